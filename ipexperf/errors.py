@@ -1,0 +1,36 @@
+"""The exceptions of every room, in one place so that rooms never import one another for them.
+
+IpexperfError
+├── UsageError          what the user asked for cannot be done: one sentence, exit code 4 (pytest) or 2 (CLI)
+├── WorkerError         a launch ended without a measurement; `outcome` says how
+├── BaselineError       a baseline file cannot be read, written or accepted into
+└── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
+"""
+
+from __future__ import annotations
+
+
+class IpexperfError(Exception):
+    """Anything that ipexperf raises on purpose."""
+
+
+class UsageError(IpexperfError):
+    """What the user asked for cannot be done. The message is one sentence: what, why, what instead."""
+
+
+class WorkerError(IpexperfError):
+    """A launch ended without a measurement."""
+
+    def __init__(self, outcome: str, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        self.reason = reason
+        self.log = log
+
+
+class BaselineError(IpexperfError):
+    """A baseline file cannot be read, written or accepted into."""
+
+
+class HistoryError(IpexperfError):
+    """The database cannot be opened, is newer than this program, or lacks what was asked for."""

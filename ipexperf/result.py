@@ -1,0 +1,151 @@
+"""What a run produces: plain frozen records, the only things that travel between rooms."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ipexperf.case import Case
+
+LaunchOutcome = Literal[
+    "ok", "error", "crashed", "timed_out", "out_of_memory", "import_error", "version_mismatch", "interrupted"
+]
+Outcome = Literal[
+    "ok", "improved", "regressed", "inconclusive", "no_baseline", "not_comparable", "invalid", "failed", "platform_shift"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a number means: its unit in base units, and which way is good (None: both ways are suspicious)."""
+
+    name: str
+    unit: str
+    higher_is_better: bool | None
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("step_time", "s", False),
+        Metric("throughput", "items/s", True),
+        Metric("p50", "s", False),
+        Metric("p90", "s", False),
+        Metric("cpu_time", "s", False),
+        Metric("prepare_time", "s", False),
+        Metric("warm_time", "s", False),
+        Metric("peak_memory", "bytes", False),
+        Metric("accuracy", "fraction", None),
+        Metric("loss", "nat", None),
+        Metric("fidelity", "relative rmse", None),
+        Metric("agreement", "fraction", None),
+    )
+}
+PRIMARY = "step_time"
+"""The metric that is judged for speed: seconds a step, the median of a launch's samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One timed step, or the mean step of a block: wall, process CPU time and run delay, in seconds a step."""
+
+    wall: float
+    cpu: float
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that had to be true of a launch, what was found and what was expected."""
+
+    name: str
+    ok: bool
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: found {self.found}, expected {self.expected}"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One fresh worker process that ran one case: the unit of replication."""
+
+    index: int
+    outcome: LaunchOutcome
+    reason: str = ""
+    samples: tuple[Sample, ...] = ()
+    block: int = 1
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    accuracy: tuple[Check, ...] = ()
+    proof: tuple[Check, ...] = ()
+    gate: Mapping[str, float] = field(default_factory=dict)
+    contended: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """All launches of one case in one run."""
+
+    case: Case
+    launches: tuple[Launch, ...]
+    environment: Mapping[str, Any]
+    started_at: str
+    finished_at: str
+
+    def values(self, metric: str) -> tuple[float, ...]:
+        """The metric of every launch that ended well: the numbers that statistics may see."""
+        return tuple(x.metrics[metric] for x in self.launches if x.outcome == "ok" and metric in x.metrics)
+
+    def median(self, metric: str) -> float | None:
+        values = self.values(metric)
+        return statistics.median(values) if values else None
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics that any launch measured, in the order of METRICS."""
+        return tuple(name for name in METRICS if self.values(name))
+
+    @property
+    def failure(self) -> str:
+        """Why there is no measurement, or an empty text."""
+        bad = [x for x in self.launches if x.outcome != "ok"]
+        if not self.launches:
+            return "nothing was launched"
+        return f"{bad[0].outcome}: {bad[0].reason}" if bad else ""
+
+    @property
+    def invalid(self) -> str:
+        """Why the numbers are no numbers to celebrate (proof, accuracy, contention), or an empty text."""
+        for launch in self.launches:
+            for kind, checks in (("proof", launch.proof), ("accuracy", launch.accuracy)):
+                for check in checks:
+                    if not check.ok:
+                        return f"{kind} failed: {check}"
+            if launch.contended:
+                return f"machine contended: {launch.contended}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the judge says of one case, with its reason. `ratio` is the slowdown: above 1 is slower."""
+
+    outcome: Outcome
+    reason: str
+    metric: str = PRIMARY
+    ratio: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    p_value: float | None = None
+    mde: float | None = None
+    policy: str = ""
+    baseline: Mapping[str, Any] | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether this verdict fails the test: only what is known to be wrong does."""
+        return self.outcome in ("regressed", "invalid", "failed")
