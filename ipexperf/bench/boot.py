@@ -1,0 +1,34 @@
+"""Starts bench code under any interpreter, by path: `PYTHON boot.py worker` or `PYTHON boot.py facts`.
+
+The package is loaded from this file's own folder and nothing else of our environment comes along: putting our
+site-packages on the other interpreter's path would replace the very torch that is to be measured.
+"""
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+
+ENTRIES = {"worker": "ipexperf.bench.worker", "facts": "ipexperf.bench.facts"}
+
+
+def main() -> None:
+    """Loads ipexperf from beside this file and runs the entry that was named."""
+    here = Path(__file__).resolve()
+    package = here.parent.parent
+    # Python put this folder first on the path, where `data` and `models` would shadow other people's modules.
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here.parent]
+    spec = importlib.util.spec_from_file_location(
+        "ipexperf", package / "__init__.py", submodule_search_locations=[str(package)]
+    )
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"ipexperf is not at {package}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["ipexperf"] = module
+    spec.loader.exec_module(module)
+    entry = ENTRIES[sys.argv.pop(1)]
+    runpy.run_module(entry, run_name="__main__", alter_sys=False)
+
+
+if __name__ == "__main__":
+    main()

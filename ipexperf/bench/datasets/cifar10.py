@@ -1,0 +1,43 @@
+"""CIFAR-10 in its real on-disk format, through torchvision, from a folder of the user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Dataset, Split
+from ipexperf.bench.lazy import torch, torchvision
+
+FOLDER = "cifar-10-batches-py"
+MEAN = (0.4914, 0.4822, 0.4465)
+DEVIATION = (0.2470, 0.2435, 0.2616)
+
+
+class Cifar10(Dataset):
+    name = "cifar10"
+    classes = 10
+    chance = 0.1
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        if folder is None:
+            return None, "CIFAR-10 needs its folder: --perf-data FOLDER"
+        if not (Path(folder) / FOLDER).is_dir():
+            return None, f"--perf-data {folder} holds no {FOLDER}, CIFAR-10's on-disk format"
+        return folder, None
+
+    def read(self, path: str, size: int) -> Split:
+        """torchvision checks the files' MD5 sums before anything is read."""
+
+        def tensors(*, train: bool) -> tuple[Any, Any]:
+            data = torchvision.datasets.CIFAR10(path, train=train, download=False)
+            images = torch.from_numpy(data.data).permute(0, 3, 1, 2).float() / 255
+            images = (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(DEVIATION).view(3, 1, 1)
+            if size != images.shape[-1]:
+                images = torch.nn.functional.interpolate(images, size=(size, size), mode="bilinear")
+            return images.contiguous(), torch.tensor(data.targets)
+
+        return Split(*tensors(train=True), *tensors(train=False))
+
+
+registry.datasets.add("cifar10", Cifar10())

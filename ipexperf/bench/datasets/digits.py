@@ -1,0 +1,53 @@
+"""1,797 real handwritten digits, 8 x 8 pixels, as scikit-learn's package brings them: no network is needed.
+
+Only the package's data file is read: the worker's interpreter needs no scikit-learn.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib.util
+from pathlib import Path
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Dataset, Split
+from ipexperf.bench.lazy import torch
+from ipexperf.errors import WorkerError
+
+SHA256 = "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"
+HELD_OUT = 360
+PIXELS = 8
+BRIGHTEST = 16.0
+
+
+class Digits(Dataset):
+    name = "digits"
+    classes = 10
+    chance = 0.1
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        spec = importlib.util.find_spec("sklearn")
+        if spec is None or spec.origin is None:
+            return None, "the digits come with scikit-learn, which is not installed: pip install scikit-learn"
+        path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
+        return (str(path), None) if path.is_file() else (None, f"scikit-learn has no digits at {path}")
+
+    def read(self, path: str, size: int) -> Split:
+        """Every fifth digit is held out; pixels are scaled up to the model's size, grey in three channels."""
+        packed = Path(path).read_bytes()
+        text = gzip.decompress(packed)
+        found = hashlib.sha256(text).hexdigest()
+        if found != SHA256:
+            raise WorkerError("error", f"the digits at {path} are not the known ones: sha256 {found}")
+        rows = torch.tensor([[float(value) for value in line.split(",")] for line in text.decode().splitlines()])
+        images = rows[:, :-1].reshape(-1, 1, PIXELS, PIXELS) / BRIGHTEST * 2 - 1
+        images = torch.nn.functional.interpolate(images, size=(size, size), mode="bilinear", align_corners=False)
+        images = images.expand(-1, 3, -1, -1).contiguous()
+        labels = rows[:, -1].long()
+        test = torch.arange(len(rows)) % 5 == 0
+        return Split(images[~test], labels[~test], images[test], labels[test])
+
+
+registry.datasets.add("digits", Digits())

@@ -1,0 +1,44 @@
+"""The CPU: threads set once before anything is built, because packed weights remember them."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Device, Settings
+from ipexperf.bench.lazy import torch
+
+_RESET_PEAK = "5"
+"""What the kernel wants in clear_refs to forget the highest resident size so far."""
+
+
+class Cpu(Device):
+    name = "cpu"
+
+    def why_not(self, facts: Facts) -> str | None:
+        return facts.missing("torch")
+
+    def start(self, settings: Settings) -> None:
+        torch.set_num_threads(settings.threads or len(os.sched_getaffinity(0)))
+
+    def synchronise(self) -> None:
+        """Nothing to wait for: every call returns when it is done."""
+
+    def put(self, value: Any) -> Any:
+        return value
+
+    def reset_peak_memory(self) -> None:
+        Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
+
+    def peak_memory(self) -> int:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        if found is None:
+            raise RuntimeError("the kernel does not tell VmHWM")
+        return int(found.group(1)) * 1024
+
+
+registry.devices.add("cpu", Cpu())

@@ -1,0 +1,157 @@
+"""What a launch ran on: hardware, software, variables, source. `machine_key` names what may be compared."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import facts
+from ipexperf.bench.kinds import Device
+from ipexperf.bench.lazy import torch
+
+VARIABLES = re.compile(
+    r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX|TORCH|ATEN|CUDA|NEO|MALLOC|LD_PRELOAD$|PYTORCH)", re.ASCII
+)
+ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None  # not readable on this kernel or in this container: recorded as unknown
+
+
+def _cpu_model() -> str:
+    found = dict(re.findall(r"^(model name|vendor_id|CPU implementer)\s*: (.*)$", _read("/proc/cpuinfo") or "", re.M))
+    return str(found.get("model name") or platform.processor() or platform.machine())
+
+
+def hardware() -> dict[str, Any]:
+    """The machine as this process may use it. Needs no torch."""
+    meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", _read("/proc/meminfo") or "", re.M))
+    affinity = sorted(os.sched_getaffinity(0))
+    return {
+        "cpu": _cpu_model(),
+        "isa": sorted(flag for flag in facts.cpu_flags() if ISA.match(flag)),
+        "cores": len(affinity),
+        "affinity": affinity,
+        "cores_total": os.cpu_count(),
+        "memory": int(meminfo.get("MemTotal", 0)) * 1024,
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "frequency_khz": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"),
+        "kernel": platform.release(),
+        "huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "memory_limit": _read("/sys/fs/cgroup/memory.max"),
+        "cpu_limit": _read("/sys/fs/cgroup/cpu.max"),
+        "host": platform.node(),
+    }
+
+
+def machine_key(machine: dict[str, Any]) -> str:
+    """Names the hardware: the same key means that times may be compared. Software is no part of it."""
+    accelerator = machine.get("accelerator") or {}
+    parts = {
+        "cpu": machine["cpu"],
+        "isa": machine["isa"],
+        "cores": machine["cores"],
+        "memory_gib": round(machine["memory"] / 2**30),
+        "accelerator": accelerator.get("properties"),
+    }
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
+    words = re.sub(r"\(.*?\)|@.*|CPU|Processor", " ", accelerator.get("properties") or machine["cpu"])
+    name = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:32].strip("-")
+    return f"{name}-{machine['cores']}c-{parts['memory_gib']}g-{digest}"
+
+
+def _libraries() -> dict[str, list[str]]:
+    """Which OpenMP runtimes and allocators are really mapped into this process."""
+    maps = _read("/proc/self/maps") or ""
+    files = {Path(path).name for path in re.findall(r"(/\S+\.so\S*)", maps)}
+    return {
+        "openmp": sorted(name for name in files if re.match(r"lib(gomp|iomp5|omp)\b", name)),
+        "allocator": sorted(name for name in files if re.match(r"lib(jemalloc|tcmalloc)", name)) or ["libc"],
+    }
+
+
+def software() -> dict[str, Any]:
+    """Versions and builds, as the libraries themselves tell them."""
+    found: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
+    found.update(_libraries())
+    if "torch" not in sys.modules or facts.gather().packages["torch"] is None:
+        return {**found, "torch": None, "ipex": None}
+    config = torch.__config__.show()
+    ipex = sys.modules.get("intel_extension_for_pytorch")
+    torchvision = sys.modules.get("torchvision")
+    match = {name: re.search(pattern, config) for name, pattern in _BUILD.items()}
+    return {
+        **found,
+        "torch": torch.__version__,
+        "torchvision": torchvision.__version__ if torchvision else None,
+        "ipex": ipex.__version__ if ipex else None,
+        "onednn": match["onednn"].group(1) if match["onednn"] else None,
+        "mkl": match["mkl"].group(1) if match["mkl"] else None,
+        "torch_build": config,
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+    }
+
+
+_BUILD = {"onednn": r"MKL-DNN v([\w.]+)", "mkl": r"(?:Math Kernel Library|MKL) Version ([\w.]+)"}
+
+
+def _libc() -> str:
+    try:
+        version = ctypes.CDLL(None).gnu_get_libc_version
+    except AttributeError:
+        return "not glibc"
+    version.restype = ctypes.c_char_p
+    return f"glibc {version().decode()}"
+
+
+def source(folder: Path) -> dict[str, Any]:
+    """The commit of the folder and whether it was changed since; None for all three outside git."""
+
+    def ask(*arguments: str) -> str | None:
+        try:
+            told = subprocess.run(
+                ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git, wherever it is
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return told.stdout.strip() if told.returncode == 0 else None
+
+    changes = ask("status", "--porcelain", "--untracked-files=no")
+    return {
+        "commit": ask("rev-parse", "HEAD"),
+        "branch": ask("rev-parse", "--abbrev-ref", "HEAD"),
+        "dirty": None if changes is None else bool(changes),
+    }
+
+
+def document(device: Device) -> dict[str, Any]:
+    """The environment of this process, after the case was prepared."""
+    machine = hardware()
+    described = device.describe()
+    machine["accelerator"] = described if described["name"] != "cpu" else None
+    told = software()
+    machine["threads"] = told.get("threads")
+    return {
+        "machine_key": machine_key(machine),
+        "hardware": machine,
+        "software": told,
+        "variables": {name: value for name, value in sorted(os.environ.items()) if VARIABLES.match(name)},
+    }

@@ -1,0 +1,23 @@
+"""torch and torchvision, imported when first used: the plan reads declarations beside code that needs torch."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch as torch
+    import torchvision as torchvision
+else:
+
+    class _Lazy(ModuleType):
+        """A module that is imported when an attribute is first asked for."""
+
+        def __getattr__(self, name: str) -> Any:
+            value = getattr(importlib.import_module(self.__name__), name)
+            setattr(self, name, value)
+            return value
+
+    torch = _Lazy("torch")
+    torchvision = _Lazy("torchvision")

@@ -1,0 +1,20 @@
+"""ResNet-18 and ResNet-50 with ten classes, as torchvision builds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench.lazy import torchvision
+from ipexperf.bench.registry import model
+
+CLASSES = 10
+
+
+@model("resnet18", size=32, batch_train=64, batch_infer=32, needs=("torch", "torchvision"))
+def resnet18() -> Any:
+    return torchvision.models.resnet18(num_classes=CLASSES)
+
+
+@model("resnet50", size=32, batch_train=64, batch_infer=32, needs=("torch", "torchvision"))
+def resnet50() -> Any:
+    return torchvision.models.resnet50(num_classes=CLASSES)

@@ -1,0 +1,104 @@
+"""Registries: a device, stack, mode, model or dataset is one file in its folder, found here, listed nowhere."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipexperf.bench.kinds import Dataset, Device, Mode, Model, Stack
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """The leaves of one kind by name; the files of its folder are imported when a name is first asked for."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._items: dict[str, T] = {}
+        self._searched = False
+
+    def add(self, name: str, item: T) -> T:
+        """Takes a leaf in; two leaves of one name are a mistake."""
+        if name in self._items:
+            raise UsageError(f"the {self.kind} '{name}' is registered twice")
+        self._items[name] = item
+        return item
+
+    def _search(self) -> None:
+        if not self._searched:
+            self._searched = True
+            package = importlib.import_module(f"ipexperf.bench.{self.kind}s")
+            for found in pkgutil.iter_modules(package.__path__):
+                if not found.name.startswith("_"):
+                    importlib.import_module(f"{package.__name__}.{found.name}")
+
+    def names(self) -> tuple[str, ...]:
+        """All names, in the order of the alphabet."""
+        self._search()
+        return tuple(sorted(self._items))
+
+    def get(self, name: str) -> T:
+        """The leaf of that name, or one sentence with the nearest name."""
+        self._search()
+        if name not in self._items:
+            raise UsageError(unknown(self.kind, name, self.names()))
+        return self._items[name]
+
+
+def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
+    """The sentence for a name that does not exist, with the nearest one that does."""
+    allowed = tuple(allowed)
+    near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "choose from " + ", ".join(allowed)
+    return f"unknown {kind} '{name}': {hint}"
+
+
+devices: Registry[Device] = Registry("device")
+stacks: Registry[Stack] = Registry("stack")
+modes: Registry[Mode] = Registry("mode")
+models: Registry[Model] = Registry("model")
+datasets: Registry[Dataset] = Registry("dataset")
+
+
+def model(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Registers a function that builds a model: `@ipexperf.model("mynet", size=32, ...)`."""
+    from ipexperf.bench.kinds import Model
+
+    def register(build: Callable[[], Any]) -> Callable[[], Any]:
+        models.add(name, Model(name=name, build=build, **declaration))
+        return build
+
+    return register
+
+
+def load(targets: Iterable[str]) -> None:
+    """Imports the user's own files or modules, so that what they register can be planned and run."""
+    for target in targets:
+        path = Path(target)
+        if path.suffix != ".py":
+            try:
+                importlib.import_module(target)
+            except ImportError as error:
+                raise UsageError(f"--perf-load {target}: {error}") from error
+            continue
+        if not path.is_file():
+            raise UsageError(f"--perf-load {target}: there is no such file")
+        name = f"ipexperf_loaded_{path.stem}"
+        if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
+            continue
+        spec = importlib.util.spec_from_file_location(name, path.resolve())
+        if spec is None or spec.loader is None:
+            raise UsageError(f"--perf-load {target}: not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)

@@ -1,0 +1,175 @@
+"""Opens the database: connects, refuses what it must not touch, backs up, migrates."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUSY_SECONDS = 10
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
+    """Connect to a file or a URL, bring its schema up to date, and return it with its name for messages."""
+    url = _url(os.fspath(target))
+    path = Path(url.database) if url.get_backend_name() == "sqlite" and url.database not in {None, ":memory:"} else None
+    name = f"history {path}" if path else f"history {url.render_as_string(hide_password=True)}"
+    if path:
+        _check_path(path, create=create)
+        _prepare_file(path, name)
+    try:
+        engine = create_engine(url, **({"connect_args": {"timeout": BUSY_SECONDS}} if path else {}))
+    except (ImportError, SQLAlchemyError) as error:
+        raise HistoryError(f"the {name} cannot be opened: {_first_line(error)}.") from error
+    if engine.dialect.name == "sqlite":
+        _behave(engine)
+    try:
+        with translated(name):
+            _migrate(engine, path, name)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine, name
+
+
+@contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Turn what the database says into one sentence for the user."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        raise HistoryError(f"the {name} cannot be used: {_first_line(error)}.") from error
+
+
+@contextmanager
+def writing(engine: Engine, name: str) -> Iterator[Connection]:
+    """Open a transaction that holds the right to write from its beginning: a late claim is how writers fail."""
+    with translated(name), engine.connect() as plain:
+        connection = plain.execution_options(writes=True)
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def reading(engine: Engine, name: str) -> Iterator[Connection]:
+    """Open a transaction that sees one moment of the history and stands in nobody's way."""
+    with translated(name), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+def _first_line(error: Exception) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    return (str(cause) or type(cause).__name__).splitlines()[0].rstrip(".")
+
+
+def _url(target: str) -> URL:
+    if "://" not in target:
+        return URL.create("sqlite", database=target)
+    try:
+        return make_url(target)
+    except ArgumentError as error:
+        raise HistoryError(f"{target!r} is no path and no database URL.") from error
+
+
+def _check_path(path: Path, *, create: bool) -> None:
+    if path.is_dir():
+        raise HistoryError(f"the history {path} is a folder; name a file in it, such as {path / 'ipexperf.db'}.")
+    if not path.parent.is_dir():
+        raise HistoryError(f"the folder of the history {path} does not exist; create {path.parent} first.")
+    if not path.exists() and not create:
+        raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
+    # SQLite writes a journal beside the file, so the folder matters as much.
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise HistoryError(f"the history {path} is not writable for this user, nor can it be read safely without.")
+
+
+def _prepare_file(path: Path, name: str) -> None:
+    """Refuse a file that is not a history before anything in it changes, then turn the write-ahead log on."""
+    with translated(name), closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "alembic_version" not in tables:
+            raise HistoryError(f"the {name} is a database of something else: it has no ipexperf schema.")
+        deadline = time.monotonic() + BUSY_SECONDS
+        while not _logs_ahead(connection):
+            if time.monotonic() > deadline:
+                raise HistoryError(f"the {name} cannot have a write-ahead log: is it on a network file system?")
+            time.sleep(0.02)
+
+
+def _logs_ahead(connection: sqlite3.Connection) -> bool:
+    """Turn the write-ahead log on, unless another process is just doing so: this ignores the busy timeout."""
+    try:
+        return bool(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
+        return False
+
+
+def _behave(engine: Engine) -> None:
+    """Let SQLAlchemy, not the driver, begin transactions, so that writers can begin as writers."""
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None
+        connection.execute("PRAGMA foreign_keys = ON").close()
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}").close()
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+
+
+def _migrate(engine: Engine, path: Path | None, name: str) -> None:
+    """Bring the schema up to date, in one transaction and after a backup; a current one costs one query."""
+    with reading(engine, name) as connection:
+        if _revision(connection) == schema.REVISION:
+            return
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+    from alembic.util.exc import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    with writing(engine, name) as connection:
+        revision = _revision(connection)  # again: another process may have migrated while this one waited
+        if revision == schema.REVISION:
+            return
+        if revision is not None and revision not in known:
+            newer = f"has schema {revision}, newer than the {schema.REVISION} of this program; upgrade ipexperf"
+            raise HistoryError(f"the {name} {newer}.")
+        if revision is not None and path:
+            _back_up(path, path.with_name(f"{path.name}.backup-{revision}"))
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, schema.REVISION)
+        except (CommandError, SQLAlchemyError) as error:
+            raise HistoryError(f"the {name} is unchanged, its migration failed: {_first_line(error)}.") from error
+
+
+def _back_up(path: Path, copy: Path) -> None:
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as destination:
+        source.backup(destination)

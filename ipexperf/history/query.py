@@ -1,0 +1,223 @@
+"""The questions that a history answers. Everything is in the order of time, never of row ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Engine, RowMapping, and_, select
+
+from ipexperf.case import Case
+from ipexperf.errors import HistoryError
+from ipexperf.history import statements
+from ipexperf.history.database import reading
+from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
+from ipexperf.history.schema import case, environment, launch, measurement, policy, run, samples, series, verdict
+from ipexperf.history.selectors import resolve
+from ipexperf.history.values import series_uid, since_utc, unpack, utc
+from ipexperf.result import METRICS, PRIMARY, Verdict
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row
+
+
+class Queries:
+    """The reading half of a History. A run is named by any selector: a uid, `last~3`, a date, a commit."""
+
+    _engine: Engine
+    _name: str
+
+    def runs(self, limit: int | None = 20) -> list[RunRecord]:
+        """Return the newest runs, newest first."""
+        with reading(self._engine, self._name) as connection:
+            return _run_records(connection, connection.execute(statements.runs().limit(limit)).mappings().all())
+
+    def find_run(self, selector: str) -> RunRecord:
+        """Return the one run that a selector names."""
+        with reading(self._engine, self._name) as connection:
+            return _run_records(connection, [_run_row(connection, selector)])[0]
+
+    def show(self, selector: str) -> RunDetail:
+        """Return a run with its environment and every case of it."""
+        with reading(self._engine, self._name) as connection:
+            row = _run_row(connection, selector)
+            document = _environment_document(row["doc"], row["meta"])
+            return RunDetail(_run_records(connection, [row])[0], document, tuple(_recorded(connection, row)))
+
+    def measurements(self, selector: str) -> list[Recorded]:
+        """Return every case of a run with the values of its launches: what a baseline is accepted from."""
+        with reading(self._engine, self._name) as connection:
+            return _recorded(connection, _run_row(connection, selector))
+
+    def trend(
+        self,
+        metric: str | None = PRIMARY,
+        *,
+        model: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        mode: str | None = None,
+        stack: str | None = None,
+        machine: str | None = None,
+        branch: str | None = None,
+        since: str | None = None,
+        limit: int | None = None,
+    ) -> list[Point]:
+        """Return the points of every matching series, oldest first; `limit` keeps the newest runs of each series."""
+        if metric is not None and metric not in METRICS:
+            raise HistoryError(f"there is no metric {metric!r}; it must be one of {', '.join(METRICS)}.")
+        filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
+        filters |= {"machine": machine, "branch": branch, "since": since_utc(since) if since else None}
+        with reading(self._engine, self._name) as connection:
+            rows = connection.execute(statements.trend(limit=limit, **filters)).mappings()
+            return [_point(row) for row in rows]
+
+    def window(
+        self,
+        case: Case,
+        machine_key: str,
+        metric: str = PRIMARY,
+        *,
+        branch: str | None = None,
+        before: str | None = None,
+        limit: int = 30,
+    ) -> list[tuple[str, str, float]]:
+        """Return (run uid, started_at, median) of the newest good measurements of one series, oldest first."""
+        uid = series_uid(case.uid, machine_key, metric)
+        asked = statements.window(uid, branch=branch, before=utc(before) if before else None, limit=limit)
+        with reading(self._engine, self._name) as connection:
+            return [(row.uid, row.started_at, row.median) for row in connection.execute(asked)][::-1]
+
+    def samples(self, selector: str, case_uid: str, metric: str = PRIMARY) -> dict[int, tuple[float, ...]]:
+        """Return the samples of one case in one run, by launch: `step_time`, `cpu_time` or `run_delay`."""
+        with reading(self._engine, self._name) as connection:
+            asked = (
+                select(samples.c.launch, samples.c.data)
+                .join(series, series.c.id == samples.c.series_id)
+                .join(case, case.c.id == series.c.case_id)
+                .where(case.c.uid == case_uid, series.c.metric == metric)
+                .where(samples.c.run_id == _run_row(connection, selector)["id"])
+                .order_by(samples.c.launch)
+            )
+            return {row.launch: unpack(row.data) for row in connection.execute(asked)}
+
+
+def _run_row(connection: Connection, selector: str) -> RowMapping:
+    uid = resolve(connection, selector)
+    return connection.execute(statements.runs().where(run.c.uid == uid)).mappings().one()
+
+
+def _run_records(connection: Connection, rows: Any) -> list[RunRecord]:
+    counts: dict[int, dict[str, int]] = {row["id"]: {} for row in rows}
+    for run_id, outcome, count in connection.execute(statements.outcomes(list(counts))):
+        counts[run_id][outcome] = count
+    names = ("uid", "started_at", "finished_at", "status", "branch", "commit", "torch_version", "ipex_version")
+    return [
+        RunRecord(
+            **{name: row[name] for name in names},
+            machine_key=row["machine_key"],
+            outcomes=counts[row["id"]],
+            meta=row["meta"],
+        )
+        for row in rows
+    ]
+
+
+def _environment_document(stored: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+    """Join the machine and the commit again: a commit is the run's, or every commit were another environment."""
+    return {**stored, "git": meta["git"]} if "git" in meta else dict(stored)
+
+
+def _case(row: RowMapping) -> Case:
+    axes = {name: row[name] for name in ("model", "device", "dtype", "mode", "stack", "batch", "version")}
+    return Case(**axes, size=row["params"]["size"], data=row["params"]["data"])
+
+
+def _point(row: RowMapping) -> Point:
+    names = set(Point.__dataclass_fields__) - {"size", "data"}
+    params = row["params"]
+    return Point(**{name: row[name] for name in names}, size=params["size"], data=params["data"])
+
+
+def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
+    """Put the cases of a run together from their metrics, launches and verdicts, in the order of their names."""
+    facts = (
+        select(case, series.c.machine_key, series.c.metric, series.c.unit, series.c.higher_is_better, measurement)
+        .select_from(measurement)
+        .join(series, series.c.id == measurement.c.series_id)
+        .join(case, case.c.id == series.c.case_id)
+        .where(measurement.c.run_id == row["id"])
+    )
+    metrics: dict[int, dict[str, Summary]] = {}
+    cases: dict[int, RowMapping] = {}
+    for fact in connection.execute(facts).mappings():
+        cases[fact["id"]] = fact
+        summary = Summary(**{name: fact[name] for name in Summary.__dataclass_fields__})
+        metrics.setdefault(fact["id"], {})[fact["metric"]] = summary
+    launches = _launches(connection, row["id"])
+    verdicts = _verdicts(connection, row["id"])
+    answer = []
+    for case_id, fact in cases.items():
+        own = launches.get(case_id, [])
+        judged = verdicts.get(case_id)
+        answer.append(
+            Recorded(
+                run_uid=row["uid"],
+                case=_case(fact),
+                outcome=judged.outcome if judged else fact["outcome"],
+                verdict=judged,
+                values=_values([record for record, _ in own]),
+                metrics={name: metrics[case_id][name] for name in METRICS if name in metrics[case_id]},
+                launches=tuple(record for record, _ in own),
+                environment=_environment_document(own[0][1] if own else row["doc"], row["meta"]),
+                machine_key=fact["machine_key"],
+                started_at=own[0][0].document["started_at"] if own else row["started_at"],
+                commit=row["commit"],
+            )
+        )
+    return sorted(answer, key=lambda recorded: (recorded.case.id, recorded.case.uid))
+
+
+def _launches(connection: Connection, run_id: int) -> dict[int, list[tuple[LaunchRecord, dict[str, Any]]]]:
+    """Return the launches of every case of a run, each with the document of its environment."""
+    asked = (
+        select(launch, environment.c.doc.label("environment"))
+        .join(environment, environment.c.id == launch.c.environment_id)
+        .where(launch.c.run_id == run_id)
+        .order_by(launch.c.case_id, launch.c.launch)
+    )
+    found: dict[int, list[tuple[LaunchRecord, dict[str, Any]]]] = {}
+    for row in connection.execute(asked):
+        record = LaunchRecord(row.launch, row.outcome, row.reason, row.doc, row.log)
+        found.setdefault(row.case_id, []).append((record, row.environment))
+    return found
+
+
+def _values(launches: list[LaunchRecord]) -> dict[str, tuple[float, ...]]:
+    good = [record.document["metrics"] for record in launches if record.outcome == "ok"]
+    values = {name: tuple(x[name] for x in good if x.get(name) is not None) for name in METRICS}
+    return {name: numbers for name, numbers in values.items() if numbers}
+
+
+def _verdicts(connection: Connection, run_id: int) -> dict[int, Verdict]:
+    asked = (
+        select(verdict, series.c.case_id, series.c.metric, policy.c.doc)
+        .join(series, series.c.id == verdict.c.series_id)
+        .join(policy, policy.c.id == verdict.c.policy_id)
+        .where(and_(verdict.c.run_id == run_id, statements.newest_verdict()))
+    )
+    return {row.case_id: _verdict(row) for row in connection.execute(asked)}
+
+
+def _verdict(row: Row[Any]) -> Verdict:
+    return Verdict(
+        outcome=row.outcome,
+        reason=row.reason["text"],
+        metric=row.metric,
+        ratio=row.ratio,
+        lo=row.reason["lo"],
+        hi=row.reason["hi"],
+        p_value=row.p_value,
+        mde=row.mde,
+        policy=row.doc["policy"],
+        baseline=row.reason["baseline"],
+    )

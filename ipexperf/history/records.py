@@ -1,0 +1,124 @@
+"""What the history answers with: plain frozen records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003 - the fields of a dataclass stay readable at run time
+from dataclasses import dataclass
+from typing import Any
+
+from ipexperf.case import Case  # noqa: TC001 - as above
+from ipexperf.result import Verdict  # noqa: TC001 - as above
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One invocation of the suite. `outcomes` counts its cases by the outcome of their newest verdict."""
+
+    uid: str
+    started_at: str
+    finished_at: str | None
+    status: str
+    branch: str | None
+    commit: str | None
+    torch_version: str | None
+    ipex_version: str | None
+    machine_key: str
+    outcomes: Mapping[str, int]
+    meta: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One metric over the launches of one case: `lo` and `hi` are the smallest and the largest launch.
+
+    The numbers are None where the measurement failed; `mad` is None for fewer than two launches.
+    """
+
+    metric: str
+    unit: str
+    higher_is_better: bool | None
+    n: int
+    median: float | None
+    mean: float | None
+    mad: float | None
+    lo: float | None
+    hi: float | None
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """One launch as it was recorded; a bad one with its reason and the last lines that it wrote."""
+
+    index: int
+    outcome: str
+    reason: str
+    document: Mapping[str, Any]
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One case of one run: what a baseline is accepted from. `values` holds one number a launch that ended well.
+
+    `outcome` is the outcome of the verdict; `started_at` is when this case began.
+    """
+
+    run_uid: str
+    case: Case
+    outcome: str
+    verdict: Verdict | None
+    values: Mapping[str, tuple[float, ...]]
+    metrics: Mapping[str, Summary]
+    launches: tuple[LaunchRecord, ...]
+    environment: Mapping[str, Any]
+    machine_key: str
+    started_at: str
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """A run with its environment and every case of it."""
+
+    run: RunRecord
+    environment: Mapping[str, Any]
+    cases: tuple[Recorded, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One metric of one case in one run. `outcome` is the measurement's, `verdict` and `ratio` are the judge's."""
+
+    started_at: str
+    run_uid: str
+    branch: str | None
+    commit: str | None
+    torch_version: str | None
+    ipex_version: str | None
+    machine_key: str
+    suite: str
+    model: str
+    device: str
+    dtype: str
+    mode: str
+    stack: str
+    batch: int
+    size: int
+    version: int
+    data: str
+    case_uid: str
+    metric: str
+    unit: str
+    higher_is_better: bool | None
+    n: int
+    median: float | None
+    mean: float | None
+    mad: float | None
+    lo: float | None
+    hi: float | None
+    outcome: str
+    reason: str
+    verdict: str | None
+    ratio: float | None

@@ -1,0 +1,117 @@
+"""From records to rows: what of a measurement goes into which table. No SQL."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.history.values import content_uid, finite, now, pack, series_uid, summary, utc
+from ipexperf.result import METRICS, PRIMARY, Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ipexperf.case import Case
+    from ipexperf.result import Launch, Measurement, Verdict
+
+# Time spent waiting for a core explains a sample but is never judged, so it is a series and no metric.
+_SAMPLED = {"step_time": "wall", "cpu_time": "cpu", "run_delay": "delay"}
+_UNJUDGED = Metric("run_delay", "s", higher_is_better=False)
+
+
+def environment_row(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave the commit out: it is the run's, and every commit would be another environment."""
+    stored = finite({key: value for key, value in document.items() if key != "git"})
+    return {"uid": content_uid(stored), "machine_key": stored["machine_key"], "doc": stored}
+
+
+def versions(environment: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the columns of a run that its environment answers."""
+    software = environment.get("software") or {}
+    git = environment.get("git") or {}
+    return {
+        "torch_version": software.get("torch"),
+        "ipex_version": software.get("ipex"),
+        "commit_sha": git.get("commit"),
+        "branch": git.get("branch"),
+    }
+
+
+def case_row(case: Case, suite: str) -> dict[str, Any]:
+    document = case.to_json()
+    params = {"size": document.pop("size"), "data": document.pop("data")}
+    return {"uid": case.uid, "suite": suite, **document, "params": params}
+
+
+def series_row(case_uid: str, machine_key: str, name: str) -> dict[str, Any]:
+    metric = _UNJUDGED if name == _UNJUDGED.name else METRICS[name]
+    return {
+        "uid": series_uid(case_uid, machine_key, name),
+        "machine_key": machine_key,
+        "metric": name,
+        "unit": metric.unit,
+        "higher_is_better": metric.higher_is_better,
+    }
+
+
+def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a row for every metric over its launches, and always one for the primary metric.
+
+    A failure has no numbers: of the whole measurement, or of the one metric that is not finite.
+    """
+    outcome, reason = "ok", ""
+    if measurement.failure:
+        outcome, reason = "failed", measurement.failure
+    elif measurement.invalid:
+        outcome, reason = "invalid", measurement.invalid
+    for metric in dict.fromkeys((*measurement.metrics, PRIMARY)):
+        values = measurement.values(metric)
+        own = (outcome, reason)
+        if bad := [value for value in values if not math.isfinite(value)]:
+            own = ("failed", reason or f"{metric} was {bad[0]} in {len(bad)} of {len(values)} launches")
+        elif not values and outcome != "failed":
+            own = ("failed", reason or f"no launch measured {metric}")
+        numbers = summary(() if own[0] == "failed" else values)
+        yield metric, {"n": len(values) - len(bad), **numbers, "outcome": own[0], "reason": own[1]}
+
+
+def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
+    """Keep a launch, good or bad, without its samples, which have a table of their own."""
+    document = finite(
+        {
+            "started_at": utc(measurement.started_at),
+            "finished_at": utc(measurement.finished_at),
+            "block": launch.block,
+            "metrics": launch.metrics,
+            "gate": launch.gate,
+            "proof": [asdict(check) for check in launch.proof],
+            "accuracy": [asdict(check) for check in launch.accuracy],
+            "contended": launch.contended,
+        }
+    )
+    if refused := _refused(launch):
+        document["samples_refused"] = refused
+    names = {"launch": launch.index, "outcome": launch.outcome, "reason": launch.reason, "log": launch.log}
+    return {**names, "doc": document}
+
+
+def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
+    """Yield the samples of a launch by series; a column with a number that is none is refused as a whole."""
+    if launch.samples:
+        for name in _SAMPLED.keys() - _refused(launch):
+            yield name, pack(_column(launch, name))
+
+
+def verdict_row(verdict: Verdict) -> dict[str, Any]:
+    numbers = finite({"ratio": verdict.ratio, "p_value": verdict.p_value, "mde": verdict.mde})
+    reason = {"text": verdict.reason, "lo": verdict.lo, "hi": verdict.hi, "baseline": verdict.baseline}
+    return {"outcome": verdict.outcome, **numbers, "reason": finite(reason), "judged_at": now()}
+
+
+def _column(launch: Launch, name: str) -> list[float]:
+    return [getattr(sample, _SAMPLED[name]) for sample in launch.samples]
+
+
+def _refused(launch: Launch) -> list[str]:
+    return [name for name in _SAMPLED if not all(map(math.isfinite, _column(launch, name)))]

@@ -1,0 +1,164 @@
+"""The tables: a narrow fact table with dimensions. Facts are append-only, and names by content make merging safe.
+
+Time is UTC ISO 8601 text of fixed width, which sorts as it should; numbers are in base units and finite. A failure
+is a row without numbers and with an outcome. A merged `run.id` is not chronological: order by `started_at`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+REVISION = "0001"
+"""The newest migration: a history that says so needs no alembic to be opened."""
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+environment = Table(
+    "environment",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("machine_key", Text, nullable=False),
+    Column("doc", JSON, nullable=False),
+)
+
+case = Table(
+    "case",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("suite", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("device", Text, nullable=False),
+    Column("dtype", Text, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("stack", Text, nullable=False),
+    Column("batch", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("params", JSON, nullable=False),
+    Index(None, "model", "mode"),
+)
+
+series = Table(
+    "series",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("case_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
+    Column("machine_key", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("higher_is_better", Boolean),
+)
+
+run = Table(
+    "run",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(36), nullable=False, unique=True),
+    Column("environment_id", Integer, ForeignKey("environment.id"), nullable=False, index=True),
+    Column("started_at", String(32), nullable=False, index=True),
+    Column("finished_at", String(32)),
+    Column("branch", Text),
+    Column("commit_sha", Text, index=True),
+    Column("torch_version", Text),
+    Column("ipex_version", Text),
+    Column("status", Text, nullable=False),
+    Column("meta", JSON, nullable=False),
+    Index(None, "branch", "started_at"),
+)
+
+measurement = Table(
+    "measurement",
+    metadata,
+    Column("series_id", Integer, ForeignKey("series.id"), primary_key=True),
+    Column("run_id", Integer, ForeignKey("run.id"), primary_key=True, index=True),
+    Column("n", Integer, nullable=False),
+    Column("median", Double),
+    Column("mean", Double),
+    Column("mad", Double),
+    Column("lo", Double),
+    Column("hi", Double),
+    Column("outcome", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# The launch is the unit of replication, so a bad one is kept as carefully as a good one.
+launch = Table(
+    "launch",
+    metadata,
+    Column("run_id", Integer, ForeignKey("run.id"), primary_key=True),
+    Column("case_id", Integer, ForeignKey("case.id"), primary_key=True, index=True),
+    Column("launch", Integer, primary_key=True, autoincrement=False),
+    Column("environment_id", Integer, ForeignKey("environment.id"), nullable=False, index=True),
+    Column("outcome", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("doc", JSON, nullable=False),
+    Column("log", Text, nullable=False),
+)
+
+samples = Table(
+    "samples",
+    metadata,
+    Column("series_id", Integer, ForeignKey("series.id"), primary_key=True),
+    Column("run_id", Integer, ForeignKey("run.id"), primary_key=True, index=True),
+    Column("launch", Integer, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+policy = Table(
+    "policy",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("doc", JSON, nullable=False),
+)
+
+# Judging again adds a verdict under another policy; the newest `judged_at` is the one that is shown.
+verdict = Table(
+    "verdict",
+    metadata,
+    Column("series_id", Integer, ForeignKey("series.id"), primary_key=True),
+    Column("run_id", Integer, ForeignKey("run.id"), primary_key=True, index=True),
+    Column("policy_id", Integer, ForeignKey("policy.id"), primary_key=True, index=True),
+    Column("outcome", Text, nullable=False),
+    Column("ratio", Double),
+    Column("p_value", Double),
+    Column("mde", Double),
+    Column("reason", JSON, nullable=False),
+    Column("judged_at", String(32), nullable=False),
+)
+
+baseline = Table(
+    "baseline",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("series_id", Integer, ForeignKey("series.id"), nullable=False, index=True),
+    Column("run_id", Integer, ForeignKey("run.id"), nullable=False, index=True),
+    Column("accepted_at", String(32), nullable=False),
+    Column("accepted_by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("superseded_by", Integer, ForeignKey("baseline.id"), index=True),
+)

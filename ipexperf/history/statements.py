@@ -1,0 +1,117 @@
+"""The larger questions as SQL, where a test can read their query plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+
+from ipexperf.history.schema import case, environment, measurement, run, series, verdict
+
+
+def newest_verdict() -> ColumnElement[bool]:
+    """Hold for the verdict of a series and run that no later one replaced."""
+    later = verdict.alias("later")
+    return ~exists().where(
+        later.c.series_id == verdict.c.series_id,
+        later.c.run_id == verdict.c.run_id,
+        or_(
+            later.c.judged_at > verdict.c.judged_at,
+            and_(later.c.judged_at == verdict.c.judged_at, later.c.policy_id > verdict.c.policy_id),
+        ),
+    )
+
+
+def trend(*, limit: int | None = None, **filters: str | None) -> Select[Any]:
+    """Ask for the points of every matching series, oldest first; `limit` keeps the newest runs of each series."""
+    branch: ColumnElement[Any] = run.c.branch
+    started_at: ColumnElement[Any] = run.c.started_at
+    if filters.get("model") is not None:
+        # A model has few series, a branch has nearly every measurement: keep the planner from beginning with runs.
+        branch, started_at = func.coalesce(branch, ""), func.coalesce(started_at, "")
+    columns: dict[str, ColumnElement[Any]] = {
+        "metric": series.c.metric,
+        "machine": series.c.machine_key,
+        "branch": branch,
+        "model": case.c.model,
+        "device": case.c.device,
+        "dtype": case.c.dtype,
+        "mode": case.c.mode,
+        "stack": case.c.stack,
+    }
+    since = filters.pop("since", None)
+    wanted = [columns[name] == value for name, value in filters.items() if value is not None]
+    if since is not None:
+        wanted.append(started_at >= since)
+    facts = (
+        select(
+            *(run.c[name] for name in ("started_at", "branch", "torch_version", "ipex_version")),
+            run.c.uid.label("run_uid"),
+            run.c.commit_sha.label("commit"),
+            *(case.c[name] for name in ("suite", "model", "device", "dtype", "mode", "stack")),
+            *(case.c[name] for name in ("batch", "version", "params")),
+            case.c.uid.label("case_uid"),
+            *(series.c[name] for name in ("machine_key", "metric", "unit", "higher_is_better")),
+            *(measurement.c[name] for name in ("n", "median", "mean", "mad", "lo", "hi", "outcome", "reason")),
+            verdict.c.outcome.label("verdict"),
+            verdict.c.ratio,
+        )
+        .select_from(case)
+        .join(series, series.c.case_id == case.c.id)
+        .join(measurement, measurement.c.series_id == series.c.id)
+        .join(run, run.c.id == measurement.c.run_id)
+        .outerjoin(
+            verdict,
+            and_(
+                verdict.c.series_id == measurement.c.series_id,
+                verdict.c.run_id == measurement.c.run_id,
+                newest_verdict(),
+            ),
+        )
+        .where(*wanted)
+    )
+    if limit is None:
+        return facts.order_by(run.c.started_at, run.c.uid, series.c.id)
+    newest = (run.c.started_at.desc(), run.c.uid.desc())
+    age = func.row_number().over(partition_by=series.c.id, order_by=newest).label("age")
+    ranked = facts.add_columns(age, series.c.id.label("series_id")).subquery()
+    return (
+        select(ranked).where(ranked.c.age <= limit).order_by(ranked.c.started_at, ranked.c.run_uid, ranked.c.series_id)
+    )
+
+
+def window(uid: str, *, branch: str | None, before: str | None, limit: int) -> Select[Any]:
+    """Ask for the newest good measurements of one series, newest first."""
+    wanted = [series.c.uid == uid, measurement.c.outcome == "ok"]
+    if branch is not None:
+        wanted.append(run.c.branch == branch)
+    if before is not None:
+        wanted.append(run.c.started_at < before)
+    return (
+        select(run.c.uid, run.c.started_at, measurement.c.median)
+        .select_from(series)
+        .join(measurement, measurement.c.series_id == series.c.id)
+        .join(run, run.c.id == measurement.c.run_id)
+        .where(*wanted)
+        .order_by(run.c.started_at.desc(), run.c.uid.desc())
+        .limit(limit)
+    )
+
+
+def runs() -> Select[Any]:
+    """Ask for runs with the machine that they ran on, newest first."""
+    return (
+        select(run, run.c.commit_sha.label("commit"), environment.c.machine_key, environment.c.doc)
+        .join(environment, environment.c.id == run.c.environment_id)
+        .order_by(run.c.started_at.desc(), run.c.uid.desc())
+    )
+
+
+def outcomes(run_ids: list[int]) -> Select[Any]:
+    """Ask how many cases of each run have which newest verdict."""
+    return (
+        select(verdict.c.run_id, verdict.c.outcome, func.count())
+        .where(verdict.c.run_id.in_(run_ids), newest_verdict())
+        .group_by(verdict.c.run_id, verdict.c.outcome)
+        .order_by(verdict.c.run_id, verdict.c.outcome)
+    )

@@ -1,0 +1,179 @@
+"""The history: opened once, written case by case, each committed the moment that it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlalchemy import Connection, Row, Table, exists, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import rows
+from ipexperf.history.database import open_engine, writing
+from ipexperf.history.query import Queries
+from ipexperf.history.schema import case, environment, launch, measurement, policy, run, samples, series, verdict
+from ipexperf.history.values import content_uid, finite, now, run_uid, utc
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from sqlalchemy import Engine
+    from typing_extensions import Self
+
+    from ipexperf.result import Measurement, Verdict
+
+Status = Literal["running", "finished", "interrupted", "failed"]
+STATUSES = ("running", "finished", "interrupted", "failed")
+
+
+class History(Queries):
+    """A database of runs. Several processes may write to one; each case is one transaction."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+
+    @classmethod
+    def open(cls, target: str | os.PathLike[str], *, create: bool = True) -> Self:
+        """Open a file or a SQLAlchemy URL and bring its schema up to date; a newer schema is refused."""
+        return cls(*open_engine(target, create=create))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start_run(self, environment: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
+        """Begin a run and return its uid. `meta` may name the `suite` and, for an import, when the run `started_at`."""
+        uid = run_uid()
+        git = environment.get("git") or {}
+        document = finite({**meta, "git": git} if git else meta)
+        content_uid(document)
+        with writing(self._engine, self._name) as connection:
+            connection.execute(
+                insert(run).values(
+                    uid=uid,
+                    environment_id=_environment_id(connection, environment),
+                    started_at=utc(meta["started_at"]) if "started_at" in meta else now(),
+                    status="running",
+                    meta=document,
+                    **rows.versions(environment),
+                )
+            )
+        return uid
+
+    def record(self, run_uid: str, measurement: Measurement, verdict: Verdict) -> None:
+        """Commit one case with its launches, samples and verdict, all or nothing; a case is recorded once a run."""
+        with writing(self._engine, self._name) as connection:
+            _Recorder(connection, self._run(connection, run_uid), measurement).record(verdict)
+
+    def finish_run(self, run_uid: str, status: Status) -> None:
+        """Say how a run ended."""
+        if status not in STATUSES:
+            raise HistoryError(f"the status of a run must be one of {', '.join(STATUSES)}, not {status!r}.")
+        with writing(self._engine, self._name) as connection:
+            row = self._run(connection, run_uid)
+            finished = None if status == "running" else now()
+            connection.execute(update(run).where(run.c.id == row.id).values(status=status, finished_at=finished))
+
+    def _run(self, connection: Connection, uid: str) -> Row[Any]:
+        asked = (
+            select(run, environment.c.machine_key, environment.c.doc)
+            .join(environment, environment.c.id == run.c.environment_id)
+            .where(run.c.uid == uid)
+        )
+        row = connection.execute(asked).one_or_none()
+        if row is None:
+            raise HistoryError(f"the {self._name} has no run {uid!r}; start it before recording into it.")
+        return row
+
+
+class _Recorder:
+    """Writes one case of one run, inside the transaction that it is given."""
+
+    def __init__(self, connection: Connection, run_row: Row[Any], measured: Measurement) -> None:
+        self._connection = connection
+        self._run = run_row
+        self._measured = measured
+        # A worker that died early could not say where it was: the run knows.
+        known = "machine_key" in measured.environment
+        self._environment = measured.environment if known else run_row.doc
+        self._machine_key: str = self._environment["machine_key"]
+
+    def record(self, judged: Verdict) -> None:
+        environment_id = _environment_id(self._connection, self._environment)
+        document = rows.case_row(self._measured.case, self._run.meta.get("suite", ""))
+        case_id = _identify(self._connection, case, document)
+        self._refuse_repetition(case_id)
+        self._learn_environment(environment_id)
+        for metric, numbers in rows.metric_rows(self._measured):
+            values = {"series_id": self._series_id(case_id, metric), "run_id": self._run.id}
+            self._connection.execute(insert(measurement).values(**values, **numbers))
+        for one in self._measured.launches:
+            values = {"run_id": self._run.id, "case_id": case_id, "environment_id": environment_id}
+            self._connection.execute(insert(launch).values(**values, **rows.launch_row(self._measured, one)))
+            for metric, data in rows.sample_blobs(one):
+                values = {"series_id": self._series_id(case_id, metric), "run_id": self._run.id}
+                self._connection.execute(insert(samples).values(**values, launch=one.index, data=data))
+        policy_document = {"policy": judged.policy}
+        values = {
+            "series_id": self._series_id(case_id, judged.metric),
+            "run_id": self._run.id,
+            "policy_id": _identify(
+                self._connection, policy, {"uid": content_uid(policy_document), "doc": policy_document}
+            ),
+        }
+        self._connection.execute(insert(verdict).values(**values, **rows.verdict_row(judged)))
+
+    def _refuse_repetition(self, case_id: int) -> None:
+        """Facts are append-only: a second measurement of a case belongs into a second run."""
+        same = select(measurement.c.run_id).join(series, series.c.id == measurement.c.series_id)
+        same = same.where(series.c.case_id == case_id, measurement.c.run_id == self._run.id)
+        if self._connection.execute(same.limit(1)).first():
+            name = self._measured.case.id
+            raise HistoryError(f"the run {self._run.uid} has {name} already; record it in a run of its own.")
+
+    def _learn_environment(self, environment_id: int) -> None:
+        """Complete what the run knows of its machine, which only a worker can tell."""
+        if self._run.environment_id == environment_id:
+            return
+        known = rows.versions(self._environment)
+        first = not self._connection.execute(select(exists().where(measurement.c.run_id == self._run.id))).scalar_one()
+        if self._run.torch_version is not None and not (first and known["torch_version"] is not None):
+            return
+        known["branch"] = self._run.branch or known["branch"]
+        known["commit_sha"] = self._run.commit_sha or known["commit_sha"]
+        git = self._environment.get("git")
+        meta = {**self._run.meta, "git": finite(git)} if git and "git" not in self._run.meta else self._run.meta
+        changed = update(run).where(run.c.id == self._run.id)
+        self._connection.execute(changed.values(environment_id=environment_id, meta=meta, **known))
+
+    def _series_id(self, case_id: int, metric: str) -> int:
+        row = rows.series_row(self._measured.case.uid, self._machine_key, metric)
+        return _identify(self._connection, series, {"case_id": case_id, **row})
+
+
+def _environment_id(connection: Connection, document: Mapping[str, Any]) -> int:
+    if not isinstance(document.get("machine_key"), str):
+        raise HistoryError("an environment needs a `machine_key`: it names what may be compared with what.")
+    return _identify(connection, environment, rows.environment_row(document))
+
+
+def _identify(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
+    """Return the id of a row that is named by its content, writing it where it is new."""
+    asked = select(table.c.id).where(table.c.uid == values["uid"])
+    found = connection.execute(asked).scalar_one_or_none()
+    if found is None:
+        # Where writers do not take turns (PostgreSQL) another one may be faster: then its row is the row.
+        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+        connection.execute(dialect.insert(table).values(**values).on_conflict_do_nothing(index_elements=["uid"]))
+        found = connection.execute(asked).scalar_one()
+    return int(found)

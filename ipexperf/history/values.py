@@ -1,0 +1,99 @@
+"""Names by content, time and numbers, as the database holds them. No SQL."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import statistics
+import struct
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from ipexperf.errors import HistoryError
+
+
+def canonical(document: Any) -> str:
+    """Write a document so that equal documents give equal text."""
+    try:
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise HistoryError(f"a document for the history must be finite plain JSON: {error}.") from error
+
+
+def content_uid(document: Any) -> str:
+    return hashlib.sha256(canonical(document).encode()).hexdigest()
+
+
+def series_uid(case_uid: str, machine_key: str, metric: str) -> str:
+    return content_uid([case_uid, machine_key, metric])
+
+
+def run_uid() -> str:
+    """Make a UUID version 7: milliseconds since 1970, then 12 bits of what is left of them, then 62 random bits."""
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    random = int.from_bytes(os.urandom(8), "big") >> 2
+    return str(uuid.UUID(int=milliseconds << 80 | 7 << 76 | (rest * 4096 // 1_000_000) << 64 | 2 << 62 | random))
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")
+
+
+def utc(text: str) -> str:
+    """Return a moment as UTC text of fixed width; a moment without a time zone is refused."""
+    moment = _parsed(text)
+    if moment.tzinfo is None:
+        raise HistoryError(f"the time {text!r} has no time zone: write UTC as in '2026-01-31T12:00:00+00:00'.")
+    return moment.astimezone(timezone.utc).isoformat(timespec="microseconds")
+
+
+def since_utc(text: str) -> str:
+    """Return the beginning that a person asked for, a date or a moment, as UTC; without a time zone it is UTC."""
+    moment = _parsed(text)
+    return utc(text) if moment.tzinfo else moment.replace(tzinfo=timezone.utc).isoformat(timespec="microseconds")
+
+
+def day_utc(text: str) -> tuple[str, str]:
+    """Return the first moment of a UTC day and of the next."""
+    return since_utc(text), (_parsed(since_utc(text)) + timedelta(days=1)).isoformat(timespec="microseconds")
+
+
+def _parsed(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise HistoryError(f"{text!r} is no date or time such as '2026-01-31' or '2026-01-31T12:00Z'.") from None
+
+
+def finite(value: Any) -> Any:
+    """Return a document as plain JSON, with None for every number that is none."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def summary(values: Sequence[float]) -> dict[str, float | None]:
+    """Summarise the launches of one metric; the deviation of a single launch is unknown, not zero."""
+    if not values:
+        return dict.fromkeys(("median", "mean", "mad", "lo", "hi"))
+    median = statistics.median(values)
+    deviation = statistics.median(abs(value - median) for value in values) if len(values) > 1 else None
+    return {"median": median, "mean": statistics.fmean(values), "mad": deviation, "lo": min(values), "hi": max(values)}
+
+
+def pack(values: Sequence[float]) -> bytes:
+    """Write numbers as little-endian float64."""
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def unpack(data: bytes) -> tuple[float, ...]:
+    return struct.unpack(f"<{len(data) // 8}d", data)

@@ -1,0 +1,250 @@
+"""What may become a baseline, and how: a new session joins the kept ones, or the sessions start anew.
+
+- `failed` and `invalid` (contended, unproven, inaccurate) data never gets in.
+- A known slowdown gets in with `regression_ok` only. It, and an improvement, start the sessions anew: the level moved,
+  and two levels in one baseline would pass for noise between sessions.
+- While the noise between sessions is unknown every comparison is inconclusive. Such a session is appended whichever
+  way it leans: refusing the slow ones would leave a baseline that is too fast and looks too quiet, and no machine would
+  ever reach three sessions. What is surely beyond the hard limit is `regressed` even then, and refused.
+- Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
+- An inconclusive session under other software or variables is refused: it would mix two levels that nobody told apart.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.errors import BaselineError
+from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, slot
+from ipexperf.judge.environment import changed_case, differences, incomparable
+from ipexperf.judge.policy import Policy
+from ipexperf.judge.screen import accuracy_change, decide
+from ipexperf.judge.spread import compare
+from ipexperf.result import METRICS, PRIMARY, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ipexperf.case import Case
+
+ACCURACY = ("accuracy", "loss", "fidelity", "agreement")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One measured case of one run that is offered as a baseline, with what the judge said of it."""
+
+    case: Case
+    metrics: Mapping[str, tuple[float, ...]]
+    """Each metric of every launch that ended well."""
+    outcome: Outcome
+    ratio: float | None
+    environment: Mapping[str, Any]
+    run: str
+    started_at: str
+    commit: str | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The baselines after accepting, the case ids that got in, and why the others did not."""
+
+    baselines: Baselines
+    accepted: list[str]
+    refused: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row of a diff between two baselines. `ratio` is the slowdown that the change forgives."""
+
+    case_id: str
+    batch: int
+    what: str
+    old: float | None
+    new: float | None
+    ratio: float | None
+    sessions: str
+    reason: str
+
+
+class _RefusedError(Exception):
+    """Why a candidate does not get in. Raised and caught in this file."""
+
+
+def accept(
+    baselines: Baselines,
+    records: Iterable[Candidate],
+    *,
+    reason: str,
+    by: str,
+    now: str,
+    regression_ok: bool = False,
+    replace: bool = False,
+    expires: str | None = None,
+    policy: Policy | None = None,
+) -> Acceptance:
+    """Takes the candidates in, the oldest first, and refuses each that it must with one sentence."""
+    if not reason.strip():
+        raise BaselineError("accepting needs a reason: say why these numbers are right, for whoever reads the diff")
+    if expires is not None:
+        try:
+            date.fromisoformat(expires)
+        except ValueError as error:
+            raise BaselineError(f"expires must be a date such as 2026-12-31, got {expires!r}") from error
+    policy = policy or Policy()
+    accepted: list[str] = []
+    refused: list[tuple[str, str]] = []
+    taken: set[tuple[str, int, int, str]] = set()
+    for candidate in sorted(records, key=lambda x: x.started_at):
+        # Of several sessions offered together, the first replaces and the others join it.
+        again = replace and slot(candidate.case) not in taken
+        # What the judge said of the later ones was said against a baseline that is gone by now.
+        stale = slot(candidate.case) in taken
+        try:
+            sessions = _sessions(baselines, candidate, policy, regression_ok=regression_ok, replace=again, stale=stale)
+        except _RefusedError as refusal:
+            refused.append((candidate.case.id, str(refusal)))
+            continue
+        taken.add(slot(candidate.case))
+        old = baselines.at(candidate.case)
+        joined = old is not None and len(sessions) > 1
+        medians = _medians(candidate)
+        # The accuracy stays the one first accepted, or it could walk away in small steps.
+        accuracy = old.accuracy if old and joined else {name: medians[name] for name in ACCURACY if name in medians}
+        baselines = baselines.put(
+            CaseBaseline(
+                case=candidate.case,
+                sessions=sessions,
+                accuracy=accuracy,
+                reason=reason.strip(),
+                accepted_by=by,
+                accepted_at=now,
+                expires=expires,
+                environment=rounded(candidate.environment),
+            )
+        )
+        accepted.append(candidate.case.id)
+    return Acceptance(baselines, accepted, refused)
+
+
+def _sessions(
+    baselines: Baselines, candidate: Candidate, policy: Policy, *, regression_ok: bool, replace: bool, stale: bool
+) -> tuple[Session, ...]:
+    """The sessions that the case has once the candidate is in."""
+    session = _session(baselines, candidate, policy)
+    old = baselines.at(candidate.case)
+    if old is None:
+        return (session,)
+    if not replace:
+        if any(session.run == x.run for x in old.sessions):
+            raise _RefusedError(f"run {session.run} is in the baseline already")
+        fields = changed_case(old.case, candidate.case) + incomparable(old.environment, candidate.environment)
+        if fields:
+            raise _RefusedError(f"it is not comparable with the baseline ({'; '.join(fields)}): replace the baseline")
+    outcome, ratio = _standing(old, candidate, session, policy, stale=stale)
+    if not regression_ok:
+        _refuse_slower(outcome, ratio, policy, sure=replace or len(old.sessions) >= policy.known_sessions)
+    if replace or outcome in ("regressed", "improved", "platform_shift"):
+        return (session,)
+    changed = differences(old.environment, candidate.environment, ("variables", "software"))
+    if outcome == "inconclusive" and changed:
+        raise _RefusedError(
+            f"it is inconclusive and was measured under another environment ({'; '.join(changed[:3])}): "
+            "replace the baseline, or measure again"
+        )
+    return tuple(sorted((*old.sessions, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
+
+
+def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sure: bool) -> None:
+    """Refuses what is slower; what only leans that way, where more sessions were not the cure."""
+    slower = ratio is not None and ratio > 1 + policy.tolerance
+    if outcome == "regressed" or (outcome == "platform_shift" and slower):
+        raise _RefusedError(f"it is {_percent(ratio)} slower than the baseline: say that the regression is fine")
+    if outcome == "inconclusive" and slower and sure:
+        raise _RefusedError(f"it may be {_percent(ratio)} slower than the baseline (inconclusive): measure it again")
+
+
+def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Session:
+    if candidate.outcome in ("failed", "invalid"):
+        raise _RefusedError(f"it is {candidate.outcome}" + (f": {candidate.reason}" if candidate.reason else ""))
+    machine_key = candidate.environment.get("machine_key")
+    if machine_key != baselines.machine_key:
+        raise _RefusedError(f"it was measured on {machine_key}, these baselines are of {baselines.machine_key}")
+    launches = tuple(candidate.metrics.get(PRIMARY, ()))
+    if len(launches) < policy.minimum_launches:
+        raise _RefusedError(f"it has {len(launches)} launches with a {PRIMARY}, {policy.minimum_launches} are needed")
+    if not all(0 < value < math.inf for value in launches):
+        raise _RefusedError(f"it has a {PRIMARY} that is not above 0 s")
+    return Session(
+        run=candidate.run,
+        started_at=candidate.started_at,
+        commit=candidate.commit or "",
+        launches=tuple(rounded(float(value)) for value in launches),
+        metrics=_medians(candidate),
+    )
+
+
+def _standing(
+    old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy, *, stale: bool
+) -> tuple[Outcome, float | None]:
+    """How the candidate stands to the baseline: what the judge said, or what it would say of one accepted since."""
+    if not stale and candidate.outcome not in ("no_baseline", "not_comparable"):
+        return candidate.outcome, candidate.ratio
+    if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
+        return "not_comparable", None
+    suspicion = accuracy_change(old.accuracy, session.metrics, policy)
+    if suspicion:
+        raise _RefusedError(suspicion)
+    comparison = compare(session.launches, [x.launches for x in old.sessions], policy)
+    return decide(comparison, policy), math.exp(comparison.log_ratio)
+
+
+def _medians(candidate: Candidate) -> dict[str, float]:
+    return {
+        name: rounded(float(statistics.median(candidate.metrics[name])))
+        for name in sorted(METRICS)
+        if candidate.metrics.get(name)
+    }
+
+
+def _percent(ratio: float | None) -> str:
+    return "an unknown share" if ratio is None else f"{ratio - 1:.1%}"
+
+
+def diff(old: Baselines, new: Baselines) -> list[Change]:
+    """What a reviewer should see: each case that came, went, or changed, and how much slower it may now be."""
+    before, after = ({slot(x.case): x for x in side.cases} for side in (old, new))
+    rows = []
+    for place in sorted({*before, *after}):
+        left, right = before.get(place), after.get(place)
+        if left == right:
+            continue
+        rows.append(
+            Change(
+                case_id=place[0],
+                batch=place[1],
+                what=_what(left, right),
+                old=left.step_time if left else None,
+                new=right.step_time if right else None,
+                ratio=right.step_time / left.step_time if left and right else None,
+                sessions=f"{len(left.sessions) if left else 0} -> {len(right.sessions) if right else 0}",
+                reason=right.reason if right else "",
+            )
+        )
+    return rows
+
+
+def _what(old: CaseBaseline | None, new: CaseBaseline | None) -> str:
+    if old is None:
+        return "added"
+    if new is None:
+        return "removed"
+    if not {x.run for x in old.sessions} & {x.run for x in new.sessions}:
+        return "replaced"
+    return "extended" if old.sessions != new.sessions else "edited"

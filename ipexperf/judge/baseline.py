@@ -1,0 +1,244 @@
+"""Accepted measurements that later runs are judged against: one reviewed, git-tracked JSON file a machine_key."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import statistics
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ipexperf.case import Case
+from ipexperf.errors import BaselineError
+from ipexperf.judge.spread import centre
+
+FORMAT = 1
+DIGITS = 6
+"""Significant digits that a baseline keeps: finer than any timer, coarse enough for a diff that a person can read."""
+WIDTH = 110
+"""A list or record without records inside stays on one line up to this width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What one accepted run measured: the launches' step times in seconds, and the medians of all metrics."""
+
+    run: str
+    started_at: str
+    commit: str
+    launches: tuple[float, ...]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseBaseline:
+    """The kept sessions of one case, oldest first, and who accepted them, when and why."""
+
+    case: Case
+    sessions: tuple[Session, ...]
+    accuracy: Mapping[str, float]
+    reason: str
+    accepted_by: str
+    accepted_at: str
+    expires: str | None
+    environment: Mapping[str, Any]
+
+    @property
+    def step_time(self) -> float:
+        """The centre of the sessions, in seconds a step."""
+        return math.exp(centre([statistics.fmean(map(math.log, session.launches)) for session in self.sessions]))
+
+    def expired(self, now: str) -> bool:
+        """Whether its last day is over. It is judged against still, and that is said loudly."""
+        return self.expires is not None and self.expires[:10] < now[:10]
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """All accepted cases of one machine_key, in a stable order."""
+
+    machine_key: str
+    cases: tuple[CaseBaseline, ...] = ()
+
+    def find(self, case: Case) -> CaseBaseline | None:
+        """The baseline of this very case, else one of the same id, which the judge will call not comparable."""
+        alike = [x for x in self.cases if x.case.id == case.id]
+        closest = sorted(alike, key=lambda x: (x.case.uid != case.uid, slot(x.case) != slot(case)))
+        return closest[0] if closest else None
+
+    def at(self, case: Case) -> CaseBaseline | None:
+        """The baseline that accepting this case would extend or replace: the same work, whatever its version."""
+        return next((x for x in self.cases if slot(x.case) == slot(case)), None)
+
+    def put(self, baseline: CaseBaseline) -> Baselines:
+        """The same baselines with this one in its place."""
+        others = [x for x in self.cases if slot(x.case) != slot(baseline.case)]
+        return Baselines(self.machine_key, tuple(sorted([*others, baseline], key=lambda x: slot(x.case))))
+
+    def expired(self, now: str) -> tuple[CaseBaseline, ...]:
+        """The baselines whose last day is over."""
+        return tuple(x for x in self.cases if x.expired(now))
+
+
+def slot(case: Case) -> tuple[str, int, int, str]:
+    """A case's place in the file: everything that names its work but the version of its code."""
+    return case.id, case.batch, case.size, case.data
+
+
+def rounded(value: Any) -> Any:
+    """The value as the file will keep it: floats of six significant digits, lists instead of tuples."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {name: rounded(inner) for name, inner in value.items()}
+    return [rounded(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def path_of(directory: Path, machine_key: str) -> Path:
+    """Where the baselines of a machine_key are kept."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", machine_key):
+        raise BaselineError(f"machine_key {machine_key!r} cannot name a file: expected letters, digits, '.', '_', '-'")
+    return directory / f"{machine_key}.json"
+
+
+def read(directory: Path, machine_key: str) -> Baselines:
+    """The accepted baselines of a machine_key; none where there is no file yet."""
+    path = path_of(directory, machine_key)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Baselines(machine_key)
+    except (OSError, ValueError) as error:
+        raise BaselineError(
+            f"{path} cannot be read as JSON ({error}): restore it with git, or delete it to start anew"
+        ) from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        found = document.get("format") if isinstance(document, dict) else type(document).__name__
+        raise BaselineError(f"{path} has format {found!r}, this ipexperf reads format {FORMAT}: update ipexperf")
+    if document.get("machine_key") != machine_key:
+        raise BaselineError(f"{path} belongs to machine_key {document.get('machine_key')!r}: its name must match")
+    try:
+        environments = document["environments"]
+        cases = tuple(_read_case(entry, environments) for entry in document["cases"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BaselineError(
+            f"{path} is damaged ({type(error).__name__}: {error}): restore it with git, or accept anew"
+        ) from error
+    return Baselines(machine_key, tuple(sorted(cases, key=lambda x: slot(x.case))))
+
+
+def write(directory: Path, baselines: Baselines) -> Path:
+    """Puts the file in place in one step, in an order and a format that do not change with the weather."""
+    path = path_of(directory, baselines.machine_key)
+    text = dumps(baselines)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", newline="\n", dir=directory, prefix=f".{path.name}.", delete=False
+        ) as stream:
+            temporary = Path(stream.name)
+            try:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+                # A temporary file is private; a baseline is as public as its neighbours in the repository.
+                temporary.chmod(0o644)
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise BaselineError(f"{path} cannot be written: {error}") from error
+    return path
+
+
+def dumps(baselines: Baselines) -> str:
+    """The text of the file. Environments are kept once and named by their content."""
+    import hashlib
+
+    environments: dict[str, Any] = {}
+    cases = []
+    for baseline in sorted(baselines.cases, key=lambda x: slot(x.case)):
+        environment = rounded(baseline.environment)
+        digest = hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
+        environments[digest] = _ordered(environment)
+        cases.append(
+            {
+                "id": baseline.case.id,
+                "case": baseline.case.to_json(),
+                "reason": baseline.reason,
+                "accepted_by": baseline.accepted_by,
+                "accepted_at": baseline.accepted_at,
+                "expires": baseline.expires,
+                "environment": digest,
+                "accuracy": _ordered(baseline.accuracy),
+                "sessions": [
+                    {
+                        "run": session.run,
+                        "started_at": session.started_at,
+                        "commit": session.commit,
+                        "launches": session.launches,
+                        "metrics": _ordered(session.metrics),
+                    }
+                    for session in baseline.sessions
+                ],
+            }
+        )
+    document = {
+        "format": FORMAT,
+        "machine_key": baselines.machine_key,
+        "environments": _ordered(environments),
+        "cases": cases,
+    }
+    try:
+        return _text(rounded(document)) + "\n"
+    except (TypeError, ValueError) as error:
+        raise BaselineError(f"the baselines of {baselines.machine_key} hold what JSON cannot: {error}") from error
+
+
+def _ordered(value: Any) -> Any:
+    return {name: _ordered(value[name]) for name in sorted(value)} if isinstance(value, Mapping) else value
+
+
+def _text(value: Any, indent: int = 0) -> str:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if not value or not isinstance(value, (dict, list)):
+        return line
+    if len(line) + indent <= WIDTH and not any(isinstance(inner, dict) for inner in inside):
+        return line
+    pad = " " * (indent + 2)
+    if isinstance(value, dict):
+        rows = [f"{pad}{json.dumps(name, ensure_ascii=False)}: {_text(x, indent + 2)}" for name, x in value.items()]
+        return "{\n" + ",\n".join(rows) + "\n" + " " * indent + "}"
+    return "[\n" + ",\n".join(pad + _text(x, indent + 2) for x in value) + "\n" + " " * indent + "]"
+
+
+def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
+    sessions = tuple(
+        Session(
+            run=str(session["run"]),
+            started_at=str(session["started_at"]),
+            commit=str(session["commit"]),
+            launches=tuple(float(value) for value in session["launches"]),
+            metrics={name: float(value) for name, value in session["metrics"].items()},
+        )
+        for session in entry["sessions"]
+    )
+    if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
+        raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
+    return CaseBaseline(
+        case=Case.from_json(entry["case"]),
+        sessions=sessions,
+        accuracy={name: float(value) for name, value in entry["accuracy"].items()},
+        reason=str(entry["reason"]),
+        accepted_by=str(entry["accepted_by"]),
+        accepted_at=str(entry["accepted_at"]),
+        expires=None if entry["expires"] is None else str(entry["expires"]),
+        environment=dict(environments[entry["environment"]]),
+    )

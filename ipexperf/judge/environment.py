@@ -1,0 +1,73 @@
+"""What differs between two environments, in words, and whether their times may be compared at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from ipexperf.case import Case
+
+FINDINGS = ("variables", "software", "hardware")
+"""The sections whose differences explain a verdict. `git` is left out: every commit differs from the last."""
+VOLATILE = frozenset({"frequency_khz", "executable"})
+"""What changes from run to run without meaning: the clock of one moment, the path of an interpreter."""
+LONGEST = 60
+"""Longer values are only said to have changed."""
+PLACEMENT = ("cpu", "cpu_model", "cores", "threads")
+"""The hardware without which times mean something else. Software is no such thing: losing AMX must raise the alarm."""
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequence[str] = FINDINGS) -> list[str]:
+    """What changed from one environment to another, one line each: 'torch: 2.8.0 -> 2.9.0'."""
+    lines: list[str] = []
+    for section in sections:
+        before, after = dict(_flat(old.get(section, {}))), dict(_flat(new.get(section, {})))
+        lines += _changes(before, after, sorted({*before, *after} - VOLATILE))
+    return list(dict.fromkeys(lines))
+
+
+def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The fields that forbid comparing times: another machine, another processor, other threads."""
+    before = {"machine_key": old.get("machine_key"), **_placement(old)}
+    after = {"machine_key": new.get("machine_key"), **_placement(new)}
+    return _changes(before, after, list(dict.fromkeys([*before, *after])))
+
+
+def changed_case(old: Case, new: Case) -> list[str]:
+    """The fields in which two cases are not the same work: 'batch: 8 -> 16'."""
+    return [
+        f"{field.name}: {getattr(old, field.name)} -> {getattr(new, field.name)}"
+        for field in fields(Case)
+        if getattr(old, field.name) != getattr(new, field.name)
+    ]
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    return [
+        f"{name}: {_change(before.get(name), after.get(name))}" for name in names if before.get(name) != after.get(name)
+    ]
+
+
+def _change(before: object, after: object) -> str:
+    if isinstance(before, list) and isinstance(after, list) and all(isinstance(x, str) for x in (*before, *after)):
+        lost = [x for x in before if x not in after]
+        gained = [x for x in after if x not in before]
+        parts = [f"{word} {', '.join(names)}" for word, names in (("lost", lost), ("gained", gained)) if names]
+        return "; ".join(parts) or "in another order"
+    words = ["unset" if x is None else str(x) for x in (before, after)]
+    return "changed" if any(len(x) > LONGEST or "\n" in x for x in words) else " -> ".join(words)
+
+
+def _placement(environment: Mapping[str, Any]) -> dict[str, Any]:
+    hardware = environment.get("hardware", {})
+    return dict(_flat({name: hardware[name] for name in PLACEMENT if name in hardware}))
+
+
+def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            # JSON has no tuples: what was written as one comes back as a list.
+            yield f"{prefix}{name}", list(value) if isinstance(value, tuple) else value

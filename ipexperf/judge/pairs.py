@@ -1,0 +1,43 @@
+"""Two workers that took turns: their neighbouring turns give one ratio, and pairs of processes are the replicates."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipexperf.judge.spread import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRatio:
+    """How many times slower the second worker is. Bounds are None for a single pair, which has no spread."""
+
+    ratio: float
+    lo: float | None
+    hi: float | None
+    pairs: int
+
+
+def neighbour_ratio(turns_a: Sequence[float], turns_b: Sequence[float]) -> float:
+    """The median log ratio of neighbouring turns, B over A: above 0 when B is slower."""
+    if len(turns_a) != len(turns_b) or not turns_a:
+        raise ValueError(f"expected as many turns of A as of B, at least one; got {len(turns_a)} and {len(turns_b)}")
+    return statistics.median(math.log(b) - math.log(a) for a, b in zip(turns_a, turns_b, strict=True))
+
+
+def combine(pair_log_ratios: Sequence[float], confidence: float = 0.95) -> PairedRatio:
+    """The mean slowdown over pairs of fresh processes, with its t interval on the log scale."""
+    if not pair_log_ratios:
+        raise ValueError("expected the log ratio of at least one pair; got none")
+    mean = statistics.fmean(pair_log_ratios)
+    pairs = len(pair_log_ratios)
+    if pairs == 1:
+        return PairedRatio(math.exp(mean), None, None, 1)
+    spread = Spread(statistics.stdev(pair_log_ratios) / math.sqrt(pairs), pairs - 1)
+    half = spread.scale * spread.quantile((1 - confidence) / 2)
+    return PairedRatio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), pairs)

@@ -1,0 +1,172 @@
+"""The first judge: a new session against a stored baseline. Honest about what a stored baseline cannot tell."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.judge.environment import changed_case, differences, incomparable
+from ipexperf.judge.spread import Comparison, compare
+from ipexperf.result import PRIMARY, Measurement, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ipexperf.judge.baseline import CaseBaseline
+    from ipexperf.judge.policy import Policy
+
+SHOWN = 4
+"""So many differences of the environment are named in a reason; the rest are counted."""
+
+
+def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, not_comparable: str = "") -> Verdict:
+    """Says what became of a case. Order: failed, invalid, no_baseline, not_comparable, accuracy, speed."""
+    if measurement.failure:
+        return Verdict("failed", measurement.failure, policy=policy.label)
+    if measurement.invalid:
+        return Verdict("invalid", measurement.invalid, policy=policy.label)
+    launches = measurement.values(PRIMARY)
+    if not launches:
+        return Verdict("failed", f"no launch reported {PRIMARY}", policy=policy.label)
+    if not all(0 < value < math.inf for value in launches):
+        return Verdict("invalid", f"a launch reported {PRIMARY} of {min(launches):g} s", policy=policy.label)
+    if baseline is None:
+        return Verdict("no_baseline", "nothing was accepted for this case on this machine yet", policy=policy.label)
+
+    found = differences(baseline.environment, measurement.environment)
+    facts = _facts(baseline, measurement, found)
+    notes = _notes(baseline, measurement, found)
+    fields = [
+        *changed_case(baseline.case, measurement.case),
+        *incomparable(baseline.environment, measurement.environment),
+    ]
+    if not_comparable or fields:
+        reason = "; ".join([*([not_comparable] if not_comparable else []), *fields])
+        return Verdict(
+            "not_comparable", f"the baseline was measured under {reason}", policy=policy.label, baseline=facts
+        )
+    suspicion = accuracy_change(baseline.accuracy, _medians(measurement), policy)
+    if suspicion:
+        return Verdict("invalid", "; ".join([suspicion, *notes]), policy=policy.label, baseline=facts)
+    if len(launches) < policy.minimum_launches:
+        reason = f"{len(launches)} launch has no spread: {policy.minimum_launches} are needed to judge speed"
+        ratio = launches[0] / baseline.step_time
+        return Verdict("inconclusive", "; ".join([reason, *notes]), ratio=ratio, policy=policy.label, baseline=facts)
+
+    comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
+    outcome = decide(comparison, policy)
+    return Verdict(
+        outcome,
+        "; ".join([_sentence(outcome, comparison, len(baseline.sessions), policy), *notes]),
+        ratio=math.exp(comparison.log_ratio),
+        lo=math.exp(comparison.lower(policy.ok_alpha)),
+        hi=math.exp(comparison.upper(policy.ok_alpha)),
+        p_value=comparison.p_value(math.log1p(policy.tolerance)),
+        mde=smallest_effect(comparison, policy),
+        policy=policy.label,
+        baseline=facts | {"between_sessions": comparison.between.scale, "between_sessions_known": comparison.known},
+    )
+
+
+def decide(comparison: Comparison, policy: Policy) -> Outcome:
+    """Regressed and improved need proof at alpha; ok needs the tolerance excluded; the rest is inconclusive."""
+    tolerance = math.log1p(policy.tolerance)
+    limit = tolerance if comparison.known else math.log1p(policy.hard_limit)
+    if comparison.lower(policy.alpha) > limit:
+        return "regressed"
+    if comparison.upper(policy.alpha) < -limit:
+        return "improved"
+    # An assumed noise may be too small for this machine: it is good enough for an alarm far out, not for an all-clear.
+    if comparison.known and comparison.upper(policy.ok_alpha) < tolerance:
+        return "ok"
+    return "inconclusive"
+
+
+def smallest_effect(comparison: Comparison, policy: Policy) -> float:
+    """The slowdown, as a fraction, that this data would have called regressed with the policy's power."""
+    limit = math.log1p(policy.tolerance if comparison.known else policy.hard_limit)
+    reach = comparison.half_width(policy.alpha) + comparison.half_width(1 - policy.mde_power)
+    # Data that knows nothing has no smallest effect; infinity would not survive JSON.
+    return math.expm1(min(limit + reach, math.log(1e6)))
+
+
+def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:
+    """Says which accuracy left its bound, in either direction, or nothing."""
+    for name in ("accuracy", "agreement", "loss", "fidelity"):
+        before, after = old.get(name), new.get(name)
+        if before is None or after is None:
+            continue
+        if not math.isfinite(after):
+            return f"{name} changed from the baseline's {before:.4g} to {after}"
+        if name == "fidelity":
+            low, high = sorted(max(value, policy.fidelity_floor) for value in (before, after))
+            changed, bound = high > low * policy.fidelity_factor, f"a factor of {policy.fidelity_factor:g}"
+        elif name == "loss":
+            changed = abs(after - before) > policy.loss_bound * abs(before)
+            bound = f"{policy.loss_bound:.0%}"
+        else:
+            changed, bound = abs(after - before) > policy.accuracy_bound, f"{policy.accuracy_bound:g}"
+        if changed:
+            return f"{name} changed from the baseline's {before:.4g} to {after:.4g}, more than {bound}"
+    return ""
+
+
+def _medians(measurement: Measurement) -> dict[str, float]:
+    return {name: value for name in measurement.metrics if (value := measurement.median(name)) is not None}
+
+
+def _facts(baseline: CaseBaseline, measurement: Measurement, found: Sequence[str]) -> dict[str, Any]:
+    newest = max(baseline.sessions, key=lambda session: session.started_at)
+    return {
+        "step_time": baseline.step_time,
+        "sessions": len(baseline.sessions),
+        "run": newest.run,
+        "commit": newest.commit,
+        "started_at": newest.started_at,
+        "accepted_at": baseline.accepted_at,
+        "accepted_by": baseline.accepted_by,
+        "reason": baseline.reason,
+        "expires": baseline.expires,
+        "expired": baseline.expired(measurement.started_at),
+        "differences": list(found),
+    }
+
+
+def _notes(baseline: CaseBaseline, measurement: Measurement, found: Sequence[str]) -> list[str]:
+    notes = []
+    unmeasured = [name for name in sorted(baseline.accuracy) if measurement.median(name) is None]
+    if unmeasured:
+        notes.append(f"{', '.join(unmeasured)} known to the baseline, not measured this time")
+    if found:
+        more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        notes.append(f"changed since the baseline: {', '.join([*found[:SHOWN], *more])}")
+    if baseline.expired(measurement.started_at):
+        notes.append(f"THE BASELINE EXPIRED on {baseline.expires}: accept a new one")
+    return notes
+
+
+def _sentence(outcome: Outcome, comparison: Comparison, sessions: int, policy: Policy) -> str:
+    interval = (
+        f"{1 - 2 * policy.ok_alpha:.0%} interval "
+        f"{math.expm1(comparison.lower(policy.ok_alpha)):+.1%} to {_capped(comparison.upper(policy.ok_alpha))}"
+    )
+    ratio = math.exp(comparison.log_ratio)
+    word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
+    kept = f"{sessions} session{'s' if sessions > 1 else ''}"
+    unknown = (
+        "" if comparison.known else f", the noise between sessions being unknown ({kept} of {policy.known_sessions})"
+    )
+    if outcome == "regressed":
+        limit = f"tolerance of {policy.tolerance:.0%}" if comparison.known else f"hard limit of {policy.hard_limit:.0%}"
+        return f"{word} than the baseline ({interval}), surely beyond the {limit}{unknown}"
+    if outcome == "improved":
+        return f"{word} than the baseline ({interval}){unknown}"
+    if outcome == "ok":
+        return f"a slowdown above {policy.tolerance:.0%} is excluded ({interval})"
+    mde = smallest_effect(comparison, policy)
+    seen = f"only a slowdown of {mde:.0%} or more" if mde < 10 else "not even a slowdown of 10 times"
+    return f"{word} than the baseline ({interval}): {seen} would surely have been seen{unknown}"
+
+
+def _capped(log_ratio: float) -> str:
+    return f"{math.expm1(log_ratio):+.1%}" if log_ratio < math.log(100) else "anything"

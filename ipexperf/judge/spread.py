@@ -1,0 +1,140 @@
+"""The statistics of a screen: launches of one new session against the sessions of a baseline, on the log scale."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipexperf.judge.policy import Policy
+
+SHAMOS = 1.04
+"""Makes the median absolute difference of pairs an estimate of the log sd of a normal sample."""
+SHAMOS_LOG_SD = {3: 0.66, 4: 0.49, 5: 0.48, 6: 0.41, 7: 0.36, 8: 0.33, 9: 0.30, 10: 0.28, 11: 0.27, 12: 0.25}
+"""Sessions -> sampling error of the log of that estimate, by simulation (400,000 normal samples each)."""
+HODGES_LEHMANN = 1.1
+"""Variance of the Hodges-Lehmann centre of 3 to 12 normal values, in units of the mean's, by simulation (<= 1.094)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A log sd and the degrees of freedom of its estimate (infinite: taken as known)."""
+
+    scale: float
+    freedom: float
+
+    def quantile(self, tail: float) -> float:
+        """How many of its scales lie above the centre before only `tail` of the distribution is left."""
+        from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
+
+        return -float(ndtri(tail) if math.isinf(self.freedom) else stdtrit(self.freedom, tail))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The log slowdown of a new session, and what it is uncertain by: within and between sessions."""
+
+    log_ratio: float
+    within: Spread
+    between: Spread
+    known: bool
+    """Whether the noise between sessions was estimated from sessions, not assumed."""
+
+    def half_width(self, tail: float) -> float:
+        """How far the true log slowdown may lie from the one seen, but for `tail` on that side."""
+        if tail >= 0.5:
+            return 0.0
+        return math.hypot(*(part.quantile(tail) * part.scale for part in (self.within, self.between)))
+
+    def lower(self, tail: float) -> float:
+        return self.log_ratio - self.half_width(tail)
+
+    def upper(self, tail: float) -> float:
+        return self.log_ratio + self.half_width(tail)
+
+    def p_value(self, limit: float) -> float:
+        """How likely a log slowdown as large as this was, had the true one been `limit`."""
+        distance = self.log_ratio - limit
+        low, high = math.log(1e-12), math.log(0.5)
+        if self.half_width(math.exp(low)) <= abs(distance):
+            tail = 1e-12
+        else:
+            for _ in range(60):
+                middle = (low + high) / 2
+                low, high = (middle, high) if self.half_width(math.exp(middle)) > abs(distance) else (low, middle)
+            tail = math.exp(high)
+        return tail if distance > 0 else 1 - tail
+
+
+def centre(values: Sequence[float]) -> float:
+    """The Hodges-Lehmann centre: the median of the means of all pairs, so that one odd session cannot drag it."""
+    return statistics.median((a + b) / 2 for a, b in combinations_with_replacement(values, 2))
+
+
+def robust_scale(values: Sequence[float]) -> float:
+    """Shamos' estimate of the standard deviation: the median distance of all pairs."""
+    return SHAMOS * statistics.median(abs(a - b) for a, b in combinations(values, 2))
+
+
+def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
+    """The noise between sessions: assumed from the prior while they are few, else estimated and shrunk to it.
+
+    The shrinking is done on the log of the sd, where the prior and the sampling error are both about normal.
+    The posterior is then restated as a scaled t, whose degrees of freedom have the same error of the log sd.
+    """
+    sessions = len(means)
+    if sessions < policy.known_sessions:
+        seen = statistics.stdev(means) if sessions > 1 else 0.0
+        return Spread(max(policy.tau_prior, seen), math.inf)
+    error = SHAMOS_LOG_SD.get(sessions, 0.87 / math.sqrt(sessions))
+    trust = policy.tau_prior_spread**2 / (policy.tau_prior_spread**2 + error**2)
+    seen = max(robust_scale(means), policy.tau_floor)
+    log_scale = trust * math.log(seen) + (1 - trust) * math.log(policy.tau_prior)
+    freedom, bias = _as_t(trust * error**2)
+    return Spread(math.exp(log_scale + bias), freedom)
+
+
+def _as_t(variance: float) -> tuple[float, float]:
+    """The degrees of freedom whose log sd has this sampling variance, and how far its mean lies below the truth."""
+    from scipy.special import polygamma
+
+    low, high = 0.1, 1e4
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if float(polygamma(1, middle / 2)) / 4 > variance else (low, middle)
+    return high, (float(polygamma(0, high / 2)) - math.log(high / 2)) / 2
+
+
+def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], policy: Policy) -> Comparison:
+    """Holds one session's launch medians against the sessions of a baseline, all in seconds."""
+    new = [math.log(value) for value in launches]
+    old = [[math.log(value) for value in session] for session in sessions]
+    means = [statistics.fmean(session) for session in old]
+    known = len(means) >= policy.known_sessions
+
+    groups = [new, *old]
+    freedom = sum(len(group) - 1 for group in groups)
+    pooled = sum(_squares(group) for group in groups) / freedom if freedom else math.inf
+    own = _squares(new) / (len(new) - 1) if len(new) > 1 else 0.0
+    # Where sessions were compared with one another, their spread holds the noise of their launches already.
+    shares = 0.0 if known else sum(1 / len(session) for session in old) / len(old) ** 2
+    within = math.sqrt(max(pooled, own) * (1 / len(new) + shares))
+
+    tau = between_sessions(means, policy)
+    share = (HODGES_LEHMANN if known else 1.0) / len(means)
+    return Comparison(
+        log_ratio=statistics.fmean(new) - centre(means),
+        within=Spread(within, freedom or 1),
+        between=Spread(tau.scale * math.sqrt(1 + share), tau.freedom),
+        known=known,
+    )
+
+
+def _squares(values: Sequence[float]) -> float:
+    mean = statistics.fmean(values)
+    return sum((value - mean) ** 2 for value in values)

@@ -1,0 +1,197 @@
+"""Every option in one table: parsed once, strictly; command line > environment > ini > default."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ipexperf.case import AXES
+from ipexperf.errors import UsageError
+
+
+def words(text: str) -> tuple[str, ...]:
+    """A comma list."""
+    found = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not found:
+        raise argparse.ArgumentTypeError("expected a comma list of names, got nothing")
+    return found
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A positive number of seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected seconds, got '{text}'") from None
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds over 0, got '{text}'")
+    return number
+
+
+def flag(text: str) -> bool:
+    """A yes or no out of an ini file or a variable. Never `bool(text)`: bool("False") is True."""
+    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(f"expected yes or no, got '{text}'")
+    return known[text.lower()]
+
+
+def preset(text: str) -> str:
+    """A preset's name."""
+    from ipexperf.plan.matrix import PRESETS
+
+    if text not in PRESETS:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(PRESETS)}, got '{text}'")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: how it is spelled, read and explained."""
+
+    flag: str
+    read: Callable[[str], Any]
+    default: Any
+    help: str
+    metavar: str | None = None
+    repeat: bool = False
+
+    @property
+    def name(self) -> str:
+        """As a field of Options, and with `ipexperf_` before it as an ini key."""
+        return self.flag.removeprefix("--").removeprefix("perf-").replace("-", "_")
+
+    @property
+    def ini(self) -> str:
+        return f"ipexperf_{self.name}"
+
+    @property
+    def variable(self) -> str:
+        return f"IPEXPERF_{self.name.upper()}"
+
+    @property
+    def switch(self) -> bool:
+        return self.read is flag
+
+
+_AXIS_HELP = {
+    "model": "models, e.g. resnet18,resnet50",
+    "device": "cpu, xpu, cuda",
+    "dtype": "fp32, bf16, fp16, int8",
+    "mode": "train, infer, infer_jit",
+    "stack": "ipex, stock",
+}
+
+OPTIONS: tuple[Option, ...] = (
+    *(
+        Option(f"--{axis}", words, None, f"{_AXIS_HELP[axis]}, or all (comma list, repeatable)", "NAMES", repeat=True)
+        for axis in AXES
+    ),
+    Option("--perf-preset", preset, "quick", "which part of the matrix: quick, nightly or full", "NAME"),
+    Option("--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB"),
+    Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
+    Option("--perf-launches", positive, None, "fresh processes a case (default: the preset's)", "N"),
+    Option("--perf-batch", positive, None, "batch size of every case (default: the model's)", "N"),
+    Option("--perf-samples", positive, 20, "least number of samples a launch", "N"),
+    Option("--perf-seconds", seconds, 1.0, "least sampling time a launch, in seconds", "S"),
+    Option("--perf-budget", seconds, None, "seconds for the run: no launch begins after them", "S"),
+    Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
+    Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
+    Option("--perf-data", Path, None, "folder with CIFAR-10 in its on-disk format (default: embedded digits)", "DIR"),
+    Option("--perf-cache", Path, None, "folder of trained weights (default: .ipexperf beside the suite)", "DIR"),
+    Option("--perf-python", str, None, "interpreter of the workers (default: this one)", "PYTHON"),
+    Option("--perf-load", words, (), "modules or .py files that register models, modes, devices", "NAMES", repeat=True),
+    Option("--perf-no-record", flag, False, "write nothing to the database"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for. `named` holds the axes that the user spelled out, not those a preset filled in."""
+
+    model: tuple[str, ...] | None = None
+    device: tuple[str, ...] | None = None
+    dtype: tuple[str, ...] | None = None
+    mode: tuple[str, ...] | None = None
+    stack: tuple[str, ...] | None = None
+    preset: str = "quick"
+    db: str = "ipexperf.db"
+    baselines: Path = Path("baselines")
+    launches: int | None = None
+    batch: int | None = None
+    samples: int = 20
+    seconds: float = 1.0
+    budget: float | None = None
+    timeout: float = 600.0
+    threads: int | None = None
+    data: Path | None = None
+    cache: Path | None = None
+    python: str | None = None
+    load: tuple[str, ...] = ()
+    no_record: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def axis(self, name: str) -> tuple[str, ...] | None:
+        value: tuple[str, ...] | None = getattr(self, name)
+        return value
+
+
+def add_arguments(add: Callable[..., Any]) -> None:
+    """Declares every option through `add_argument` or pytest's `addoption`."""
+    for option in OPTIONS:
+        told = f"{option.help} [ini: {option.ini}, env: {option.variable}]"
+        if option.switch:
+            add(option.flag, action="store_true", default=None, help=told, dest=f"ipexperf_{option.name}")
+        else:
+            add(
+                option.flag,
+                action="append" if option.repeat else "store",
+                type=option.read,
+                default=None,
+                metavar=option.metavar,
+                help=told,
+                dest=f"ipexperf_{option.name}",
+            )
+
+
+def resolve(
+    command_line: Callable[[str], Any],
+    ini: Callable[[str], str | None],
+    environment: Mapping[str, str] = os.environ,
+) -> Options:
+    """Takes each option from the first place that has it."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for option in OPTIONS:
+        given = command_line(f"ipexperf_{option.name}")
+        if given is not None:
+            flat = tuple(word for part in given for word in part) if option.repeat else given
+            values[option.name], sources[option.name] = flat, option.flag
+            continue
+        for text, source in ((environment.get(option.variable), option.variable), (ini(option.ini), option.ini)):
+            if text:
+                try:
+                    values[option.name] = option.read(text)
+                except argparse.ArgumentTypeError as error:
+                    raise UsageError(f"{source}: {error}") from None
+                sources[option.name] = source
+                break
+        else:
+            values[option.name] = option.default
+    assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - two lists, one truth
+    return Options(**values, sources=sources)

@@ -1,0 +1,169 @@
+"""The pytest hooks: each a few lines that call a room. Loaded by every pytest run where ipexperf is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ipexperf.plan.options import Options
+    from ipexperf.run import Run
+
+OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
+RUN_KEY: pytest.StashKey[Run] = pytest.StashKey()
+ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
+FIXTURE = "perf"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declares the options, on the command line and in the ini file."""
+    from ipexperf.plan import options
+
+    options.add_arguments(parser.getgroup("ipexperf", "performance regression suite (ipexperf)").addoption)
+    for option in options.OPTIONS:
+        parser.addini(option.ini, f"default of {option.flag}", default=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reads the options once."""
+    config.addinivalue_line("markers", "perf(models): the models that a performance test measures")
+    from ipexperf.errors import UsageError
+    from ipexperf.plan import options
+
+    try:
+        config.stash[OPTIONS_KEY] = options.resolve(config.getoption, lambda name: _ini(config, name))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _ini(config: pytest.Config, name: str) -> str | None:
+    value = config.getini(name)
+    return ",".join(value) if isinstance(value, list) else value or None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Plans at once where the user asked for something of ours, so that a wrong wish ends before collection."""
+    options = session.config.stash[OPTIONS_KEY]
+    if any(source.startswith("--") for source in options.sources.values()):
+        _refuse_xdist(session.config)
+        _run(session.config)
+
+
+def _refuse_xdist(config: pytest.Config) -> None:
+    if getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
+        raise pytest.UsageError("pytest-xdist would measure cases beside one another: run ipexperf without -n")
+
+
+def _run(config: pytest.Config) -> Run:
+    """The run of this session, planned when it is first needed."""
+    if RUN_KEY not in config.stash:
+        from ipexperf.errors import UsageError
+        from ipexperf.run import Run
+
+        try:
+            config.stash[RUN_KEY] = Run(config.stash[OPTIONS_KEY], config.rootpath, _teller(config))
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
+    return config.stash[RUN_KEY]
+
+
+def _teller(config: pytest.Config) -> Callable[[str], None]:
+    """Progress for people: a line for each step of the way, unless pytest was told to be quiet."""
+
+    def say(text: str) -> None:
+        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and config.get_verbosity() >= 0:
+            reporter.ensure_newline()
+            reporter.write_line(f"  {text}", light=True)
+
+    return say
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Gives a performance test its cases."""
+    if FIXTURE not in metafunc.fixturenames:
+        return
+    try:
+        _refuse_xdist(metafunc.config)
+        cases = _run(metafunc.config).plan.cases
+    except pytest.UsageError as error:
+        # Here it would be one more collection error; said after collection it is exit code 4 and one sentence.
+        metafunc.config.stash[ERROR_KEY] = str(error)
+        cases = ()
+    marker = metafunc.definition.get_closest_marker("perf")
+    models = marker.kwargs.get("models") if marker else None
+    chosen = [case for case in cases if models is None or case.model in models]
+    parameters = []
+    for case in chosen:
+        axes = (case.model, case.device, case.dtype, case.mode, case.stack)
+        marks = [pytest.Mark(axis, (), {}, _ispytest=True) for axis in axes]
+        parameters.append(pytest.param(case, id=case.id, marks=[pytest.MarkDecorator(m, _ispytest=True) for m in marks]))
+    metafunc.parametrize(FIXTURE, parameters, indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    """Ends the session with the sentence that planning left behind."""
+    if ERROR_KEY in config.stash:
+        raise pytest.UsageError(config.stash[ERROR_KEY])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
+    """Opens the history once it is known that there is something to measure, before any of it is measured."""
+    from ipexperf.errors import IpexperfError
+
+    wanted = any(FIXTURE in getattr(item, "fixturenames", ()) for item in session.items)
+    if wanted and not session.config.option.collectonly:
+        try:
+            _run(session.config).open(tuple(session.config.invocation_params.args))  # type: ignore[arg-type]
+        except IpexperfError as error:
+            raise pytest.UsageError(str(error)) from None
+    return (yield)
+
+
+@pytest.fixture
+def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
+    """Measures this test's case in fresh worker processes, records it, and fails the test on a known regression."""
+    if not hasattr(request, "param"):
+        pytest.skip("no case of the plan belongs to this test")
+    run = _run(request.config)
+    benchmark = request.getfixturevalue("benchmark") if request.config.pluginmanager.hasplugin("benchmark") else None
+
+    def measure() -> None:
+        from ipexperf.errors import IpexperfError
+        from ipexperf.report import ecosystem, junit
+
+        try:
+            measurement, verdict = run.measure(request.param)
+        except IpexperfError as error:
+            pytest.fail(f"{request.param.id}: {error}", pytrace=False)
+        request.node.user_properties.extend(junit.properties(measurement, verdict))
+        if benchmark is not None:
+            ecosystem.feed(benchmark, measurement, verdict)
+        if verdict.fails:
+            pytest.fail(run.block(measurement, verdict), pytrace=False)
+
+    yield measure
+    if benchmark is not None and benchmark.stats is None:
+        benchmark.skipped = True  # nothing was measured: pytest-benchmark need not warn about it
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Closes the run with how it ended."""
+    run = session.config.stash.get(RUN_KEY, None)
+    if run is not None:
+        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+        broken = exitstatus == pytest.ExitCode.INTERNAL_ERROR
+        run.finish("interrupted" if interrupted else "failed" if broken else "finished")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Writes the table, what was left out and where to look next."""
+    run = config.stash.get(RUN_KEY, None)
+    if run is not None and (run.measurements or run.plan.left_out):
+        terminalreporter.section("ipexperf")
+        for line in run.summary():
+            terminalreporter.write_line(line)

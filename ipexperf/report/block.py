@@ -1,0 +1,96 @@
+"""One readable block for a failed test: what, how much, against what, why, how to see it again, how to accept it."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.report.units import digits, plural, seconds
+from ipexperf.result import METRICS, PRIMARY, Launch, Measurement, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+LABEL = 12
+WIDTH = 118
+LOG_LINES = 12
+"""So many of the last lines of a failed worker are shown; the rest is in the history."""
+
+
+def failure_block(
+    measurement: Measurement, verdict: Verdict, differences: Sequence[str], reproduce: str, accept: str
+) -> str:
+    """The text that a failed case shows instead of a traceback."""
+    lines = [f"{measurement.case.id} (batch {measurement.case.batch}): {verdict.outcome.upper()}"]
+    for label, text in _rows(measurement, verdict, differences, reproduce, accept):
+        indent = " " * (LABEL + 2)
+        # Commands and logs are copied by people: they are never wrapped.
+        whole = label in ("reproduce", "accept", "stderr")
+        parts = text.splitlines() if whole else textwrap.wrap(text, WIDTH - LABEL - 2, break_long_words=False)
+        lines.append(f"  {label:<{LABEL}}{parts[0] if parts else ''}".rstrip())
+        lines += [f"{indent}{part}".rstrip() for part in parts[1:]]
+    return "\n".join(lines)
+
+
+def _rows(
+    measurement: Measurement, verdict: Verdict, differences: Sequence[str], reproduce: str, accept: str
+) -> Iterator[tuple[str, str]]:
+    yield "why", verdict.reason
+    if verdict.outcome == "failed":
+        yield from _failures(measurement.launches)
+    elif verdict.outcome == "invalid":
+        yield from _checks(measurement.launches)
+    new = measurement.median(PRIMARY)
+    if new is not None and verdict.outcome != "failed":
+        yield "measured", _measured(measurement, new)
+    if verdict.baseline:
+        yield "baseline", _baseline(verdict.baseline)
+    for index, line in enumerate(differences):
+        yield "" if index else "changed", line
+    if verdict.baseline and not differences:
+        yield "changed", "nothing that is recorded of the environment"
+    yield "reproduce", reproduce
+    if verdict.outcome in ("failed", "invalid"):
+        yield "accept", f"not possible: what is {verdict.outcome} never becomes a baseline"
+    else:
+        yield "accept", accept
+
+
+def _failures(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
+    bad = [launch for launch in launches if launch.outcome != "ok"]
+    for launch in bad:
+        yield "launch", f"{launch.index}: {launch.outcome}: {launch.reason}"
+    logs = [launch.log.strip().splitlines() for launch in bad if launch.log.strip()]
+    if logs:
+        yield "stderr", "\n".join(logs[0][-LOG_LINES:])
+
+
+def _checks(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
+    """Everything that was wrong, each thing once, with the launches that it was wrong in."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for launch in launches:
+        for label, checks in (("proof", launch.proof), ("accuracy", launch.accuracy)):
+            for check in checks:
+                if not check.ok:
+                    found.setdefault((label, str(check)), []).append(launch.index)
+        if launch.contended:
+            found.setdefault(("contended", launch.contended), []).append(launch.index)
+    for (label, text), indexes in found.items():
+        word = "launch" if len(indexes) == 1 else "launches"
+        yield label, f"{text} ({word} {', '.join(map(str, indexes))})"
+
+
+def _measured(measurement: Measurement, new: float) -> str:
+    values = measurement.values(PRIMARY)
+    text = f"{seconds(new)} a step, median of {plural(len(values), 'launch', 'launches')}"
+    text += f" ({', '.join(seconds(value) for value in values)})" if len(values) > 1 else ""
+    throughput = measurement.median("throughput")
+    text += f"; {digits(throughput)} {METRICS['throughput'].unit}" if throughput is not None else ""
+    return text
+
+
+def _baseline(facts: Mapping[str, Any]) -> str:
+    text = f"{seconds(facts['step_time'])} a step, {plural(facts['sessions'], 'session')} up to {facts['started_at']}"
+    text += f", commit {facts['commit'][:12]}" if facts.get("commit") else ""
+    text += f"; accepted by {facts['accepted_by']} on {facts['accepted_at'][:10]}: {facts['reason']}"
+    return text + (f"; EXPIRED on {facts['expires']}" if facts.get("expired") else "")

@@ -1,0 +1,42 @@
+"""What a JUnit file says of a case: flat names and values, numbers in base units."""
+
+from __future__ import annotations
+
+from ipexperf.case import AXES
+from ipexperf.result import PRIMARY, Measurement, Verdict
+
+METRICS = (
+    "throughput",
+    PRIMARY,
+    "p50",
+    "p90",
+    "cpu_time",
+    "accuracy",
+    "agreement",
+    "fidelity",
+    "loss",
+    "peak_memory",
+)
+
+
+def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, str]]:
+    """The properties of one test case. What was not measured is left out, never 0."""
+    case = measurement.case
+    found = [(name, str(getattr(case, name))) for name in (*AXES, "batch", "size", "version")]
+    found += [("case", case.id), ("case_uid", case.uid)]
+    found += [
+        (name, _number(value))
+        for name in METRICS
+        if (value := measurement.median(name)) is not None and verdict.outcome != "failed"
+    ]
+    found.append(("launches", str(len(measurement.launches))))
+    found += [
+        (name, _number(value))
+        for name in ("ratio", "lo", "hi", "p_value", "mde")
+        if (value := getattr(verdict, name)) is not None
+    ]
+    return [*found, ("verdict", verdict.outcome), ("reason", verdict.reason), ("policy", verdict.policy)]
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"

@@ -1,0 +1,152 @@
+"""The table at the end of a run: plain text, at most 120 columns, with what was not said in it said below it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ipexperf.report.units import digits, interval, percent, plural, seconds
+from ipexperf.result import PRIMARY, Measurement, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ipexperf.case import Case
+
+WIDTH = 120
+GAP = "  "
+HEADER = ("case", "batch", "step", "items/s", "accuracy", "x fp32", "time vs baseline", "verdict")
+LEFT = (0, 4, 6, 7)
+"""The columns that hold words; numbers are set to the right."""
+NAMED = 4
+"""So many cases of an outcome are named; the rest are counted."""
+ACCURACIES = (
+    ("accuracy", "acc {:.1%}"),
+    ("agreement", "agr {:.1%}"),
+    ("fidelity", "rmse {:.1e}"),
+    ("loss", "loss {:.3g}"),
+)
+LOUD: tuple[tuple[Outcome, str, str], ...] = (
+    ("failed", "FAILED", "nothing was measured"),
+    ("invalid", "INVALID", "measured, but the numbers count for nothing"),
+    ("regressed", "REGRESSED", "slower than the baseline beyond doubt"),
+    ("platform_shift", "PLATFORM SHIFT", "moved together with the whole run"),
+    ("no_baseline", "NO BASELINE", "speed was measured, not judged"),
+    ("not_comparable", "NOT COMPARABLE", "the baseline is of other hardware or other work"),
+    ("inconclusive", "INCONCLUSIVE", "neither a slowdown nor its absence was shown"),
+)
+
+
+def summary_lines(
+    measurements: Sequence[Measurement],
+    verdicts: Mapping[str, Verdict],
+    left_out: Mapping[str, int],
+    where: Sequence[str],
+) -> list[str]:
+    """The whole summary. Verdicts are found by the uid of their case, for two batches share one id."""
+    ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
+    lines = []
+    if ordered:
+        factors = speedups(ordered, verdicts)
+        lines += _table([_row(x, verdicts.get(x.case.uid), factors.get(x.case.uid)) for x in ordered])
+        if factors:
+            lines += _wrapped("x fp32", "throughput over stock fp32: same model, batch, device and kind of mode")
+    else:
+        lines.append("no case was measured")
+    lines += _loud(ordered, verdicts)
+    if left_out:
+        total = sum(left_out.values())
+        lines.append(f"left out: {plural(total, 'cell')} of the matrix")
+        for reason, count in sorted(left_out.items(), key=lambda item: (-item[1], item[0])):
+            lines += textwrap.wrap(reason, WIDTH - 8, initial_indent=f"{count:>6}  ", subsequent_indent=" " * 8)
+    if where:
+        lines.append("where to look next:")
+        lines += [f"  {line}" for line in where]
+    return lines
+
+
+def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> dict[str, float]:
+    """Case uid -> times the throughput of its stock fp32 case; neither side counts if it is failed or invalid."""
+    speeds = {}
+    for measurement in measurements:
+        verdict, speed = verdicts.get(measurement.case.uid), measurement.median("throughput")
+        if (
+            speed
+            and not measurement.failure
+            and not measurement.invalid
+            and not (verdict and verdict.outcome in ("failed", "invalid"))
+        ):
+            speeds[measurement.case] = speed
+    return {case.uid: speed / speeds[base] for case, speed in speeds.items() if (base := yardstick(case)) in speeds}
+
+
+def yardstick(case: Case) -> Case:
+    """The plain case that a case is to beat: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
+    return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0])
+
+
+def _row(measurement: Measurement, verdict: Verdict | None, factor: float | None) -> tuple[str, ...]:
+    case = measurement.case
+    if measurement.failure:
+        # A launch that did end well is no measurement of the case: no number at all.
+        return (case.id, str(case.batch), *"-----", "failed" if verdict is None else verdict.outcome)
+    step, speed = measurement.median(PRIMARY), measurement.median("throughput")
+    return (
+        case.id,
+        str(case.batch),
+        "-" if step is None else seconds(step),
+        "-" if speed is None else digits(speed),
+        next((text.format(value) for name, text in ACCURACIES if (value := measurement.median(name)) is not None), "-"),
+        "-" if factor is None else f"{factor:.2f}",
+        _against(verdict),
+        "not judged" if verdict is None else verdict.outcome,
+    )
+
+
+def _against(verdict: Verdict | None) -> str:
+    if verdict is None or verdict.ratio is None:
+        return "-"
+    if verdict.lo is None or verdict.hi is None:
+        return percent(verdict.ratio)
+    return f"{percent(verdict.ratio)} {interval(verdict.lo, verdict.hi)}"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Aligned columns. An id that does not fit gets a line of its own: it is never cut, people copy it."""
+    every = [HEADER, *rows]
+    widths = [max(len(row[column]) for row in every) for column in range(len(HEADER))]
+    widths[0] = min(widths[0], WIDTH - sum(widths[1:]) - len(GAP) * (len(HEADER) - 1))
+    lines = []
+    for row in every:
+        name = row[0]
+        if len(name) > widths[0]:
+            lines.append(name)
+            name = ""
+        cells = [
+            cell.ljust(width) if column in LEFT else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip((name, *row[1:]), widths, strict=True))
+        ]
+        lines.append(GAP.join(cells).rstrip())
+    lines.insert(1, GAP.join("-" * width for width in widths))
+    return lines
+
+
+def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
+    outcomes = {x.case.uid: verdicts[x.case.uid].outcome for x in measurements if x.case.uid in verdicts}
+    counts = Counter(outcomes.values())
+    lines = []
+    for outcome, word, meaning in LOUD:
+        if not counts[outcome]:
+            continue
+        names = [x.case.id for x in measurements if outcomes.get(x.case.uid) == outcome]
+        named = ", ".join(dict.fromkeys(names[:NAMED]))
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        lines += _wrapped(f"{word} ({counts[outcome]})", f"{meaning}: {named}{more}")
+    fine = [f"{counts[name]} {name}" for name in ("ok", "improved") if counts[name]]
+    return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    return textwrap.wrap(f"{label}: {text}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)

@@ -1,0 +1,69 @@
+"""Numbers as people say them: three digits and the unit that fits."""
+
+from __future__ import annotations
+
+import math
+
+TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def digits(value: float) -> str:
+    """Three significant digits without an exponent; thousands in full."""
+    if not math.isfinite(value):
+        return str(value)
+    if value and abs(value) < 1e-3:
+        return f"{value:.1e}"
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    decimals = 2 if not value else max(0, 2 - math.floor(math.log10(abs(float(f"{value:.3g}")))))
+    return f"{value:.{min(decimals, 4)}f}"
+
+
+def seconds(value: float) -> str:
+    """A duration: '12.3 ms'; minutes and hours from two minutes on."""
+    if not math.isfinite(value):
+        return f"{value} s"
+    if value >= 120:
+        minutes, rest = divmod(round(value), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+    for size, unit in TIMES:
+        # What rounds up to the next unit is shown in the next unit.
+        if abs(value) >= size * 0.9995:
+            return f"{digits(value / size)} {unit}"
+    return f"{digits(value / 1e-9)} ns" if value else "0 s"
+
+
+def size(value: float) -> str:
+    """An amount of memory, in powers of 1024: '1.20 GiB'."""
+    for one, unit in SIZES:
+        if abs(value) >= one * 0.9995:
+            return f"{digits(value / one)} {unit}"
+    return f"{value:.0f} B"
+
+
+def rate(value: float, unit: str = "items/s") -> str:
+    """A throughput: '81.2 items/s'."""
+    return f"{digits(value)} {unit}"
+
+
+def percent(ratio: float) -> str:
+    """How far a ratio is from one: '+12.3 %'; from ten times on, how many times: 'x12.3'."""
+    if not math.isfinite(ratio) or ratio >= 10:
+        return f"x{digits(ratio)}"
+    change = round((ratio - 1) * 100, 1)
+    # Adding zero turns the -0.0 of rounding into 0.0.
+    return f"{change + 0.0:+.1f} %"
+
+
+def interval(lo: float, hi: float) -> str:
+    """The bounds of a ratio, short enough for a table: '[+4, +21] %'."""
+    if max(lo, hi) >= 10:
+        return f"[x{digits(lo)}, x{digits(hi)}]"
+    return f"[{round((lo - 1) * 100):+d}, {round((hi - 1) * 100):+d}] %"
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """'1 case', '2 cases'."""
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"

@@ -1,0 +1,165 @@
+"""Opening: what is created, migrated, backed up and refused."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from history_records import HARDWARE, OK, make_measurement
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import History, database, schema
+
+SECOND = """
+import sqlalchemy as sa
+from alembic import op
+revision = "0002"
+down_revision = "0001"
+
+def upgrade():
+    op.add_column("run", sa.Column("note", sa.Text))
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "history.db"
+
+
+@pytest.fixture
+def future(tmp_path, monkeypatch):
+    """Let the program be one revision ahead of the one that is shipped."""
+    migrations = tmp_path / "migrations"
+    shutil.copytree(database.MIGRATIONS, migrations, ignore=shutil.ignore_patterns("__pycache__"))
+    (migrations / "versions" / "0002_note.py").write_text(SECOND)
+    monkeypatch.setattr(database, "MIGRATIONS", migrations)
+    monkeypatch.setattr(schema, "REVISION", "0002")
+
+
+def refusal(path, **options):
+    with pytest.raises(HistoryError) as raised:
+        History.open(path, **options)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert message.endswith((".", "?"))
+    return message
+
+
+def test_the_migrations_arrive_at_the_schema(path):
+    """The database that the migrations make is the one that the program believes in."""
+    with History.open(path) as history, history._engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, schema.metadata) == []
+        tables = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'measurement'").scalar_one()
+        assert "WITHOUT ROWID" in tables
+    config = Config()
+    config.set_main_option("script_location", str(database.MIGRATIONS))
+    assert ScriptDirectory.from_config(config).get_heads() == [schema.REVISION]
+
+
+def test_every_foreign_key_has_an_index():
+    """A foreign key is the beginning of an index or of the primary key."""
+    for table in schema.metadata.tables.values():
+        beginnings = {next(iter(index.columns)).name for index in table.indexes}
+        beginnings.add(next(iter(table.primary_key.columns)).name)
+        assert {key.parent.name for key in table.foreign_keys} <= beginnings
+
+
+def test_the_schema_can_be_made_in_postgresql():
+    """A fleet may share one database; its DDL at least compiles."""
+    for table in schema.metadata.sorted_tables:
+        assert "CREATE TABLE" in str(CreateTable(table).compile(dialect=postgresql.dialect()))
+        for index in table.indexes:
+            assert "CREATE INDEX" in str(CreateIndex(index).compile(dialect=postgresql.dialect()))
+
+
+def test_a_history_is_in_wal_mode_and_holds_foreign_keys(path):
+    """Readers never wait, and nothing points at nothing."""
+    with History.open(path) as history, history._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar_one() == 1
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 10_000
+
+
+@pytest.mark.parametrize("form", [str, lambda path: f"sqlite:///{path}"])
+def test_a_path_and_a_url_name_the_same_history(path, form):
+    """Both are accepted, and opening again changes nothing."""
+    with History.open(form(path)) as history:
+        uid = history.start_run(HARDWARE, {})
+    with History.open(path, create=False) as history:
+        assert history.find_run("last").uid == uid
+    assert [file.name for file in path.parent.iterdir()] == ["history.db"]
+
+
+def test_an_older_history_is_backed_up_and_migrated(path, request):
+    """The copy is the history as it was, and what it held is still there after the migration."""
+    with History.open(path) as history:
+        uid = history.start_run(HARDWARE, {})
+        history.record(uid, make_measurement(), OK)
+    request.getfixturevalue("future")
+    with History.open(path) as history:
+        assert len(history.measurements(uid)) == 1
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
+    with closing(sqlite3.connect(path.with_name("history.db.backup-0001"))) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+        assert connection.execute("SELECT uid FROM run").fetchall() == [(uid,)]
+
+
+def test_a_migration_that_fails_changes_nothing(path, future, monkeypatch):
+    """The whole migration is one transaction."""
+    monkeypatch.setattr(schema, "REVISION", "0001")
+    History.open(path).close()
+    monkeypatch.setattr(schema, "REVISION", "0002")
+    broken = SECOND + '    op.drop_table("nowhere")\n'
+    (database.MIGRATIONS / "versions" / "0002_note.py").write_text(broken)
+    assert "is unchanged, its migration failed: no such table: nowhere" in refusal(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+        assert "note" not in {row[1] for row in connection.execute("PRAGMA table_info(run)")}
+
+
+def test_a_newer_history_is_refused(path):
+    """An old program must not write into what it does not understand."""
+    History.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0042'")
+        connection.commit()
+    message = refusal(path)
+    assert "has schema 0042, newer than the 0001 of this program; upgrade ipexperf" in message
+
+
+def test_what_is_no_database_is_refused_and_left_as_it_is(path):
+    """A mistyped path must not cost anybody a file."""
+    path.write_text("model,time\nresnet50,0.01\n" * 100)
+    before = path.read_bytes()
+    assert "file is not a database" in refusal(path)
+    assert path.read_bytes() == before
+
+
+def test_the_database_of_another_program_is_refused_and_left_as_it_is(path):
+    """A database without our schema is somebody else's."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+    before = path.read_bytes()
+    assert "is a database of something else" in refusal(path)
+    assert path.read_bytes() == before
+
+
+def test_a_place_that_cannot_hold_a_history_is_refused(path, tmp_path):
+    """Every refusal is one sentence with the path in it."""
+    assert "the folder of the history" in refusal(tmp_path / "nowhere" / "history.db")
+    assert "is a folder" in refusal(tmp_path)
+    assert "there is no history" in refusal(path, create=False)
+    assert not path.exists()
+    assert "unable to open database file" in refusal("/proc/history.db")
+    assert "cannot be opened" in refusal("nosuchdatabase://host/name")
+    assert "is no path and no database URL" in refusal("://")

@@ -1,0 +1,145 @@
+"""Naming runs, following series, and the plans by which SQLite answers."""
+
+from __future__ import annotations
+
+import pytest
+from history_records import ENVIRONMENT, OK, make_case, make_measurement
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import History, statements
+from ipexperf.history.values import series_uid
+from ipexperf.result import Verdict
+
+# Begun out of order, as a merge leaves them: the order of ids is not the order of time.
+DAYS = ("2026-05-03T08:00:00Z", "2026-05-01T08:00:00Z", "2026-05-02T08:00:00Z", "2026-05-02T20:00:00Z")
+COMMITS = ("cccc3333", "aaaa1111", "bbbb2222", "bbbb2222")
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    with History.open(tmp_path_factory.mktemp("query") / "history.db") as opened:
+        for number, (day, commit) in enumerate(zip(DAYS, COMMITS, strict=True)):
+            branch = "topic" if number == 3 else "main"
+            environment = {**ENVIRONMENT, "git": {"commit": commit, "branch": branch, "dirty": False}}
+            uid = opened.start_run(environment, {"started_at": day, "number": number})
+            opened.record(uid, make_measurement(steps=(0.01 + number,), environment=environment), OK)
+            other = make_measurement(make_case("vgg16", dtype="fp32"), environment=environment)
+            opened.record(uid, other, Verdict("regressed", "slower", ratio=1.2, policy="v1"))
+        yield opened
+
+
+def number(history, selector):
+    return history.find_run(selector).meta["number"]
+
+
+def test_runs_are_listed_by_time_newest_first(history):
+    """The order is the order of `started_at`."""
+    assert [run.meta["number"] for run in history.runs()] == [0, 3, 2, 1]
+    assert [run.meta["number"] for run in history.runs(2)] == [0, 3]
+    assert history.runs()[0].outcomes == {"ok": 1, "regressed": 1}
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [("last", 0), ("last~1", 3), ("last~3", 1), ("2026-05-02", 3), ("2026-05-01", 1), ("aaaa", 1), ("bbbb2222", 3)],
+)
+def test_a_run_is_found_by_its_place_its_day_or_its_commit(history, selector, expected):
+    """A day and a commit mean their last run."""
+    assert number(history, selector) == expected
+
+
+def test_a_run_is_found_by_its_uid_or_a_beginning_that_is_its_alone(history):
+    """A uid that begins several runs is ambiguous."""
+    uids = [run.uid for run in history.runs()]
+    for uid in uids:
+        assert history.find_run(uid).uid == uid
+        assert history.find_run(uid[:30]).uid == uid
+    with pytest.raises(HistoryError, match=f"'{uids[0][:4]}' is ambiguous: it begins {uids[0][:4]}"):
+        history.find_run(uids[0][:4])
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ("last~4", "no run matches 'last~4': this history has 4, the newest are "),
+        ("2025-01-01", "no run matches '2025-01-01'"),
+        ("2025-13-01", "is no date or time"),
+        ("zzzz", "no run matches 'zzzz'"),
+        ("%%%%", "no run matches '%%%%'"),
+        ("abc", "too short"),
+        ("", "too short"),
+    ],
+)
+def test_an_unknown_run_is_refused_with_what_exists(history, selector, message):
+    """Nobody gets another run than the one that was meant."""
+    with pytest.raises(HistoryError) as raised:
+        history.find_run(selector)
+    assert message in str(raised.value)
+
+
+def test_an_empty_history_says_so(tmp_path):
+    """There is nothing to suggest."""
+    with History.open(tmp_path / "history.db") as history:
+        assert history.runs() == []
+        with pytest.raises(HistoryError, match="this history is empty"):
+            history.find_run("last")
+
+
+def test_a_trend_is_in_the_order_of_time_and_carries_the_verdict(history):
+    """Each point says when, what, how fast and what the judge said."""
+    points = history.trend(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex")
+    assert [point.median for point in points] == [1.01, 2.01, 3.01, 0.01]
+    assert [point.commit for point in points] == ["aaaa1111", "bbbb2222", "bbbb2222", "cccc3333"]
+    assert {point.verdict for point in points} == {"ok"}
+    assert points[0].ratio == 1.01
+    assert {(point.verdict, point.ratio) for point in history.trend(model="vgg16")} == {("regressed", 1.2)}
+    assert {point.ratio for point in history.trend("throughput")} == {None}
+
+
+def test_a_trend_can_be_narrowed(history):
+    """Branch, day, machine and the newest runs of each series."""
+    assert len(history.trend()) == 8
+    assert len(history.trend(None)) == 16
+    assert [point.median for point in history.trend(model="resnet50", branch="topic")] == [3.01]
+    assert [point.median for point in history.trend(model="resnet50", since="2026-05-02T12:00:00Z")] == [3.01, 0.01]
+    assert [point.median for point in history.trend(model="resnet50", since="2026-05-03")] == [0.01]
+    assert history.trend(machine="other") == []
+    newest = history.trend(limit=2)
+    assert [(point.model, point.run_uid) for point in newest] == [
+        (model, uid) for uid in (history.runs()[1].uid, history.runs()[0].uid) for model in ("resnet50", "vgg16")
+    ]
+
+
+def test_a_window_holds_the_newest_good_medians(history):
+    """What a run is judged against: one series, before a moment, oldest first."""
+    case = make_case()
+    assert [median for _, _, median in history.window(case, "xeon-8480-2s", limit=3)] == [2.01, 3.01, 0.01]
+    before = history.window(case, "xeon-8480-2s", before="2026-05-03T08:00:00Z", branch="main")
+    assert [median for _, _, median in before] == [1.01, 2.01]
+    assert history.window(case, "another machine") == []
+
+
+def plan(history, statement):
+    with history._engine.connect() as connection:
+        text = str(statement.compile(connection, compile_kwargs={"literal_binds": True}))
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+
+
+@pytest.mark.parametrize("limit", [None, 30])
+@pytest.mark.parametrize("filters", [{}, {"mode": "infer"}, {"branch": "main", "since": "2026-05-01"}])
+def test_a_trend_is_found_by_indices(history, limit, filters):
+    """Without the indices on case and series a trend took two minutes; no table is read from end to end."""
+    lines = plan(history, statements.trend(limit=limit, metric="step_time", model="resnet50", **filters))
+    tables = ("case", "series", "measurement", "run", "verdict", "later")
+    assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
+    assert any(line.startswith("SEARCH series USING INDEX ix_series_case_id") for line in lines), lines
+    assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
+
+
+@pytest.mark.parametrize("branch", [None, "main"])
+def test_a_baseline_window_is_found_by_indices(history, branch):
+    """Thirty medians out of ten million must take no time."""
+    uid = series_uid(make_case().uid, "xeon-8480-2s", "step_time")
+    lines = plan(history, statements.window(uid, branch=branch, before="2026-05-03", limit=30))
+    assert not [line for line in lines if line.startswith("SCAN")], lines
+    assert any("SEARCH measurement USING PRIMARY KEY" in line for line in lines), lines

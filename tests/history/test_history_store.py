@@ -1,0 +1,223 @@
+"""What is recorded comes back as it was, failures included."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+import subprocess
+import sys
+
+import pytest
+from history_records import CRASHED, ENVIRONMENT, HARDWARE, OK, make_case, make_launch, make_measurement
+
+import ipexperf
+from ipexperf.errors import HistoryError
+from ipexperf.history import History
+from ipexperf.result import Check, Verdict
+
+
+@pytest.fixture
+def history(tmp_path):
+    with History.open(tmp_path / "history.db") as opened:
+        yield opened
+
+
+def recorded(history, measurement, verdict=OK, environment=ENVIRONMENT, meta=None):
+    uid = history.start_run(environment, meta or {})
+    history.record(uid, measurement, verdict)
+    history.finish_run(uid, "finished")
+    return uid
+
+
+def test_a_measurement_comes_back_as_it_was(history):
+    """Case, launch values, summary, verdict and environment survive the round trip."""
+    measurement = make_measurement()
+    uid = recorded(history, measurement)
+    (case,) = history.measurements(uid)
+    assert case.case == measurement.case
+    assert case.values["step_time"] == measurement.values("step_time")
+    assert case.outcome == "ok"
+    assert case.verdict == OK
+    assert case.environment == ENVIRONMENT
+    assert case.commit == "a1b2c3d4e5f6"
+    assert case.started_at == "2026-05-04T10:00:00.000000+00:00"
+    summary = case.metrics["step_time"]
+    assert (summary.n, summary.median, summary.lo, summary.hi) == (3, 0.011, 0.010, 0.013)
+    assert summary.mean == statistics.fmean((0.010, 0.011, 0.013))
+    assert summary.mad == pytest.approx(0.001)
+    assert (summary.unit, summary.higher_is_better) == ("s", False)
+    assert case.launches[0].document["proof"] == [{"name": "dtype", "ok": True, "found": "bf16", "expected": "bf16"}]
+    assert case.launches[0].document["gate"] == {"load": 0.25}
+
+
+def test_samples_come_back_by_launch(history):
+    """Wall, CPU time and run delay are kept for each launch, to the last bit."""
+    measurement = make_measurement()
+    uid = recorded(history, measurement)
+    walls = {launch.index: tuple(sample.wall for sample in launch.samples) for launch in measurement.launches}
+    assert history.samples(uid, measurement.case.uid) == walls
+    assert set(history.samples(uid, measurement.case.uid, "run_delay")) == {0, 1, 2}
+    assert history.samples(uid, measurement.case.uid, "cpu_time")[0] == (0.02,) * 5
+
+
+def test_the_deviation_of_one_launch_is_unknown(history):
+    """A single launch has no spread, and none is invented."""
+    uid = recorded(history, make_measurement(steps=(0.01,)))
+    assert history.measurements(uid)[0].metrics["step_time"].mad is None
+
+
+def test_a_failed_launch_is_kept_with_its_reason_and_last_words(history):
+    """A failure has no numbers, but its good launches and the log of the bad one stay."""
+    measurement = make_measurement(launches=(make_launch(0, 0.01), CRASHED))
+    uid = recorded(history, measurement, Verdict("failed", measurement.failure))
+    (case,) = history.measurements(uid)
+    assert case.outcome == "failed"
+    assert case.values["step_time"] == (0.01,)
+    summary = case.metrics["step_time"]
+    assert (summary.outcome, summary.n, summary.median, summary.lo) == ("failed", 1, None, None)
+    assert summary.reason == "crashed: signal 11 (SIGSEGV)"
+    assert case.launches[1].outcome == "crashed"
+    assert case.launches[1].log.endswith("Segmentation fault")
+
+
+@pytest.mark.parametrize("launches", [(), (CRASHED,)])
+def test_a_case_without_any_good_launch_is_a_row_without_numbers(history, launches):
+    """Nothing measured is a failure of the primary metric, never a zero and never a gap."""
+    uid = recorded(history, make_measurement(launches=launches, environment={}), Verdict("failed", "all lost"))
+    (case,) = history.measurements(uid)
+    assert case.metrics["step_time"].outcome == "failed"
+    assert case.metrics["step_time"].median is None
+    assert case.machine_key == "xeon-8480-2s"
+
+
+def test_an_invalid_measurement_keeps_its_numbers_but_no_window_sees_them(history):
+    """What did not run as labelled is kept to look at, not to compare with."""
+    false_proof = Check("dtype", ok=False, found="fp32", expected="bf16")
+    launch = make_launch(0, 0.01)
+    bad = type(launch)(index=0, outcome="ok", metrics=launch.metrics, proof=(false_proof,))
+    measurement = make_measurement(launches=(bad,))
+    uid = recorded(history, measurement, Verdict("invalid", measurement.invalid))
+    summary = history.measurements(uid)[0].metrics["step_time"]
+    assert (summary.outcome, summary.median) == ("invalid", 0.01)
+    assert "found fp32" in summary.reason
+    assert history.window(measurement.case, "xeon-8480-2s") == []
+
+
+def test_a_number_that_is_none_is_a_failure_of_its_metric_alone(history):
+    """A diverged loss fails the loss; the step time stays."""
+    launches = (make_launch(0, 0.01, loss=math.nan), make_launch(1, 0.01, loss=0.5))
+    uid = recorded(history, make_measurement(launches=launches))
+    (case,) = history.measurements(uid)
+    assert case.metrics["loss"].median is None
+    assert case.metrics["loss"].reason == "loss was nan in 1 of 2 launches"
+    assert case.metrics["step_time"].median == 0.01
+    assert case.values["loss"] == (0.5,)
+
+
+def test_the_run_learns_its_software_from_the_first_worker_that_knows(history):
+    """A run starts knowing only the hardware; a worker that died early teaches it nothing."""
+    uid = history.start_run(HARDWARE, {"suite": "smoke"})
+    assert history.find_run(uid).torch_version is None
+    history.record(uid, make_measurement(make_case("a"), launches=(CRASHED,), environment=HARDWARE), OK)
+    history.record(uid, make_measurement(make_case("b")), OK)
+    other = {**ENVIRONMENT, "software": {"torch": "2.9.0", "ipex": None}}
+    history.record(uid, make_measurement(make_case("c"), environment=other), OK)
+    run = history.find_run(uid)
+    assert (run.torch_version, run.ipex_version, run.commit) == ("2.8.0+cpu", "2.8.0+cpu", "a1b2c3d4e5f6")
+    assert [case.environment["software"]["torch"] for case in history.measurements(uid)] == [None, "2.8.0+cpu", "2.9.0"]
+    assert {point.suite for point in history.trend()} == {"smoke"}
+
+
+def test_a_case_is_recorded_once_a_run_and_a_refusal_leaves_nothing(history):
+    """Facts are append-only."""
+    uid = recorded(history, make_measurement())
+    with pytest.raises(HistoryError, match="has resnet50-cpu-bf16-infer-ipex already"):
+        history.record(uid, make_measurement(steps=(9.0,)), OK)
+    assert history.measurements(uid)[0].metrics["step_time"].median == 0.011
+
+
+def test_another_version_of_a_case_is_another_series(history):
+    """A change of the model's code starts a new series."""
+    recorded(history, make_measurement())
+    recorded(history, make_measurement(make_case(version=2)))
+    assert len(history.window(make_case(), "xeon-8480-2s")) == 1
+
+
+def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
+    """Uids sort as the runs began."""
+    uids = [history.start_run(HARDWARE, {}) for _ in range(5)]
+    assert uids == sorted(uids)
+    assert all(
+        re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", uid) for uid in uids
+    )
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda h: h.record("nobody", make_measurement(), OK), "has no run 'nobody'"),
+        (lambda h: h.finish_run(h.start_run(HARDWARE, {}), "done"), "must be one of running, finished"),
+        (lambda h: h.start_run({"hardware": {}}, {}), "needs a `machine_key`"),
+        (lambda h: h.start_run(HARDWARE, {"started_at": "2026-05-04T10:00:00"}), "has no time zone"),
+        (lambda h: h.start_run(HARDWARE, {"what": object()}), "must be finite plain JSON"),
+        (lambda h: h.trend("speed"), "there is no metric 'speed'; it must be one of step_time"),
+        (lambda h: h.trend(since="yesterday"), "'yesterday' is no date or time"),
+    ],
+)
+def test_a_mistake_is_refused_in_one_sentence(history, act, message):
+    """What cannot be written or asked says why."""
+    with pytest.raises(HistoryError, match=re.escape(message)):
+        act(history)
+
+
+def test_a_status_is_kept(history):
+    """An interrupted run says so, and when."""
+    uid = history.start_run(HARDWARE, {})
+    assert history.find_run(uid).status == "running"
+    history.finish_run(uid, "interrupted")
+    assert history.find_run(uid).status == "interrupted"
+    assert history.find_run(uid).finished_at is not None
+
+
+def test_the_module_can_be_called_for_a_data_frame(tmp_path, history):
+    """`ipexperf.history(file)` is a table of one row a case, metric and run, oldest first."""
+    recorded(history, make_measurement(), meta={"started_at": "2026-05-05T10:00:00Z"})
+    recorded(history, make_measurement(steps=(0.02,)), meta={"started_at": "2026-05-04T10:00:00Z"})
+    recorded(history, make_measurement(make_case("vgg16"), launches=(CRASHED,)), Verdict("failed", "crashed"))
+    table = ipexperf.history(tmp_path / "history.db", metric="step_time", model="resnet50")
+    assert list(table["median"]) == [0.02, 0.011]
+    assert str(table["started_at"].dt.tz) == "UTC"
+    assert table["started_at"].is_monotonic_increasing
+    assert set(table["ipex_version"]) == {"2.8.0+cpu"}
+    assert {
+        "model",
+        "device",
+        "dtype",
+        "mode",
+        "stack",
+        "batch",
+        "size",
+        "machine_key",
+        "commit",
+        "lo",
+        "hi",
+        "n",
+    } <= set(table)
+    assert set(ipexperf.history(tmp_path / "history.db")["metric"]) == {"step_time", "throughput"}
+    failures = ipexperf.history(tmp_path / "history.db", model="vgg16")
+    assert failures["median"].isna().all()
+    assert list(failures["outcome"]) == ["failed"]
+    nothing = ipexperf.history(tmp_path / "history.db", model="nothing")
+    assert len(nothing) == 0
+    assert list(nothing) == list(table)
+
+
+def test_importing_loads_neither_sqlalchemy_nor_pandas():
+    """An installed plugin costs nothing to those who do not use it."""
+    code = (
+        "import sys, ipexperf, ipexperf.history, ipexperf.cli; assert callable(ipexperf.history);"
+        "print(sorted({'sqlalchemy', 'pandas', 'numpy', 'alembic', 'rich', 'torch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

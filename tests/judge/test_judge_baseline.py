@@ -1,0 +1,212 @@
+"""The baseline file: what gets in, what does not, and that a rewrite changes no byte."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from judge_records import CASE, ENVIRONMENT, QUIET, baseline, candidate, environment
+
+from ipexperf.errors import BaselineError
+from ipexperf.judge.accept import Acceptance, accept, diff
+from ipexperf.judge.baseline import Baselines, dumps, read, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = "xeon-2c"
+EMPTY = Baselines(KEY)
+KNOWN = Baselines(KEY, (baseline(accuracy={"accuracy": 0.9}),))
+TIMES = (0.0100, 0.0101, 0.0099)
+
+
+def offered(baselines: Baselines, *candidates: object, **options: object) -> Acceptance:
+    given_options = {"reason": "new week", "by": "ada", "now": "2026-02-01T00:00:00+00:00", **options}
+    return accept(baselines, candidates, **given_options)  # type: ignore[arg-type]
+
+
+def runs(result: Acceptance) -> list[str]:
+    return [session.run for session in result.baselines.cases[0].sessions]
+
+
+def test_no_file_is_no_baseline(tmp_path: Path) -> None:
+    assert read(tmp_path, KEY) == EMPTY
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[]", "has format 'list'"),
+        ('{"format": 2}', "has format 2, this ipexperf reads format 1"),
+        ('{"format": 1, "machine_key": "other"}', "belongs to machine_key 'other'"),
+        ('{"format": 1, "machine_key": "xeon-2c", "environments": {}}', "is damaged"),
+        ('{"format": 1, "machine_key": "xeon-2c", "environments": {}, "cases": [3]}', "is damaged"),
+    ],
+)
+def test_a_broken_file_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / f"{KEY}.json").write_text(text)
+    with pytest.raises(BaselineError, match=said) as caught:
+        read(tmp_path, KEY)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_time_of_zero_in_the_file_is_damage(tmp_path: Path) -> None:
+    path = write(tmp_path, KNOWN)
+    path.write_text(path.read_text().replace("0.0101", "0.0"))
+    with pytest.raises(BaselineError, match="launches above 0 s"):
+        read(tmp_path, KEY)
+
+
+def test_a_machine_key_cannot_leave_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(BaselineError, match="cannot name a file"):
+        read(tmp_path, "../secret")
+
+
+def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BaselineError, match="cannot be written"):
+        write(tmp_path / "file", KNOWN)
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.lists(st.floats(1e-6, 1e4), min_size=2, max_size=5), min_size=1, max_size=4),
+    st.text(min_size=1).filter(lambda text: text.strip() and text.isprintable()),
+)
+def test_what_was_accepted_is_what_is_read_and_a_rewrite_changes_no_byte(
+    tmp_path: Path, sessions: list[list[float]], reason: str
+) -> None:
+    cases = [candidate(times, run, case=replace(CASE, batch=run)) for run, times in enumerate(sessions, start=1)]
+    accepted = offered(EMPTY, *cases, reason=reason).baselines
+    path = write(tmp_path, accepted)
+    first = path.read_bytes()
+    again = read(tmp_path, KEY)
+    assert again == accepted
+    assert write(tmp_path, again).read_bytes() == first
+    assert dumps(Baselines(KEY, tuple(reversed(again.cases)))).encode() == first
+    assert [x.name for x in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_file_reads_like_a_file_for_people() -> None:
+    text = dumps(offered(EMPTY, candidate((0.012345678, 0.0123), 1)).baselines)
+    assert text.endswith("}\n")
+    assert '"launches": [0.0123457, 0.0123]' in text
+    assert json.loads(text)["cases"][0]["id"] == "resnet50-cpu-bf16-infer_jit-ipex"
+    assert text.count('"torch": "2.8.0"') == 1
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_accepting_needs_a_reason() -> None:
+    with pytest.raises(BaselineError, match="needs a reason"):
+        offered(EMPTY, candidate(TIMES), reason="  ")
+
+
+def test_an_expiry_is_a_date() -> None:
+    with pytest.raises(BaselineError, match="must be a date"):
+        offered(EMPTY, candidate(TIMES), expires="soon")
+    assert offered(EMPTY, candidate(TIMES), expires="2026-12-31").baselines.expired("2027-01-01T00:00") != ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"outcome": "failed", "reason": "crashed"}, "it is failed: crashed"),
+        ({"outcome": "invalid", "reason": "machine contended"}, "it is invalid: machine contended"),
+        ({"outcome": "regressed", "ratio": 1.2}, "20.0% slower"),
+        ({"outcome": "platform_shift", "ratio": 1.2}, "20.0% slower"),
+        ({"outcome": "inconclusive", "ratio": 1.2}, "may be 20.0% slower"),
+        ({"environment": {**ENVIRONMENT, "machine_key": "epyc"}}, "measured on epyc"),
+        ({"environment": environment(hardware={"threads": 4})}, "threads: 2 -> 4"),
+        ({"metrics": {"step_time": (0.01,)}}, "1 launches"),
+        ({"metrics": {"step_time": (0.01, 0.0)}}, "not above 0 s"),
+        ({"metrics": {"step_time": TIMES, "accuracy": (0.7,)}}, "accuracy changed"),
+        ({"run": "run1"}, "run run1 is in the baseline already"),
+        ({"outcome": "inconclusive", "ratio": 1.0, "environment": environment(software={"torch": "2.9"})}, "torch"),
+        ({"case": replace(CASE, version=2)}, "version: 1 -> 2"),
+    ],
+)
+def test_what_is_refused_says_why_and_changes_nothing(changes: dict[str, object], why: str) -> None:
+    result = offered(KNOWN, candidate(TIMES, 20, **changes))
+    assert result.accepted == []
+    assert why in result.refused[0][1]
+    assert result.baselines == KNOWN
+
+
+def test_a_session_that_is_alike_joins_the_kept_ones() -> None:
+    result = offered(KNOWN, candidate(TIMES, 20, outcome="ok", ratio=1.01))
+    assert runs(result) == ["run0", "run1", "run2", "run20"]
+
+
+def test_three_sessions_of_a_new_machine_can_be_accepted_at_once() -> None:
+    """All of them said no_baseline, and with fewer than three every comparison is inconclusive."""
+    result = offered(EMPTY, *(candidate(times, run) for run, times in enumerate(QUIET, start=1)))
+    assert (runs(result), result.refused) == (["run1", "run2", "run3"], [])
+
+
+def test_while_the_noise_is_unknown_the_slow_sessions_get_in_too() -> None:
+    """Or the baseline would be too fast and look too quiet."""
+    first = offered(EMPTY, candidate(TIMES, 1)).baselines
+    slow = candidate([x * 1.25 for x in TIMES], 2, outcome="inconclusive", ratio=1.25)
+    assert runs(offered(first, slow)) == ["run1", "run2"]
+    wild = candidate([x * 5 for x in TIMES], 2, outcome="regressed", ratio=5.0)
+    assert offered(first, wild).accepted == []
+
+
+@pytest.mark.parametrize("replacing", [False, True])
+def test_an_accepted_regression_starts_the_sessions_anew(replacing: bool) -> None:  # noqa: FBT001
+    slow = [candidate([x * 2 for x in TIMES], run, outcome="regressed", ratio=2.0) for run in (20, 21)]
+    result = offered(KNOWN, *slow, regression_ok=True, replace=replacing)
+    assert runs(result) == ["run20", "run21"]
+    assert result.baselines.cases[0].accuracy == {"accuracy": 0.9}
+
+
+def test_an_improvement_starts_the_sessions_anew() -> None:
+    assert runs(offered(KNOWN, candidate(TIMES, 20, outcome="improved", ratio=0.5))) == ["run20"]
+
+
+def test_replacing_drops_the_old_sessions_but_does_not_smuggle_in_a_slowdown() -> None:
+    assert runs(offered(KNOWN, candidate(TIMES, 20, outcome="ok", ratio=1.0), replace=True)) == ["run20"]
+    threads = candidate(TIMES, 20, outcome="not_comparable", environment=environment(hardware={"threads": 4}))
+    assert runs(offered(KNOWN, threads, replace=True)) == ["run20"]
+    slow = candidate(TIMES, 20, outcome="inconclusive", ratio=1.2)
+    assert offered(KNOWN, slow, replace=True).accepted == []
+
+
+def test_the_twelve_newest_sessions_are_kept() -> None:
+    many = [candidate(TIMES, run, outcome="ok", ratio=1.0) for run in range(1, 16)]
+    assert runs(offered(EMPTY, *many)) == [f"run{run}" for run in range(4, 16)]
+
+
+def test_two_batches_of_one_case_live_side_by_side() -> None:
+    bigger = replace(CASE, batch=16)
+    both = offered(KNOWN, candidate(TIMES, 20, case=bigger)).baselines
+    assert [x.case.batch for x in both.cases] == [8, 16]
+    found = both.find(bigger)
+    assert found is not None
+    assert found.case == bigger
+    closest = KNOWN.find(bigger)
+    assert closest is not None
+    assert closest.case == CASE
+    assert KNOWN.find(replace(CASE, dtype="fp32")) is None
+
+
+def test_a_diff_tells_a_reviewer_what_is_forgiven() -> None:
+    bigger = replace(CASE, batch=16)
+    slow = offered(
+        KNOWN,
+        candidate([x * 2 for x in TIMES], 20, outcome="regressed", ratio=2.0),
+        candidate(TIMES, 21, case=bigger),
+        regression_ok=True,
+    ).baselines
+    rows = diff(KNOWN, slow)
+    assert [(x.batch, x.what, x.sessions) for x in rows] == [(8, "replaced", "3 -> 1"), (16, "added", "0 -> 1")]
+    assert rows[0].ratio == pytest.approx(2.0, rel=0.02)
+    assert [x.what for x in diff(slow, KNOWN)] == ["replaced", "removed"]
+    more = offered(KNOWN, candidate(TIMES, 20, outcome="ok", ratio=1.0)).baselines
+    assert [x.what for x in diff(KNOWN, more)] == ["extended"]
+    assert diff(KNOWN, KNOWN) == []

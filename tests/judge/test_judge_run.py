@@ -1,0 +1,128 @@
+"""A run as a whole: many questions, one alarm rate; and pairs that took turns; and what differs between machines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge_records import ENVIRONMENT, environment
+
+from ipexperf.judge.environment import differences
+from ipexperf.judge.pairs import combine, neighbour_ratio
+from ipexperf.judge.policy import Policy
+from ipexperf.judge.run import benjamini_hochberg, settle
+from ipexperf.result import Verdict
+
+POLICY = Policy()
+OK = Verdict("ok", "fine", ratio=1.0, lo=0.99, hi=1.01, p_value=0.9)
+SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4)
+
+
+def test_benjamini_hochberg_knows_the_textbook_example() -> None:
+    p_values = [0.01, 0.04, 0.03, 0.005, 0.5]
+    assert benjamini_hochberg(p_values, 0.05) == [True, True, True, True, False]
+    assert benjamini_hochberg(p_values, 0.03) == [True, False, False, True, False]
+    assert benjamini_hochberg([], 0.05) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1), st.floats(0.001, 0.4))
+def test_benjamini_hochberg_keeps_the_smallest(p_values: list[float], rate: float) -> None:
+    kept = benjamini_hochberg(p_values, rate)
+    worst = max((p for p, keep in zip(p_values, kept, strict=True) if keep), default=0)
+    assert all(keep or p >= worst for p, keep in zip(p_values, kept, strict=True))
+
+
+def test_a_plain_regression_stays_one() -> None:
+    run = settle({"a": SLOW, "b": OK, "c": Verdict("no_baseline", "")}, POLICY)
+    assert (run.verdicts["a"], run.line, run.shift, run.fails) == (SLOW, "", None, True)
+
+
+def test_among_two_hundred_cases_a_weak_regression_is_chance() -> None:
+    weak = replace(SLOW, p_value=0.004)
+    run = settle({"weak": weak, **{str(x): OK for x in range(200)}}, POLICY)
+    assert run.verdicts["weak"].outcome == "inconclusive"
+    assert "201 cases" in run.verdicts["weak"].reason
+    assert not run.fails
+    assert run.line.startswith("1 of 201 judged cases looked regressed")
+
+
+def test_a_moved_platform_is_one_finding_that_fails_the_run_once() -> None:
+    facts = {"differences": ["torch: 2.8.0 -> 2.9.0"]}
+    moved = {str(x): replace(SLOW, baseline=facts) for x in range(6)}
+    run = settle({**moved, "far": replace(SLOW, ratio=3.0, lo=2.8, hi=3.2, baseline=facts)}, POLICY)
+    assert {run.verdicts[str(x)].outcome for x in range(6)} == {"platform_shift"}
+    assert run.verdicts["far"].outcome == "regressed"
+    assert run.shift == pytest.approx(1.2)
+    assert "platform shift: the median of 7 judged cases is 20.0% slower" in run.line
+    assert "changed for all: torch: 2.8.0 -> 2.9.0" in run.line
+    assert settle(moved, POLICY).fails
+
+
+def test_a_shift_that_no_case_proves_fails_nothing() -> None:
+    vague = replace(SLOW, outcome="inconclusive", p_value=0.2)
+    run = settle({str(x): vague for x in range(6)}, POLICY)
+    assert (run.fails, {x.outcome for x in run.verdicts.values()}) == (False, {"inconclusive"})
+    assert "no single case proves it" in run.line
+
+
+def test_a_faster_platform_is_no_list_of_improvements() -> None:
+    fast = Verdict("improved", "", ratio=0.8, lo=0.75, hi=0.85, p_value=1.0)
+    run = settle({"slow": SLOW, **{str(x): fast for x in range(6)}}, POLICY)
+    assert run.verdicts["0"].outcome == "platform_shift"
+    assert run.verdicts["slow"].outcome == "regressed"
+    assert "20.0% faster" in run.line
+
+
+def test_four_cases_are_no_platform() -> None:
+    assert settle({str(x): SLOW for x in range(4)}, POLICY).shift is None
+
+
+def test_neighbouring_turns_cancel_what_both_suffer() -> None:
+    drift = [1.0, 1.1, 1.5, 1.2, 2.0]
+    assert neighbour_ratio(drift, [x * 1.02 for x in drift]) == pytest.approx(math.log(1.02))
+
+
+@given(st.lists(st.tuples(st.floats(1e-4, 1), st.floats(1e-4, 1)), min_size=1))
+def test_swapping_the_arms_turns_the_ratio_over(turns: list[tuple[float, float]]) -> None:
+    a, b = [x for x, _ in turns], [y for _, y in turns]
+    assert neighbour_ratio(a, b) == pytest.approx(-neighbour_ratio(b, a))
+
+
+@pytest.mark.parametrize(("a", "b"), [([], []), ([1.0], [1.0, 2.0])])
+def test_turns_must_be_paired(a: list[float], b: list[float]) -> None:
+    with pytest.raises(ValueError, match="as many turns"):
+        neighbour_ratio(a, b)
+
+
+def test_pairs_are_the_replicates() -> None:
+    found = combine([0.01, 0.02, 0.03])
+    # t(0.975, 2) = 4.3027, standard error 0.01 / sqrt(3)
+    assert found.ratio == pytest.approx(math.exp(0.02))
+    assert found.lo == pytest.approx(math.exp(0.02 - 4.3027 * 0.01 / math.sqrt(3)), rel=1e-5)
+    assert found.hi == pytest.approx(math.exp(0.02 + 4.3027 * 0.01 / math.sqrt(3)), rel=1e-5)
+    assert found.pairs == 3
+
+
+def test_one_pair_has_no_bounds() -> None:
+    found = combine([0.1])
+    assert (found.lo, found.hi, found.pairs) == (None, None, 1)
+    with pytest.raises(ValueError, match="at least one pair"):
+        combine([])
+
+
+def test_differences_are_said_in_words() -> None:
+    new = environment(
+        variables={"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"},
+        software={"torch": "2.9.0", "torch_build": "a\nc", "executable": "/b/python"},
+        hardware={"isa": ["avx512f", "avx10"], "frequency_khz": "1000000"},
+    )
+    assert differences(ENVIRONMENT, {**new, "git": {"commit": "def"}}) == [
+        "ONEDNN_MAX_CPU_ISA: unset -> AVX512_CORE",
+        "torch: 2.8.0 -> 2.9.0",
+        "torch_build: changed",
+        "isa: lost amx_bf16; gained avx10",
+    ]
+    assert differences(ENVIRONMENT, ENVIRONMENT) == []

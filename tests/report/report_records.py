@@ -1,0 +1,56 @@
+"""One run for the golden files: a case of every outcome."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ipexperf.case import Case
+from ipexperf.result import Check, Launch, Measurement, Verdict
+
+AT = "2026-03-04T05:06:07+00:00"
+PLAIN = Case("resnet50", "cpu", "fp32", "infer", "stock", 8, 224)
+FAST = replace(PLAIN, dtype="bf16", mode="infer_jit", stack="ipex")
+LONG = replace(FAST, model="mobilenet_v3_large_with_a_long_name")
+FACTS = {
+    "step_time": 0.0101,
+    "sessions": 5,
+    "run": "0190",
+    "commit": "abcdef0123456789",
+    "started_at": "2026-02-01T00:00:00+00:00",
+    "accepted_at": "2026-02-02T00:00:00+00:00",
+    "accepted_by": "ada",
+    "reason": "first numbers of the new machine",
+    "expires": "2026-03-01",
+    "expired": True,
+    "differences": ["torch: 2.8.0 -> 2.9.0"],
+}
+SLOW = Verdict(
+    "regressed",
+    "101.0% slower than the baseline (90% interval +90.2% to +112.4%), surely beyond the tolerance of 5%; "
+    "changed since the baseline: torch: 2.8.0 -> 2.9.0; THE BASELINE EXPIRED on 2026-03-01: accept a new one",
+    ratio=2.01,
+    lo=1.902,
+    hi=2.124,
+    p_value=1.2e-5,
+    mde=0.12,
+    policy="screen-1@0123456789ab",
+    baseline=FACTS,
+)
+
+
+def measurement(case: Case, step: float, **metrics: float) -> Measurement:
+    values = {"step_time": step, "throughput": case.batch / step, "p90": step * 1.1, **metrics}
+    launches = tuple(Launch(i, "ok", metrics={**values, "step_time": step * (1 + i / 100)}) for i in range(3))
+    return Measurement(case, launches, {}, AT, AT)
+
+
+def unproven() -> Measurement:
+    check = Check("dtype", ok=False, found="fp32 kernels", expected="bf16 kernels")
+    launch = Launch(0, "ok", metrics={"step_time": 0.005, "throughput": 1600.0}, proof=(check,))
+    return Measurement(FAST, (launch, replace(launch, index=1, contended="steal 12 %")), {}, AT, AT)
+
+
+def crashed() -> Measurement:
+    log = "\n".join(f"line {number}" for number in range(20)) + "\nRuntimeError: no kernel image\n"
+    bad = Launch(1, "crashed", "the worker died of signal 11", log=log)
+    return Measurement(FAST, (Launch(0, "ok", metrics={"step_time": 0.005}), bad), {}, AT, AT)

@@ -1,0 +1,129 @@
+"""What people and CI read. Golden files: delete one and run with IPEXPERF_GOLDEN=1 to write it anew, then review it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_records import FACTS, FAST, LONG, PLAIN, SLOW, crashed, measurement, unproven
+
+from ipexperf.judge.policy import Policy
+from ipexperf.judge.screen import judge
+from ipexperf.report.block import failure_block
+from ipexperf.report.junit import properties
+from ipexperf.report.table import speedups, summary_lines, yardstick
+from ipexperf.result import Measurement, Verdict
+
+RATIOS = st.floats(1e-6, 1e6)
+GOLDEN = Path(__file__).parent / "golden"
+REPRODUCE = "pytest suites/zoo --model resnet50 --device cpu --dtype bf16 --mode infer_jit --stack ipex --batch 8"
+ACCEPT = "ipexperf accept --run 0191 --case resnet50-cpu-bf16-infer_jit-ipex --regression-ok --reason '...'"
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("IPEXPERF_GOLDEN") and not path.exists():
+        path.write_text(text + "\n", encoding="utf-8")
+    assert text + "\n" == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "verdict"),
+    [
+        ("block_regressed.txt", measurement(FAST, 0.0203), SLOW),
+        ("block_invalid.txt", unproven(), judge(unproven(), None, Policy())),
+        ("block_failed.txt", crashed(), judge(crashed(), None, Policy())),
+    ],
+)
+def test_a_failed_test_explains_itself(name: str, made: Measurement, verdict: Verdict) -> None:
+    text = failure_block(made, verdict, (verdict.baseline or {}).get("differences", []), REPRODUCE, ACCEPT)
+    golden(name, text)
+    assert "Traceback" not in text
+    assert all(len(line) <= 120 for line in text.splitlines())
+
+
+def test_an_unchanged_environment_is_said() -> None:
+    text = failure_block(measurement(FAST, 0.02), SLOW, [], REPRODUCE, ACCEPT)
+    assert "changed     nothing that is recorded of the environment" in text
+
+
+def run() -> tuple[list[Measurement], dict[str, Verdict]]:
+    pairs = [
+        (measurement(PLAIN, 0.0805, accuracy=0.972), Verdict("ok", "", ratio=0.998, lo=0.98, hi=1.012)),
+        (measurement(FAST, 0.0203, fidelity=2.1e-3), SLOW),
+        (measurement(LONG, 0.0031, agreement=0.992), Verdict("no_baseline", "")),
+        (measurement(replace(PLAIN, mode="train"), 0.4, loss=2.31), Verdict("inconclusive", "", ratio=1.3)),
+        (measurement(replace(FAST, mode="train"), 0.2), Verdict("not_comparable", "")),
+        (replace(unproven(), case=replace(FAST, mode="infer")), Verdict("invalid", "")),
+        (replace(crashed(), case=replace(FAST, dtype="int8")), Verdict("failed", "")),
+        (measurement(replace(FAST, batch=64), 0.1), Verdict("improved", "", ratio=0.5, lo=0.45, hi=0.55)),
+    ]
+    return [x for x, _ in pairs], {x.case.uid: verdict for x, verdict in pairs}
+
+
+def test_the_table_of_a_run() -> None:
+    lines = summary_lines(
+        *run(),
+        {"xpu: no such device here (torch.xpu.is_available() is False)": 12, "int8 cannot be trained": 3},
+        ["history: .ipexperf/history.sqlite, run 0191", "report:  ipexperf report --run 0191 --html report.html"],
+    )
+    golden("table.txt", "\n".join(lines))
+    assert max(map(len, lines)) <= 120
+
+
+def test_a_run_without_cases_says_so() -> None:
+    assert summary_lines([], {}, {}, []) == ["no case was measured"]
+
+
+@given(
+    st.floats(1e-9, 1e5),
+    st.floats(1e-6, 1e6),
+    st.floats(1e-6, 1e6),
+    st.floats(1e-6, 1e6),
+    st.sampled_from([FAST, LONG]),
+)
+def test_no_number_makes_the_table_wider_than_120(
+    step: float, ratio: float, lo: float, hi: float, case: object
+) -> None:
+    made = measurement(case, step, fidelity=ratio)
+    verdict = Verdict("platform_shift", "", ratio=ratio, lo=lo, hi=hi)
+    assert max(map(len, summary_lines([made], {made.case.uid: verdict}, {}, []))) <= 120
+
+
+def test_every_kind_of_inference_is_held_against_plain_stock_inference() -> None:
+    assert yardstick(FAST) == PLAIN
+    assert yardstick(replace(FAST, mode="train")) == replace(PLAIN, mode="train")
+    assert yardstick(replace(FAST, batch=64)) != PLAIN
+
+
+def test_what_is_invalid_is_no_speedup_and_no_yardstick() -> None:
+    plain, fast = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
+    assert speedups([plain, fast], {})[FAST.uid] == pytest.approx(4.0)
+    assert FAST.uid not in speedups([plain, fast], {FAST.uid: Verdict("invalid", "")})
+    assert speedups([plain, fast], {PLAIN.uid: Verdict("invalid", "")}) == {}
+    assert FAST.uid not in speedups([plain, unproven()], {})
+
+
+def test_junit_says_what_was_measured_and_leaves_out_what_was_not() -> None:
+    found = dict(properties(measurement(FAST, 0.02, accuracy=0.9), SLOW))
+    assert found["model"] == "resnet50"
+    assert found["batch"] == "8"
+    assert found["step_time"] == "0.0202"
+    assert found["accuracy"] == "0.9"
+    assert found["ratio"] == "2.01"
+    assert found["verdict"] == "regressed"
+    assert "peak_memory" not in found
+    failed = dict(properties(crashed(), judge(crashed(), None, Policy())))
+    assert "step_time" not in failed
+    assert failed["reason"] == "crashed: the worker died of signal 11"
+
+
+def test_an_old_baseline_is_shown_as_expired() -> None:
+    fresh = replace(SLOW, baseline={**FACTS, "expired": False})
+    assert "EXPIRED on" in failure_block(measurement(FAST, 0.02), SLOW, [], "", "")
+    block = failure_block(measurement(FAST, 0.02), replace(fresh, reason="slower"), [], "", "")
+    assert "EXPIRED" not in block

@@ -1,0 +1,139 @@
+"""The subcommands that look into a history: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ipexperf.case import Case
+from ipexperf.cli import main
+from ipexperf.history import History
+from ipexperf.result import Launch, Measurement, Verdict
+
+ENVIRONMENT = {
+    "machine_key": "xeon-8480-2s",
+    "hardware": {},
+    "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
+    "variables": {},
+    "git": {"commit": "a1b2c3d4e5f6", "branch": "main", "dirty": True},
+}
+
+
+def measured(model, *launches):
+    case = Case(model=model, device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
+    moment = "2026-05-04T10:00:00Z"
+    return Measurement(case, launches, ENVIRONMENT, started_at=moment, finished_at=moment)
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    with History.open("ipexperf.db") as history:
+        for day in (1, 2):
+            uid = history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"})
+            good = Launch(0, "ok", metrics={"step_time": 0.0125, "throughput": 1280.0})
+            bad = Launch(0, "crashed", "signal 11 [bold]", log="one\ntwo\nSegmentation fault")
+            history.record(uid, measured("resnet50", good), Verdict("ok", "within the noise", ratio=1.02))
+            history.record(uid, measured("vgg16", bad), Verdict("failed", "crashed: signal 11 [bold]"))
+            history.finish_run(uid, "finished")
+    return tmp_path / "ipexperf.db"
+
+
+def run(capsys, *arguments):
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def refused(capsys, *arguments):
+    try:
+        status = main(arguments)
+    except SystemExit as error:
+        status = error.code
+    captured = capsys.readouterr()
+    assert status == 2
+    assert captured.out == ""
+    return captured.err
+
+
+def test_runs_lists_the_newest_first(path, capsys):
+    """One line a run, with its machine, its software and the count of its verdicts."""
+    lines = [line for line in run(capsys, "runs").splitlines() if "xeon" in line]
+    assert [line.split()[1] for line in lines] == ["2026-05-02", "2026-05-01"]
+    assert "1 failed, 1 ok" in lines[0]
+    assert "2.8.0+cpu" in lines[0]
+    assert len([line for line in run(capsys, "runs", "--limit", "1").splitlines() if "xeon" in line]) == 1
+
+
+def test_show_tells_every_case_and_the_last_words_of_the_dead(path, capsys):
+    """Numbers in readable units, reasons in full, and nothing taken for markup."""
+    out = run(capsys, "show", "last")
+    assert "a1b2c3d4e5f6 on main (dirty)" in out
+    (good,) = [line for line in out.splitlines() if line.strip().startswith("resnet50-cpu-bf16-infer-ipex")]
+    assert "12.5 ms" in good
+    assert "1280 items/s" in good
+    assert "1.020" in good
+    assert "vgg16-cpu-bf16-infer-ipex, launch 0: crashed: signal 11 [bold]" in out
+    assert "    Segmentation fault" in out
+
+
+def test_trend_follows_a_metric(path, capsys):
+    """Points in the order of time, narrowed by any axis."""
+    out = run(capsys, "trend", "--model", "resnet50", "--since", "2026-05-01", "--branch", "main")
+    assert [line.split()[2] for line in out.splitlines() if "resnet50" in line] == ["2026-05-01", "2026-05-02"]
+    assert "1280" in run(capsys, "trend", "--metric", "throughput", "--limit", "1")
+    assert run(capsys, "trend", "--device", "xpu") == "No step_time matches.\n"
+
+
+@pytest.mark.parametrize("command", [["runs"], ["show", "last"], ["trend"]])
+def test_json_is_the_same_in_full(path, capsys, command):
+    """Every subcommand speaks JSON."""
+    document = json.loads(run(capsys, *command, "--json"))
+    found = document["run"] if command[0] == "show" else document[-1]
+    assert found["machine_key"] == "xeon-8480-2s"
+
+
+def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch, tmp_path):
+    """`--db` wins over IPEXPERF_DB, which wins over ipexperf.db."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert refused(capsys, "runs") == (
+        "ipexperf: there is no history ipexperf.db; a run of the suite creates one, or name another file.\n"
+    )
+    monkeypatch.setenv("IPEXPERF_DB", str(path))
+    assert "2026-05-02" in run(capsys, "runs")
+    assert "missing.db" in refused(capsys, "runs", "--db", "missing.db")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "zzzz"], "ipexperf: no run matches 'zzzz': this history has 2"),
+        (["trend", "--since", "soon"], "ipexperf: 'soon' is no date or time"),
+        (["trend", "--metric", "speed"], "invalid choice: 'speed'"),
+        (["runs", "--limit", "0"], "must be a whole number of at least 1"),
+        (["show"], "required: RUN"),
+        ([], "required: COMMAND"),
+        (["nothing"], "invalid choice: 'nothing'"),
+    ],
+)
+def test_a_mistake_ends_with_2_and_a_sentence(path, capsys, arguments, message):
+    """No traceback for a user's mistake, and nothing on standard output."""
+    assert message in refused(capsys, *arguments)
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_closed_pipe_ends_quietly(path, form):
+    """`ipexperf runs | head` says nothing about pipes."""
+    command = [sys.executable, "-m", "ipexperf.cli", "show", "last", *form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait(timeout=60) == 0
+    assert error == ""
