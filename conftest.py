@@ -2,4 +2,6 @@
 
 from importlib.metadata import entry_points
 
-pytest_plugins = [] if any(entry.name == "ipexperf" for entry in entry_points(group="pytest11")) else ["ipexperf.plugin"]
+pytest_plugins = (
+    [] if any(entry.name == "ipexperf" for entry in entry_points(group="pytest11")) else ["ipexperf.plugin"]
+)

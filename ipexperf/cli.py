@@ -54,7 +54,37 @@ def _parser() -> argparse.ArgumentParser:
     add_runs(subparsers)
     add_show(subparsers)
     add_trend(subparsers)
+    add_cases(subparsers)
+    add_baseline(subparsers)
+    add_ab(subparsers)
     return parser
+
+
+def add_cases(subparsers: Subparsers) -> None:
+    from ipexperf.commands import cases, planning
+
+    parser = subparsers.add_parser("cases", help="list the cases that would run", description="List the cases.")
+    parser.add_argument("--why", action="store_true", help="list the cells left out too, each with its reason")
+    planning.add_options(parser)
+    parser.set_defaults(run=cases.run_cases)
+
+
+def add_baseline(subparsers: Subparsers) -> None:
+    from ipexperf.commands import baseline
+
+    purpose = "accept, list, compare and show what runs are judged against"
+    parser = subparsers.add_parser("baseline", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    for made in baseline.add_baseline(parser):
+        _add_history(made)
+
+
+def add_ab(subparsers: Subparsers) -> None:
+    from ipexperf.commands import ab
+
+    purpose = "let two live workers take turns, and compare them"
+    parser = subparsers.add_parser("ab", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    ab.add_ab(parser)
+    parser.set_defaults(run=ab.run_ab)
 
 
 def add_runs(subparsers: Subparsers) -> None:
@@ -124,11 +154,15 @@ def run_trend(arguments: argparse.Namespace) -> int:
 def _history_parser(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
     """Declare a subcommand that reads a history."""
     parser = subparsers.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    _add_history(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser
+
+
+def _add_history(parser: argparse.ArgumentParser) -> None:
     default = os.environ.get("IPEXPERF_DB") or "ipexperf.db"
     text = "history file or SQLAlchemy URL (default: $IPEXPERF_DB or ipexperf.db)"
     parser.add_argument("--db", default=default, metavar="FILE", help=text)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    return parser
 
 
 def _history(arguments: argparse.Namespace) -> History:

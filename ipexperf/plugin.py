@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,9 @@ OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
 RUN_KEY: pytest.StashKey[Run] = pytest.StashKey()
 ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
 FIXTURE = "perf"
+XDIST = "pytest-xdist would measure cases beside one another: run ipexperf without -n"
+XDIST_MARK = "ipexperf-without-xdist"
+"""The id that a worker of xdist gives a performance test, for its controller to see and refuse."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,14 +51,23 @@ def _ini(config: pytest.Config, name: str) -> str | None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Plans at once where the user asked for something of ours, so that a wrong wish ends before collection."""
     options = session.config.stash[OPTIONS_KEY]
+    if hasattr(session.config, "workerinput"):
+        return
     if any(source.startswith("--") for source in options.sources.values()):
         _refuse_xdist(session.config)
         _run(session.config)
 
 
 def _refuse_xdist(config: pytest.Config) -> None:
-    if getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
-        raise pytest.UsageError("pytest-xdist would measure cases beside one another: run ipexperf without -n")
+    if getattr(config.option, "numprocesses", None):
+        raise pytest.UsageError(XDIST)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
+    """Refuses a performance test that a worker of xdist found; other people's tests go on beside one another."""
+    if any(XDIST_MARK in name for name in ids):
+        raise pytest.UsageError(XDIST)
 
 
 def _run(config: pytest.Config) -> Run:
@@ -75,9 +88,13 @@ def _teller(config: pytest.Config) -> Callable[[str], None]:
 
     def say(text: str) -> None:
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and config.get_verbosity() >= 0:
+        if reporter is None or config.get_verbosity() < 0:
+            return
+        capture: Any = config.pluginmanager.get_plugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture else nullcontext():
             reporter.ensure_newline()
             reporter.write_line(f"  {text}", light=True)
+            reporter.flush()
 
     return say
 
@@ -86,8 +103,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Gives a performance test its cases."""
     if FIXTURE not in metafunc.fixturenames:
         return
+    if hasattr(metafunc.config, "workerinput"):
+        metafunc.parametrize(FIXTURE, [pytest.param(None, id=XDIST_MARK)], indirect=True)
+        return
     try:
-        _refuse_xdist(metafunc.config)
         cases = _run(metafunc.config).plan.cases
     except pytest.UsageError as error:
         # Here it would be one more collection error; said after collection it is exit code 4 and one sentence.
@@ -100,7 +119,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for case in chosen:
         axes = (case.model, case.device, case.dtype, case.mode, case.stack)
         marks = [pytest.Mark(axis, (), {}, _ispytest=True) for axis in axes]
-        parameters.append(pytest.param(case, id=case.id, marks=[pytest.MarkDecorator(m, _ispytest=True) for m in marks]))
+        parameters.append(
+            pytest.param(case, id=case.id, marks=[pytest.MarkDecorator(m, _ispytest=True) for m in marks])
+        )
     metafunc.parametrize(FIXTURE, parameters, indirect=True)
 
 
@@ -118,7 +139,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     wanted = any(FIXTURE in getattr(item, "fixturenames", ()) for item in session.items)
     if wanted and not session.config.option.collectonly:
         try:
-            _run(session.config).open(tuple(session.config.invocation_params.args))  # type: ignore[arg-type]
+            _run(session.config).open(tuple(session.config.invocation_params.args))
         except IpexperfError as error:
             raise pytest.UsageError(str(error)) from None
     return (yield)

@@ -13,7 +13,15 @@ LaunchOutcome = Literal[
     "ok", "error", "crashed", "timed_out", "out_of_memory", "import_error", "version_mismatch", "interrupted"
 ]
 Outcome = Literal[
-    "ok", "improved", "regressed", "inconclusive", "no_baseline", "not_comparable", "invalid", "failed", "platform_shift"
+    "ok",
+    "improved",
+    "regressed",
+    "inconclusive",
+    "no_baseline",
+    "not_comparable",
+    "invalid",
+    "failed",
+    "platform_shift",
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -119,7 +118,3 @@ class Run:
             *summary_lines(self.measurements, self.verdicts, self.plan.reasons, where),
             *([line] if line else []),
         ]
-
-
-def today() -> str:
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

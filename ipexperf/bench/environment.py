@@ -18,7 +18,7 @@ from ipexperf.bench.kinds import Device
 from ipexperf.bench.lazy import torch
 
 VARIABLES = re.compile(
-    r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX|TORCH|ATEN|CUDA|NEO|MALLOC|LD_PRELOAD$|PYTORCH)", re.ASCII
+    r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX_|TORCH|ATEN|CUDA|NEO|MALLOC|LD_PRELOAD$|PYTORCH)", re.ASCII
 )
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 
@@ -31,13 +31,15 @@ def _read(path: str) -> str | None:
 
 
 def _cpu_model() -> str:
-    found = dict(re.findall(r"^(model name|vendor_id|CPU implementer)\s*: (.*)$", _read("/proc/cpuinfo") or "", re.M))
+    found = dict(
+        re.findall(r"^(model name|vendor_id|CPU implementer)\s*: (.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    )
     return str(found.get("model name") or platform.processor() or platform.machine())
 
 
 def hardware() -> dict[str, Any]:
     """The machine as this process may use it. Needs no torch."""
-    meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", _read("/proc/meminfo") or "", re.M))
+    meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", _read("/proc/meminfo") or "", re.MULTILINE))
     affinity = sorted(os.sched_getaffinity(0))
     return {
         "cpu": _cpu_model(),

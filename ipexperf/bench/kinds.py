@@ -48,7 +48,7 @@ class Device(ABC):
     def why_not(self, facts: Facts) -> str | None:
         """Why it can't be used here, or None."""
 
-    def start(self, settings: Settings) -> None:
+    def start(self, settings: Settings) -> None:  # noqa: B027 - most devices have nothing to do
         """Makes the process ready, before anything is built: threads, index."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Stack(ABC):
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027 - a stack may have nothing to import
         """Imports what the stack needs, or proves that what it must not have is absent."""
 
     @abstractmethod

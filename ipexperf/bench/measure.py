@@ -23,8 +23,8 @@ def run_delay() -> float:
     for task in _TASKS.iterdir():
         try:
             total += int((task / "schedstat").read_text().split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # the thread ended while we looked
+        except (FileNotFoundError, ProcessLookupError):  # noqa: PERF203 - a thread may end while we look
+            continue
     return total / 1e9
 
 

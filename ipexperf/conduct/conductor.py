@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ RETRIES = 1
 
 
 def now() -> str:
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
 class Conductor:
@@ -112,9 +112,7 @@ class Conductor:
             self._say(f"{case.id}: launch {index + 1} again, {done.contended}")
         return done, environment
 
-    def _measurement(
-        self, case: Case, launches: list[Launch], found: dict[str, Any], started: str
-    ) -> Measurement:
+    def _measurement(self, case: Case, launches: list[Launch], found: dict[str, Any], started: str) -> Measurement:
         if not found:
             machine = {**surroundings.hardware(), "accelerator": None, "threads": None}
             found = {

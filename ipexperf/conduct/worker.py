@@ -56,7 +56,7 @@ def _kernel_kills() -> int:
 
 
 def ask_facts(python: str | None, accelerators: Sequence[str]) -> Facts:
-    """The facts of the workers' interpreter: this one's are at hand, another's are asked for in a process of its own."""
+    """The facts of the workers' interpreter: this one's are at hand, another's are asked for in a process."""
     if python is None and not accelerators:
         return gather()
     command = [python or sys.executable, str(BOOT), "facts", "--accelerators", ",".join(accelerators)]
@@ -109,7 +109,7 @@ class Worker:
     def pid(self) -> int:
         return self._process.pid
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> Worker:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
         return self
 
     def __exit__(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - the fields of a dataclass stay readable at run time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.case import Case  # noqa: TC001 - as above
-from ipexperf.result import Verdict  # noqa: TC001 - as above
+from ipexperf.case import Case
+from ipexperf.result import Verdict
 
 
 @dataclass(frozen=True, slots=True)

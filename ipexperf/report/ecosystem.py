@@ -1,4 +1,4 @@
-"""pytest-benchmark: a case is one of its benchmarks, fed with the worker's samples, not with the time of a pipe call."""
+"""pytest-benchmark: a case is one of its benchmarks, fed with its worker's samples, not with a pipe's time."""
 
 from __future__ import annotations
 

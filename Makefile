@@ -1,0 +1,29 @@
+# Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
+PYTHON ?= python3
+EXTRA ?= ipex
+VENV := .venv
+READY := $(VENV)/.ready-$(EXTRA)
+
+.PHONY: bench test check clean
+
+bench: $(READY)
+	$(VENV)/bin/python -m pytest suites/ --device cpu
+
+test: $(READY)
+	$(VENV)/bin/python -m pytest
+
+check: $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	@echo "installing torch and its companions into $(VENV): a few minutes, several GB"
+	$(VENV)/bin/python -m pip install -q --upgrade "pip>=23.1"
+	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[$(EXTRA),dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .ipexperf build *.egg-info

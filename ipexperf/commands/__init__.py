@@ -1,0 +1,1 @@
+"""Subcommands that plan, accept or measure: each declares itself and calls a room."""

@@ -1,0 +1,166 @@
+"""`ipexperf baseline accept|list|diff|show`: the reviewed files that later runs are judged against."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+from collections import defaultdict
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.errors import BaselineError, UsageError
+
+if TYPE_CHECKING:
+    from ipexperf.history.records import Recorded
+    from ipexperf.judge.accept import Candidate
+    from ipexperf.judge.baseline import Baselines
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _candidate(found: Recorded) -> Candidate:
+    from ipexperf.judge.accept import Candidate
+
+    verdict = found.verdict
+    return Candidate(
+        case=found.case,
+        metrics=found.values,
+        outcome=verdict.outcome if verdict else "failed",
+        ratio=verdict.ratio if verdict else None,
+        environment=found.environment,
+        run=found.run_uid,
+        started_at=found.started_at,
+        commit=found.commit,
+        reason=verdict.reason if verdict else "",
+    )
+
+
+def _chosen(arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
+    """The run's cases by machine, those that --case names or all."""
+    from ipexperf.history.store import History
+
+    with History.open(arguments.db, create=False) as history:
+        found = history.measurements(arguments.run_selector)
+    wanted = [x for x in found if not arguments.case or x.case.id in arguments.case]
+    missing = set(arguments.case or ()) - {x.case.id for x in wanted}
+    if missing:
+        raise UsageError(f"run {arguments.run_selector} has no case {', '.join(sorted(missing))}")
+    chosen = defaultdict(list)
+    for recorded in wanted:
+        chosen[recorded.machine_key].append(_candidate(recorded))
+    return chosen
+
+
+def run_accept(arguments: argparse.Namespace) -> int:
+    """Takes a run's cases in; what is refused is said, and makes the exit status 1."""
+    from ipexperf.judge import baseline
+    from ipexperf.judge.accept import accept
+
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    refused = 0
+    for machine_key, candidates in _chosen(arguments).items():
+        known = baseline.read(arguments.baselines, machine_key)
+        acceptance = accept(
+            known,
+            candidates,
+            reason=arguments.reason,
+            by=arguments.by or getpass.getuser(),
+            now=now,
+            regression_ok=arguments.regression_ok,
+            replace=arguments.replace,
+            expires=arguments.expires,
+        )
+        for case_id, why in acceptance.refused:
+            _say(f"refused   {case_id}: {why}")
+        refused += len(acceptance.refused)
+        if acceptance.accepted:
+            path = baseline.write(arguments.baselines, acceptance.baselines)
+            for case_id in acceptance.accepted:
+                _say(f"accepted  {case_id}")
+            _say(f"{path}: review it with `git diff` and commit it")
+    return 1 if refused else 0
+
+
+def _files(arguments: argparse.Namespace) -> list[Baselines]:
+    from ipexperf.judge import baseline
+
+    if not arguments.baselines.is_dir():
+        raise BaselineError(f"there is no folder {arguments.baselines}: accept a run first, or name it by --baselines")
+    return [baseline.read(arguments.baselines, path.stem) for path in sorted(arguments.baselines.glob("*.json"))]
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """One line a baseline."""
+    from ipexperf.report import units
+
+    for found in _files(arguments):
+        _say(found.machine_key)
+        for known in found.cases:
+            step = units.seconds(known.step_time)
+            _say(f"  {known.case.id:<40} {step:>9}  {units.plural(len(known.sessions), 'session')}  "
+                 f"accepted {known.accepted_at[:10]} by {known.accepted_by}: {known.reason}")  # fmt: skip
+    return 0
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    """Everything that is known of one case's baselines."""
+    import json
+    from dataclasses import asdict
+
+    shown = [
+        {"machine_key": found.machine_key, **asdict(known)}
+        for found in _files(arguments)
+        for known in found.cases
+        if known.case.id == arguments.case_id
+    ]
+    if not shown:
+        raise BaselineError(f"no baseline has a case {arguments.case_id}: see `ipexperf baseline list`")
+    _say(json.dumps(shown, indent=2, default=dict))
+    return 0
+
+
+def run_diff(arguments: argparse.Namespace) -> int:
+    """What a change of the baselines' folder forgives: OTHER is the folder as it was before."""
+    from ipexperf.judge import baseline
+    from ipexperf.judge.accept import diff
+    from ipexperf.report import units
+
+    if not arguments.other.is_dir():
+        raise BaselineError(f"there is no folder {arguments.other}")
+    for new in _files(arguments):
+        for change in diff(baseline.read(arguments.other, new.machine_key), new):
+            ratio = units.percent(change.ratio) if change.ratio else ""
+            _say(f"{change.case_id:<40} {change.what}  {ratio}  {change.sessions}  {change.reason}")
+    return 0
+
+
+def add_baseline(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Declares the four subcommands; those returned read a history too."""
+    subparsers = parser.add_subparsers(metavar="accept|list|diff|show", required=True)
+
+    def add(name: str, purpose: str) -> argparse.ArgumentParser:
+        made = subparsers.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+        made.add_argument("--baselines", type=Path, default=Path("baselines"), metavar="DIR", help="their folder")
+        return made
+
+    accept = add("accept", "make a run's numbers what later runs are judged against")
+    accept.add_argument("run_selector", metavar="RUN", help="last, last~1, a date, the start of a uid or commit")
+    accept.add_argument("--reason", required=True, help="why these numbers are right")
+    accept.add_argument("--by", help="who accepts (default: the user's name)")
+    accept.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
+    accept.add_argument("--regression-ok", action="store_true", help="accept slower numbers too")
+    accept.add_argument("--replace", action="store_true", help="forget the sessions accepted before")
+    accept.add_argument("--expires", metavar="DATE", help="the day from which it is called expired")
+    accept.set_defaults(run=run_accept)
+    add("list", "list what was accepted").set_defaults(run=run_list)
+    show = add("show", "show all of one case's baselines")
+    show.add_argument("case_id", metavar="CASE")
+    show.set_defaults(run=run_show)
+    different = add("diff", "compare with another folder of baselines")
+    different.add_argument("other", type=Path, metavar="OTHER")
+    different.set_defaults(run=run_diff)
+    return [accept]

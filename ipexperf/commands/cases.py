@@ -1,0 +1,21 @@
+"""`ipexperf cases`: what would run, and with --why what would not."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ipexperf.commands import planning
+
+
+def run_cases(arguments: argparse.Namespace) -> int:
+    from ipexperf import run
+
+    plan = run.plan(planning.resolve(arguments))
+    for case in plan.cases:
+        sys.stdout.write(f"{case.id}  batch {case.batch}, {case.size} x {case.size}, {case.data}\n")
+    if arguments.why:
+        for left in plan.left_out:
+            sys.stdout.write(f"left out  {left.id}: {left.reason}\n")
+    sys.stdout.write(f"{len(plan.cases)} cases x {plan.launches} launches, {len(plan.left_out)} cells left out\n")
+    return 0
