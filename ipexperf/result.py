@@ -127,15 +127,18 @@ class Measurement:
 
     @property
     def invalid(self) -> str:
-        """Why the numbers are no numbers to celebrate (proof, accuracy, contention), or an empty text."""
+        """Why the numbers are no numbers to celebrate (proof, accuracy), or an empty text."""
         for launch in self.launches:
             for kind, checks in (("proof", launch.proof), ("accuracy", launch.accuracy)):
                 for check in checks:
                     if not check.ok:
                         return f"{kind} failed: {check}"
-            if launch.contended:
-                return f"machine contended: {launch.contended}"
         return ""
+
+    @property
+    def contended(self) -> str:
+        """Why the machine was not ours while this was measured, or an empty text."""
+        return next((f"machine contended: {x.contended}" for x in self.launches if x.contended), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +155,10 @@ class Verdict:
     mde: float | None = None
     policy: str = ""
     baseline: Mapping[str, Any] | None = None
+    contended: bool = False
+    """Invalid because of the machine's other work, not because of the case: nothing was shown to be wrong."""
 
     @property
     def fails(self) -> bool:
         """Whether this verdict fails the test: only what is known to be wrong does."""
-        return self.outcome in ("regressed", "invalid", "failed")
+        return self.outcome in ("regressed", "invalid", "failed") and not self.contended

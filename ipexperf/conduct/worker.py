@@ -103,6 +103,7 @@ class Worker:
             self._read(timeout)
         except BaseException:
             self.kill()
+            self._log.close()
             raise
 
     @property
@@ -183,6 +184,8 @@ class Worker:
 
     def close(self) -> None:
         """Asks it to end; one that doesn't is killed by the block's end."""
+        if self._process.stdin is None or self._process.stdin.closed:
+            return  # it was killed already: timed out, or over the memory limit
         with contextlib.suppress(WorkerError):
             self.ask("close", timeout=10)
             self._process.wait(timeout=10)

@@ -63,8 +63,8 @@ def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]
     outcome, reason = "ok", ""
     if measurement.failure:
         outcome, reason = "failed", measurement.failure
-    elif measurement.invalid:
-        outcome, reason = "invalid", measurement.invalid
+    elif measurement.invalid or measurement.contended:
+        outcome, reason = "invalid", measurement.invalid or measurement.contended
     for metric in dict.fromkeys((*measurement.metrics, PRIMARY)):
         values = measurement.values(metric)
         own = (outcome, reason)

@@ -25,6 +25,8 @@ def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Polic
         return Verdict("failed", measurement.failure, policy=policy.label)
     if measurement.invalid:
         return Verdict("invalid", measurement.invalid, policy=policy.label)
+    if measurement.contended:
+        return Verdict("invalid", measurement.contended, policy=policy.label, contended=True)
     launches = measurement.values(PRIMARY)
     if not launches:
         return Verdict("failed", f"no launch reported {PRIMARY}", policy=policy.label)

@@ -75,7 +75,7 @@ def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict
         if (
             speed
             and not measurement.failure
-            and not measurement.invalid
+            and not (measurement.invalid or measurement.contended)
             and not (verdict and verdict.outcome in ("failed", "invalid"))
         ):
             speeds[measurement.case] = speed
