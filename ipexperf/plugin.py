@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
 RUN_KEY: pytest.StashKey[Run] = pytest.StashKey()
 ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
+TAKEN_KEY: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 FIXTURE = "perf"
 XDIST = "pytest-xdist would measure cases beside one another: run ipexperf without -n"
 XDIST_MARK = "ipexperf-without-xdist"
@@ -80,7 +81,18 @@ def _run(config: pytest.Config) -> Run:
             config.stash[RUN_KEY] = Run(config.stash[OPTIONS_KEY], config.rootpath, _teller(config))
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
+        _register_marks(config)
     return config.stash[RUN_KEY]
+
+
+def _register_marks(config: pytest.Config) -> None:
+    """Declares every value of every axis as a marker: `-m` refuses undeclared ones where markers are strict."""
+    from ipexperf.case import AXES
+    from ipexperf.plan import matrix
+
+    for axis in AXES:
+        for name in matrix.names(axis):
+            config.addinivalue_line("markers", f"{name}: cases whose {axis} is {name} (ipexperf)")
 
 
 def _teller(config: pytest.Config) -> Callable[[str], None]:
@@ -115,6 +127,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("perf")
     models = marker.kwargs.get("models") if marker else None
     chosen = [case for case in cases if models is None or case.model in models]
+    taken = metafunc.config.stash.get(TAKEN_KEY, frozenset())
+    metafunc.config.stash[TAKEN_KEY] = taken | {case.model for case in chosen}
     parameters = []
     for case in chosen:
         axes = (case.model, case.device, case.dtype, case.mode, case.stack)
@@ -129,6 +143,11 @@ def pytest_collection_modifyitems(config: pytest.Config) -> None:
     """Ends the session with the sentence that planning left behind."""
     if ERROR_KEY in config.stash:
         raise pytest.UsageError(config.stash[ERROR_KEY])
+    if TAKEN_KEY in config.stash and "model" in config.stash[OPTIONS_KEY].sources:
+        idle = {case.model for case in _run(config).plan.cases} - config.stash[TAKEN_KEY]
+        if idle:
+            names = ", ".join(sorted(idle))
+            raise pytest.UsageError(f"no test takes the model {names}: mark one with @pytest.mark.perf(models=[...])")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -137,8 +156,9 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     from ipexperf.errors import IpexperfError
 
     wanted = any(FIXTURE in getattr(item, "fixturenames", ()) for item in session.items)
-    if wanted and not session.config.option.collectonly:
+    if wanted and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
         try:
+            _refuse_xdist(session.config)
             _run(session.config).open(tuple(session.config.invocation_params.args))
         except IpexperfError as error:
             raise pytest.UsageError(str(error)) from None

@@ -88,8 +88,9 @@ class Stack(ABC):
     @abstractmethod
     def for_training(self, network: Any, optimizer: Any, dtype: str) -> tuple[Any, Any]: ...
 
-    def kernel_dtypes(self, step: Callable[[], Any]) -> Counter[str]:
+    def kernel_dtypes(self, step: Callable[[], Any], device: str) -> Counter[str]:
         """The dtypes that one step's arithmetic ran in, counted."""
+        del device
         from ipexperf.bench import proof
 
         return proof.profiled_dtypes(step)

@@ -101,4 +101,10 @@ def load(targets: Iterable[str]) -> None:
             raise UsageError(f"--perf-load {target}: not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"--perf-load {target}: {type(error).__name__}: {error}") from error

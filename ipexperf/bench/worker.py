@@ -1,6 +1,6 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: hello, prepare, warm, sample, proof, accuracy, weights, environment, close. A reply is one line with
+Requests: prepare, environment, warm, sample, memory, proof, accuracy, weights, close. A reply is one line with
 `ok` true or false; lines with `say` before it are progress. Whatever torch and C++ print goes to standard error.
 """
 

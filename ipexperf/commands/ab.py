@@ -18,7 +18,9 @@ from ipexperf.commands import planning
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from ipexperf.conduct.turns import Turns
+    from ipexperf.bench.facts import Facts
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.conduct.turns import Arm
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,62 +65,84 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
 def run_ab(arguments: argparse.Namespace) -> int:
     """Measures every planned case in both arms."""
     from ipexperf import run
-    from ipexperf.bench.kinds import Cell
-    from ipexperf.conduct import turns
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.conduct.worker import ask_facts
-    from ipexperf.judge import pairs
     from ipexperf.plan import matrix
-    from ipexperf.report import units
 
     if min(arguments.pairs, arguments.turns, arguments.steps) < 1:
         raise UsageError("--pairs, --turns and --steps must be at least 1")
+    words = (parse_arm(arguments.a), parse_arm(arguments.b))
     options = planning.resolve(arguments)
-    arms = {"a": parse_arm(arguments.a), "b": parse_arm(arguments.b)}
-    options = dataclasses.replace(options, python=options.python or arms["a"].python)
+    options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)
-    facts = {name: ask_facts(arm.python, matrix.accelerators(options)) for name, arm in arms.items()}
+    asked = matrix.accelerators(options)
+    facts = []
+    for arm in words:
+        named = [value for axis, value in arm.axes.items() if axis == "device" and value != "cpu"]
+        facts.append(ask_facts(arm.python or options.python, tuple(dict.fromkeys([*asked, *named]))))
+    conductor = Conductor(options, plan.launches, Path.cwd(), _say)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
-
-    def say(text: str) -> None:
-        sys.stderr.write(f"  {text}\n")
-
-    conductor = Conductor(options, plan.launches, Path.cwd(), say)
-    for planned in plan.cases:
-        made = {}
-        for name, arm in arms.items():
-            case = arm.case(planned)
-            for axis in arm.axes:
-                if getattr(case, axis) not in matrix.names(axis):
-                    raise UsageError(f"arm {name}: there is no {axis} '{getattr(case, axis)}'")
-            reason = matrix.why_not(Cell(**{axis: getattr(case, axis) for axis in AXES}), facts[name])
-            if reason:
-                raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
-            ready = conductor.ready(case)
-            conditions = dataclasses.replace(ready, python=arm.python, variables=dict(arm.variables))
-            made[name] = turns.Arm(case, conditions)
-        ratios, apart = [], []
-        for index in range(arguments.pairs):
-            say(f"{planned.id}: pair {index + 1} of {arguments.pairs}")
-            told = turns.take(made["a"], made["b"], arguments.turns, arguments.steps, chance, say)
-            a, b = _times(told)
-            ratios.append(pairs.neighbour_ratio(a, b))
-            apart.append(statistics.median(b) / statistics.median(a))
-        result = pairs.combine(ratios)
-        sys.stdout.write(
-            f"{made['a'].case.id} [{arguments.a or 'as it is'}] against "
-            f"{made['b'].case.id} [{arguments.b or 'as it is'}]\n"
-            f"  b takes {units.percent(result.ratio)} against a"
-        )
-        if result.lo is not None and result.hi is not None:
-            sys.stdout.write(f", 95 % interval {units.interval(result.lo, result.hi)}, {result.pairs} pairs\n")
-        else:
-            sys.stdout.write(": one pair has no interval\n")
-        told_apart = ", ".join(units.percent(ratio) for ratio in apart)
-        sys.stdout.write(f"  the same pairs as if measured apart: {told_apart}\n")
+    # An axis that both arms set makes one comparison of several planned cases.
+    compared = dict.fromkeys(tuple(arm.case(planned) for arm in words) for planned in plan.cases)
+    for cases in compared:
+        for name, case, arm, known in zip("ab", cases, words, facts, strict=True):
+            _check(name, case, arm, known)
+        a, b = (_arm(conductor, case, arm) for case, arm in zip(cases, words, strict=True))
+        _compare(a, b, arguments, chance)
     return 0
 
 
-def _times(told: Turns) -> tuple[list[float], list[float]]:
-    """The time of each turn."""
-    return ([sum(x.wall for x in turn) for turn in told.a], [sum(x.wall for x in turn) for turn in told.b])
+def _say(text: str) -> None:
+    sys.stderr.write(f"  {text}\n")
+
+
+def _check(name: str, case: Case, arm: ArmWords, facts: Facts) -> None:
+    """Refuses an arm that cannot run, before anything is measured."""
+    from ipexperf.bench import registry
+    from ipexperf.bench.kinds import Cell
+    from ipexperf.plan import matrix
+
+    for axis, value in arm.axes.items():
+        if value not in matrix.names(axis):
+            raise UsageError(f"arm {name}: {registry.unknown(axis, value, matrix.names(axis))}")
+    reason = matrix.why_not(Cell(**{axis: getattr(case, axis) for axis in AXES}), facts)
+    if reason:
+        raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
+
+
+def _arm(conductor: Conductor, case: Case, words: ArmWords) -> Arm:
+    """A case under the conditions of its arm."""
+    from ipexperf.conduct.turns import Arm
+    from ipexperf.conduct.worker import QUIET
+
+    ready = conductor.ready(case)
+    # Whatever the shell says, the one that waits must not spin in the other's turn; an arm may say otherwise.
+    variables = {**QUIET, **words.variables}
+    return Arm(case, dataclasses.replace(ready, python=words.python or ready.python, variables=variables))
+
+
+def _compare(a: Arm, b: Arm, arguments: argparse.Namespace, chance: random.Random) -> None:
+    """Pairs of fresh processes, each pair one ratio; what the same pairs would say apart is shown beside it."""
+    from ipexperf.conduct import turns
+    from ipexperf.judge import pairs
+    from ipexperf.report import units
+
+    ratios, apart = [], []
+    for index in range(arguments.pairs):
+        _say(f"{a.case.id} against {b.case.id}: pair {index + 1} of {arguments.pairs}")
+        told = turns.take(a, b, arguments.turns, arguments.steps, chance, _say, prove=index == 0)
+        times_a = [sum(sample.wall for sample in turn) for turn in told.a]
+        times_b = [sum(sample.wall for sample in turn) for turn in told.b]
+        ratios.append(pairs.neighbour_ratio(times_a, times_b))
+        apart.append(statistics.median(times_b) / statistics.median(times_a))
+    result = pairs.combine(ratios)
+    named = [f"{arm.case.id} [{text or 'as it is'}]" for arm, text in ((a, arguments.a), (b, arguments.b))]
+    interval = ": one pair has no interval"
+    if result.lo is not None and result.hi is not None:
+        interval = f", 95 % interval {units.interval(result.lo, result.hi)}, {result.pairs} pairs"
+    told_apart = ", ".join(units.percent(ratio) for ratio in apart)
+    sys.stdout.write(
+        f"a  {named[0]}\nb  {named[1]}\n"
+        f"time of b against a: {units.percent(result.ratio)}{interval}\n"
+        f"the same pairs as if measured apart: {told_apart}\n"
+    )

@@ -154,7 +154,7 @@ def add_baseline(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParse
     accept.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
     accept.add_argument("--regression-ok", action="store_true", help="accept slower numbers too")
     accept.add_argument("--replace", action="store_true", help="forget the sessions accepted before")
-    accept.add_argument("--expires", metavar="DATE", help="the day from which it is called expired")
+    accept.add_argument("--expires", metavar="DATE", help="the last day on which it is not called expired")
     accept.set_defaults(run=run_accept)
     add("list", "list what was accepted").set_defaults(run=run_list)
     show = add("show", "show all of one case's baselines")

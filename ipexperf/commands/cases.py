@@ -10,6 +10,7 @@ from ipexperf.commands import planning
 
 def run_cases(arguments: argparse.Namespace) -> int:
     from ipexperf import run
+    from ipexperf.report.units import plural
 
     plan = run.plan(planning.resolve(arguments))
     for case in plan.cases:
@@ -17,5 +18,8 @@ def run_cases(arguments: argparse.Namespace) -> int:
     if arguments.why:
         for left in plan.left_out:
             sys.stdout.write(f"left out  {left.id}: {left.reason}\n")
-    sys.stdout.write(f"{len(plan.cases)} cases x {plan.launches} launches, {len(plan.left_out)} cells left out\n")
+    sys.stdout.write(
+        f"{plural(len(plan.cases), 'case')} of {plural(plan.launches, 'launch', 'launches')}, "
+        f"{plural(len(plan.left_out), 'cell')} left out\n"
+    )
     return 0

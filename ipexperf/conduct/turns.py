@@ -7,9 +7,12 @@ import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.conduct.launch import Conditions, to_samples
-from ipexperf.result import Sample
+from ipexperf.conduct.worker import Worker
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,20 @@ class Turns:
     b: tuple[tuple[Sample, ...], ...]
 
 
-def take(a: Arm, b: Arm, turns: int, steps: int, chance: random.Random, say: Callable[[str], None]) -> Turns:
+def _prove(worker: Worker, case: Case) -> None:
+    """Ends the comparison where an arm is not what its label says, or is wrong: a fast and wrong arm is no winner."""
+    worker.ask("warm")
+    checks = worker.ask("proof")["checks"]
+    if not registry.modes.get(case.mode).trains:
+        checks = checks + worker.ask("accuracy")["checks"]
+    for check in (Check(**told) for told in checks):
+        if not check.ok:
+            raise WorkerError("error", f"{case.id}: {check}", worker.log())
+
+
+def take(
+    a: Arm, b: Arm, turns: int, steps: int, chance: random.Random, say: Callable[[str], None], *, prove: bool = False
+) -> Turns:
     """Starts both in random order, then steps them A B, B A, A B ... until each had its turns."""
     arms = {"a": a, "b": b}
     told: dict[str, list[tuple[Sample, ...]]] = {"a": [], "b": []}
@@ -41,6 +57,8 @@ def take(a: Arm, b: Arm, turns: int, steps: int, chance: random.Random, say: Cal
             workers[name] = stack.enter_context(arm.conditions.worker())
             settings = asdict(arm.conditions.settings)
             workers[name].ask("prepare", case=arm.case.to_json(), settings=settings)
+            if prove:
+                _prove(workers[name], arm.case)
         # Blocks are agreed on, so that turns are alike in length.
         block = max(int(workers[name].ask("warm")["block"]) for name in order)
         for turn in range(turns):

@@ -89,8 +89,8 @@ class Worker:
         self._limit = memory_limit()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         environment = {**QUIET, **os.environ, **(variables or {}), "IPEXPERF_CONTROLLER": str(os.getpid())}
-        # A coverage tool or a debugger of ours must not follow into what is measured.
-        environment.pop("PYTHONPATH", None) if python else None
+        if python:
+            environment.pop("PYTHONPATH", None)  # our packages would replace the ones that are to be measured
         self._process = subprocess.Popen(
             [python or sys.executable, str(BOOT), "worker"],
             stdin=subprocess.PIPE,

@@ -9,6 +9,7 @@ from ipexperf.bench import accuracy, proof, weights
 from ipexperf.bench.kinds import Session, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import autocast
+from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 BATCHES = 4
@@ -21,10 +22,12 @@ class InferenceSession(Session):
     def __init__(self, bench: Workbench) -> None:
         case, put = bench.case, bench.device.put
         split = weights.read(bench)
+        torch.manual_seed(bench.settings.seed)
         network = bench.model.build()
-        if bench.settings.weights is None:
-            raise ValueError("inference needs trained weights")
-        weights.load(network, bench.settings.weights)
+        if bench.model.trained:
+            if bench.settings.weights is None:
+                raise WorkerError("error", f"{bench.model.name} infers on trained weights, and none were given")
+            weights.load(network, bench.settings.weights)
         network.eval()
         self.bench = bench
         self.images = split.test_images[: accuracy.HELD_OUT]
@@ -61,9 +64,11 @@ class InferenceSession(Session):
         return accuracy.fidelity(outputs, self.reference, self.labels, self.bench.case.dtype)
 
     def proof(self) -> list[Check]:
-        output = self.forward(self.inputs[0])
+        case = self.bench.case
         return [
-            proof.device_of(output, self.bench.case.device),
-            proof.dtype_of_kernels(self.bench.stack.kernel_dtypes(self.step), self.bench.case.dtype),
+            proof.device_of(self.forward(self.inputs[0]), case.device),
+            proof.dtype_of_kernels(
+                self.bench.stack.kernel_dtypes(self.step, self.bench.case.device), self.bench.case.dtype
+            ),
             proof.layout(self.inputs[0], channels_last=self.bench.model.channels_last),
         ]

@@ -74,7 +74,7 @@ class TrainSession(Session):
         case = self.bench.case
         checks = [
             proof.device_of(self.trained[0], case.device),
-            proof.dtype_of_kernels(self.bench.stack.kernel_dtypes(self.step), case.dtype),
+            proof.dtype_of_kernels(self.bench.stack.kernel_dtypes(self.step, case.device), case.dtype),
             *self.bench.stack.proof_of_training(self.network, self.optimizer, case.dtype),
         ]
         pairs = zip(self.start, self.trained, strict=True)

@@ -1,0 +1,116 @@
+"""What a practitioner's own script does: one model, one batch size, one tight loop. It knows nothing of ipexperf.
+
+Started by overhead.py. It answers each line `go N` on standard input with the seconds that N steps took, on standard
+output. Everything that torch prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torchvision
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+CLASSES = 10
+BATCHES = 4
+IMAGES = 1024
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", choices=tuple(DTYPES), default="fp32")
+    parser.add_argument("--mode", choices=("train", "infer", "infer_jit"), default="infer")
+    parser.add_argument("--stack", choices=("ipex", "stock"), default="stock")
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--size", type=int, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--weights", help="state dict of the trained network")
+    return parser.parse_args()
+
+
+def autocast(told: argparse.Namespace, *, cache: bool) -> Any:
+    enabled = told.dtype != "fp32"
+    dtype = DTYPES[told.dtype] if enabled else torch.bfloat16
+    return torch.amp.autocast(told.device, dtype=dtype, enabled=enabled, cache_enabled=cache)
+
+
+def inference(told: argparse.Namespace, network: Any) -> Callable[[int], None]:
+    """Prepares the network once; the loop it returns runs N forward passes."""
+    network = network.eval().to(memory_format=torch.channels_last).to(told.device)
+    shape = (told.batch, 3, told.size, told.size)
+    batches = [torch.rand(shape).to(memory_format=torch.channels_last).to(told.device) * 2 - 1 for _ in range(BATCHES)]
+    if told.stack == "ipex":
+        import intel_extension_for_pytorch as ipex
+
+        network = ipex.optimize(network, dtype=DTYPES[told.dtype], sample_input=batches[0])
+    if told.mode == "infer_jit":
+        with torch.no_grad(), autocast(told, cache=False):
+            network = torch.jit.freeze(torch.jit.trace(network, batches[0]))
+
+    def loop(steps: int) -> None:
+        with torch.no_grad(), autocast(told, cache=False):
+            for step in range(steps):
+                network(batches[step % BATCHES])
+
+    return loop
+
+
+def training(told: argparse.Namespace, network: Any) -> Callable[[int], None]:
+    """Prepares the network and its optimizer once; the loop it returns takes N optimizer steps."""
+    network = network.train().to(memory_format=torch.channels_last).to(told.device)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.02, momentum=0.9)
+    if told.stack == "ipex":
+        import intel_extension_for_pytorch as ipex
+
+        network, optimizer = ipex.optimize(network, optimizer=optimizer, dtype=DTYPES[told.dtype])
+    scaler = torch.amp.GradScaler(told.device, enabled=told.dtype == "fp16")
+    criterion = torch.nn.CrossEntropyLoss()
+    images = torch.rand(IMAGES, 3, told.size, told.size) * 2 - 1
+    labels = torch.randint(CLASSES, (IMAGES,))
+
+    def loop(steps: int) -> None:
+        for _ in range(steps):
+            chosen = torch.randint(IMAGES, (told.batch,))
+            batch = images[chosen].to(memory_format=torch.channels_last).to(told.device)
+            target = labels[chosen].to(told.device)
+            optimizer.zero_grad(set_to_none=True)
+            with autocast(told, cache=True):
+                loss = criterion(network(batch), target)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+    return loop
+
+
+def main() -> None:
+    told = parse()
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    torch.set_num_threads(told.threads)
+    torch.manual_seed(0)
+    network = getattr(torchvision.models, told.model)(num_classes=CLASSES)
+    if told.weights:
+        network.load_state_dict(torch.load(told.weights, weights_only=True, map_location="cpu"))
+    loop = training(told, network) if told.mode == "train" else inference(told, network)
+    synchronise = (lambda: None) if told.device == "cpu" else getattr(torch, told.device).synchronize
+    print("ready", file=replies, flush=True)
+    for line in sys.stdin:
+        steps = int(line.split()[1])
+        synchronise()
+        begin = time.perf_counter()
+        loop(steps)
+        synchronise()
+        print(time.perf_counter() - begin, file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()

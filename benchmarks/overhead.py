@@ -1,0 +1,182 @@
+"""How much throughput ipexperf's own measuring costs, against a bare script that does the same in a tight loop.
+
+Two processes are alive together and take turns: a worker of ours, and bare.py with the same model, batch, dtype, mode
+and stack. Each turn of one is divided by the neighbouring turn of the other; the median of one pair of processes is
+one replicate, and fresh pairs are what the interval is made of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ipexperf import run
+from ipexperf.case import Case
+from ipexperf.commands import planning
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.worker import QUIET
+from ipexperf.errors import IpexperfError
+from ipexperf.judge import pairs
+
+BARE = Path(__file__).with_name("bare.py")
+
+
+class Bare:
+    """A process of bare.py."""
+
+    def __init__(self, case: Case, conditions: Conditions, log: Any) -> None:
+        threads = conditions.settings.threads or len(os.sched_getaffinity(0))
+        command = [conditions.python or sys.executable, str(BARE), "--threads", str(threads)]
+        for name in ("model", "device", "dtype", "mode", "stack", "batch", "size"):
+            command += [f"--{name}", str(getattr(case, name))]
+        if conditions.settings.weights:
+            command += ["--weights", conditions.settings.weights]
+        self._log = log
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            # The same waiting as in our workers: what sleeps must not burn the core of what runs.
+            env={**QUIET, **os.environ},
+        )
+        self._line()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._log.seek(0)
+            last = self._log.read().decode(errors="replace").strip().splitlines()[-1:]
+            sys.exit(f"the bare script ended: {last[0] if last else 'it said nothing'}")
+        return line
+
+    def go(self, steps: int) -> float:
+        """Seconds for so many steps in one loop."""
+        assert self._process.stdin is not None
+        print(f"go {steps}", file=self._process.stdin, flush=True)
+        return float(self._line())
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@contextlib.contextmanager
+def bare(case: Case, conditions: Conditions) -> Iterator[Bare]:
+    """A bare process that never outlives the block."""
+    with tempfile.TemporaryFile() as log:
+        process = Bare(case, conditions, log)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of each turn: of the bare loop, of our samples as reported, and as the controller waited for them."""
+
+    bare: list[float]
+    reported: list[float]
+    waited: list[float]
+
+
+def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: random.Random) -> Times:
+    """One pair of fresh processes that take turns: A B, B A, A B ..."""
+    times = Times([], [], [])
+    with contextlib.ExitStack() as stack:
+        ours_first = chance.random() < 0.5
+        other = None if ours_first else stack.enter_context(bare(case, conditions))
+        worker = stack.enter_context(conditions.worker())
+        worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
+        if other is None:
+            other = stack.enter_context(bare(case, conditions))
+        told = worker.ask("warm")
+        block = int(told["block"])
+        other.go(max(int(told["steps"]), samples * block))
+
+        def ours() -> None:
+            begin = time.perf_counter()
+            reply = worker.ask("sample", count=samples, block=block)
+            times.waited.append(time.perf_counter() - begin)
+            times.reported.append(sum(wall for wall, _, _ in reply["samples"]) * block)
+
+        def theirs() -> None:
+            times.bare.append(other.go(samples * block))
+
+        for turn in range(turns):
+            for step in (ours, theirs) if turn % 2 else (theirs, ours):
+                step()
+            if turn % 10 == 9:
+                print(f"    turn {turn + 1} of {turns}", file=sys.stderr)
+    return times
+
+
+def tell(name: str, logs: list[float]) -> None:
+    """Prints throughput of ours over throughput of the bare loop."""
+    found = pairs.combine(logs)
+    text = f"  {name:<9} {1 / found.ratio:.4f}"
+    if found.lo is not None and found.hi is not None:
+        text += f", 95 % interval {1 / found.hi:.4f} to {1 / found.lo:.4f}"
+        text += f", spread of pairs (log sd) {statistics.stdev(logs):.4f}"
+    else:
+        text += " (one pair has no interval)"
+    each = " ".join(f"{math.exp(-log):.4f}" for log in logs)
+    print(f"{text}\n            pairs: {each}", flush=True)
+
+
+def measure(case: Case, conditions: Conditions, told: argparse.Namespace, chance: random.Random) -> None:
+    """All pairs of one case."""
+    reported, waited = [], []
+    for index in range(told.pairs):
+        print(f"  {case.id}: pair {index + 1} of {told.pairs}", file=sys.stderr)
+        times = pair(case, conditions, told.turns, told.turn_samples, chance)
+        reported.append(pairs.neighbour_ratio(times.bare, times.reported))
+        waited.append(pairs.neighbour_ratio(times.bare, times.waited))
+    print(f"{case.id} (batch {case.batch}): throughput of ipexperf over the bare loop's, 1 is no overhead")
+    tell("reported", reported)
+    tell("waited", waited)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=6, help="pairs of fresh processes (default: %(default)s)")
+    parser.add_argument("--turns", type=int, default=30, help="turns of each process (default: %(default)s)")
+    parser.add_argument("--turn-samples", type=int, default=4, help="samples a turn (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="of the random start order")
+    planning.add_options(parser)
+    told = parser.parse_args()
+    if min(told.pairs, told.turns, told.turn_samples) < 1:
+        parser.error("--pairs, --turns and --turn-samples must be at least 1")
+    chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
+    try:
+        options = planning.resolve(told)
+        plan = run.plan(options)
+        conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+        for case in plan.cases:
+            if case.mode not in ("train", "infer", "infer_jit"):
+                print(f"{case.id}: left out, bare.py has no mode {case.mode}")
+                continue
+            measure(case, conductor.ready(case), told, chance)
+    except IpexperfError as error:
+        sys.exit(f"overhead.py: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Another accelerator, `torch.npu`, registered for the suite by `--perf-load npu.py`. Not seen on hardware."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Device, Settings
+from ipexperf.bench.lazy import torch
+from ipexperf.errors import WorkerError
+
+
+class Npu(Device):
+    """A device with a queue of its own."""
+
+    name = "npu"
+
+    def why_not(self, facts: Facts) -> str | None:
+        # An empty text means that torch sees the device in the interpreter of the workers.
+        return facts.missing("torch") or facts.accelerators.get(self.name, "it was not looked for") or None
+
+    def start(self, settings: Settings) -> None:
+        del settings
+        if not torch.npu.is_available():
+            raise WorkerError("error", "torch sees no npu in the worker")
+        torch.npu.set_device(0)
+
+    def synchronise(self) -> None:
+        torch.npu.synchronize()
+
+    def put(self, value: Any) -> Any:
+        return value.to(self.name)
+
+    def reset_peak_memory(self) -> None:
+        torch.npu.reset_peak_memory_stats()
+
+    def peak_memory(self) -> int:
+        return int(torch.npu.max_memory_allocated())
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name, "properties": torch.npu.get_device_name(0)}
+
+
+registry.devices.add("npu", Npu())

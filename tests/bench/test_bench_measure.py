@@ -1,0 +1,213 @@
+"""Warm-up and samples, on a clock that only the steps move."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ipexperf.bench import environment, facts, measure
+from ipexperf.bench.worker import outcome_of
+from ipexperf.errors import WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Clock:
+    """Time goes on when a step or a synchronisation says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.calls: Counter[str] = Counter()
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def step(self, seconds: Iterator[float]) -> None:
+        self.calls["step"] += 1
+        self.now += next(seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    timers = SimpleNamespace(perf_counter=clock.perf_counter, process_time=lambda: 2 * clock.now)
+    monkeypatch.setattr(measure, "time", timers)
+    monkeypatch.setattr(measure, "run_delay", lambda: clock.now / 4)
+    return clock
+
+
+def series(*first: float, then: float) -> Iterator[float]:
+    yield from first
+    while True:
+        yield then
+
+
+def nothing() -> None:
+    """Synchronises a device that is never behind."""
+
+
+def test_warm_up_ends_when_steps_are_steady(clock: Clock) -> None:
+    """Slow first steps are stepped over; the block is as many steady steps as a sample must last."""
+    seconds = series(1.0, 0.5, 0.2, then=0.003)
+    told = measure.warm(lambda: clock.step(seconds), nothing)
+    assert told["first_step"] == 1.0
+    assert told["steady"] == 1.0
+    assert told["block"] == math.ceil(measure.BLOCK_SECONDS / 0.003) == 7
+    assert told["steps"] == clock.calls["step"] >= 2 * measure.WARM_STEPS
+    assert told["warm_time"] == pytest.approx(clock.now)
+
+
+def test_warm_up_that_never_settles_ends_and_says_so(clock: Clock) -> None:
+    """Steps that grow forever are not waited for forever, and are not called steady."""
+    seconds = (0.01 * 1.2**number for number in range(1000))
+    told = measure.warm(lambda: clock.step(seconds), nothing)
+    assert told["steady"] == 0.0
+    assert told["warm_time"] >= measure.WARM_SECONDS
+    assert told["steps"] < 60
+
+
+def test_steps_of_many_seconds_are_warmed_by_a_few(clock: Clock) -> None:
+    """Where a step takes ten seconds, two or three are warm-up enough, and a sample is one step."""
+    seconds = series(then=10.0)
+    told = measure.warm(lambda: clock.step(seconds), nothing)
+    assert told["steps"] <= 3
+    assert told["block"] == 1
+
+
+def test_a_sample_is_seconds_a_step(clock: Clock) -> None:
+    """Each sample times a whole block and is divided by it: wall, CPU and run delay alike."""
+    seconds = series(then=0.25)
+    samples = measure.sample(lambda: clock.step(seconds), nothing, count=3, block=4)
+    assert clock.calls["step"] == 12
+    assert samples == [(0.25, 0.5, 0.0625)] * 3
+
+
+def test_what_was_asked_of_the_device_before_is_not_timed(clock: Clock) -> None:
+    """The queue is emptied before the clock starts, and what the steps put in it is waited for."""
+    queue = [5.0]
+
+    def step() -> None:
+        queue.append(0.5)
+
+    def synchronise() -> None:
+        clock.now += sum(queue)
+        queue.clear()
+
+    [(wall, _, _)] = measure.sample(step, synchronise, count=1, block=2)
+    assert wall == pytest.approx(0.5)
+
+
+def test_run_delay_is_an_account_that_only_grows() -> None:
+    """The kernel's account of this process' waiting is a number of seconds that never falls."""
+    first = measure.run_delay()
+    second = measure.run_delay()
+    assert 0 <= first <= second
+
+
+class CannotAllocateOutOfMemoryError(RuntimeError):
+    """Named as torch names its own."""
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (MemoryError(), "out_of_memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"), "out_of_memory"),
+        (CannotAllocateOutOfMemoryError("XPU"), "out_of_memory"),
+        (ImportError("x"), "import_error"),
+        (ModuleNotFoundError("x"), "import_error"),
+        (WorkerError("version_mismatch", "x"), "version_mismatch"),
+        (RuntimeError("x"), "error"),
+    ],
+)
+def test_an_exception_is_one_of_the_outcomes(error: Exception, outcome: str) -> None:
+    """What ended a launch is told by its exception."""
+    assert outcome_of(error) == outcome
+
+
+def test_the_machine_key_is_the_same_twice() -> None:
+    """Looking twice at the same machine gives the same key, which can name a file."""
+    first, second = (environment.machine_key(environment.hardware()) for _ in range(2))
+    assert first == second
+    assert not set(first) - set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+MACHINE = {
+    "cpu": "Intel(R) Xeon(R) Platinum 8488C CPU @ 2.40GHz",
+    "isa": ["avx2", "avx512f"],
+    "cores": 4,
+    "memory": 16 * 2**30,
+    "accelerator": None,
+    "kernel": "6.1",
+    "host": "here",
+    "governor": "performance",
+    "frequency_khz": "2400000",
+}
+
+
+@pytest.mark.parametrize("name", ["kernel", "host", "governor", "frequency_khz"])
+def test_what_changes_from_day_to_day_is_no_part_of_the_key(name: str) -> None:
+    """A new kernel, another host name or another clock keep the machine's series going."""
+    assert environment.machine_key({**MACHINE, name: "another"}) == environment.machine_key(MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cpu", "AMD EPYC 9654"),
+        ("isa", ["avx2"]),
+        ("cores", 8),
+        ("memory", 64 * 2**30),
+        ("accelerator", {"name": "xpu", "properties": "Intel(R) Data Center GPU Max 1550"}),
+    ],
+)
+def test_other_hardware_is_another_machine(name: str, value: object) -> None:
+    """CPU, instruction sets, cores, memory and accelerator each make another key."""
+    assert environment.machine_key({**MACHINE, name: value}) != environment.machine_key(MACHINE)
+
+
+def test_the_machine_key_can_be_read_by_people() -> None:
+    """The key begins with the hardware's name, its cores and its memory."""
+    assert environment.machine_key(MACHINE).startswith("intel-xeon-platinum-8488c-4c-16g-")
+    gpu = {"name": "xpu", "properties": "Intel(R) Arc(TM) B580 Graphics"}
+    assert environment.machine_key({**MACHINE, "accelerator": gpu}).startswith("intel-arc-b580-graphics-4c-16g-")
+
+
+def test_software_is_no_part_of_the_machine_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same machine under another torch has the same key: that is what regressions are looked for in."""
+    device = SimpleNamespace(describe=lambda: {"name": "cpu"})
+    before = environment.document(device)  # type: ignore[arg-type]
+    monkeypatch.setattr(environment, "software", lambda: {"torch": "9.9.9", "ipex": "9.9.9", "threads": 1})
+    monkeypatch.setenv("OMP_NUM_THREADS", "77")
+    after = environment.document(device)  # type: ignore[arg-type]
+    assert after["software"] != before["software"]
+    assert after["variables"]["OMP_NUM_THREADS"] == "77"
+    assert after["machine_key"] == before["machine_key"]
+
+
+def test_only_variables_that_matter_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thread and allocator variables are recorded, and nobody's token ever is."""
+    monkeypatch.setenv("KMP_AFFINITY", "granularity=fine")
+    monkeypatch.setenv("MY_SECRET_TOKEN", "hunter2")
+    device = SimpleNamespace(describe=lambda: {"name": "cpu"})
+    told = environment.document(device)["variables"]  # type: ignore[arg-type]
+    assert told["KMP_AFFINITY"] == "granularity=fine"
+    assert "MY_SECRET_TOKEN" not in told
+
+
+def test_a_folder_outside_git_has_no_source(tmp_path: Path) -> None:
+    """Where there is no repository, commit, branch and changes are unknown, not clean."""
+    assert environment.source(tmp_path) == {"commit": None, "branch": None, "dirty": None}
+
+
+def test_missing_packages_are_named_with_the_interpreter() -> None:
+    """The sentence names each package that is missing, and the interpreter that misses it."""
+    told = facts.Facts("/py", {"torch": "2.8.0", "torchvision": None})
+    assert told.missing("torch") is None
+    assert told.missing("torch", "torchvision", "other") == "torchvision and other not installed in /py"

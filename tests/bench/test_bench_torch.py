@@ -1,0 +1,327 @@
+"""What bench says of real tensors: proofs, fidelity, data and weights. Needs torch."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import math
+import os
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import accuracy, proof, weights
+from ipexperf.bench.datasets.cifar10 import Cifar10
+from ipexperf.bench.datasets.digits import Digits
+from ipexperf.errors import WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torchvision = pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
+
+
+@pytest.fixture
+def linear() -> Callable[[str], Callable[[], Any]]:
+    """A step of a small network, under autocast where the dtype is not fp32."""
+    import torch
+
+    from ipexperf.bench.precision import autocast
+
+    network, images = torch.nn.Linear(16, 8), torch.randn(4, 16)
+
+    def of(dtype: str) -> Callable[[], Any]:
+        def step() -> Any:
+            with torch.no_grad(), autocast("cpu", dtype):
+                return network(images)
+
+        return step
+
+    return of
+
+
+@needs_torch
+@pytest.mark.parametrize(("ran", "name"), [("fp32", "float32"), ("bf16", "bfloat16")])
+def test_the_profiler_tells_the_dtype_that_arithmetic_ran_in(
+    linear: Callable[[str], Callable[[], Any]], ran: str, name: str
+) -> None:
+    """A step in the dtype of its label is proven, with the kernels' own dtype as what was found."""
+    found = proof.profiled_dtypes(linear(ran))
+    assert found == {name: 1}
+    check = proof.dtype_of_kernels(found, ran)
+    assert check.ok
+    assert (check.found, check.expected) == (f"{name} x1", f"{name} in all")
+
+
+@needs_torch
+@pytest.mark.parametrize(("ran", "labelled"), [("fp32", "bf16"), ("bf16", "fp32"), ("fp32", "fp16")])
+def test_a_mislabelled_dtype_is_caught(linear: Callable[[str], Callable[[], Any]], ran: str, labelled: str) -> None:
+    """A step that ran in another dtype than its label says is not proven."""
+    assert not proof.dtype_of_kernels(proof.profiled_dtypes(linear(ran)), labelled).ok
+
+
+@needs_torch
+def test_a_step_that_is_half_in_another_dtype_is_caught(linear: Callable[[str], Callable[[], Any]]) -> None:
+    """One operator in fp32 among bf16 ones is enough to fail the proof, and both are told."""
+
+    def mixed() -> None:
+        linear("bf16")()
+        linear("fp32")()
+
+    check = proof.dtype_of_kernels(proof.profiled_dtypes(mixed), "bf16")
+    assert not check.ok
+    assert {"bfloat16 x1", "float32 x1"} == set(check.found.split(", "))
+
+
+@needs_torch
+def test_a_step_without_arithmetic_proves_nothing() -> None:
+    """No kernel is no evidence: the check fails."""
+    check = proof.dtype_of_kernels(proof.profiled_dtypes(lambda: None), "fp32")
+    assert not check.ok
+    assert check.found == "no kernel with a dtype"
+
+
+@needs_torch
+def test_only_a_frozen_graph_is_called_jitted() -> None:
+    """A plain module is no graph, and a traced one with parameters outside is not frozen."""
+    import torch
+
+    plain = torch.nn.Linear(2, 2).eval()
+    assert not proof.jitted(plain).ok
+    traced = torch.jit.trace(plain, torch.zeros(1, 2))
+    assert not proof.jitted(traced).ok
+    assert proof.jitted(torch.jit.freeze(traced)).ok
+
+
+@needs_torch
+def test_layout_and_device_are_looked_at() -> None:
+    """A contiguous image is not channels_last, and a CPU tensor is on no XPU."""
+    import torch
+
+    image = torch.zeros(2, 3, 8, 8)
+    assert not proof.layout(image, channels_last=True).ok
+    assert proof.layout(image.to(memory_format=torch.channels_last), channels_last=True).ok
+    assert proof.device_of(image, "cpu").ok
+    assert not proof.device_of(image, "xpu").ok
+
+
+@pytest.fixture
+def known() -> tuple[Any, Any, Any, Any]:
+    """A network, its images, the labels that it gives them, and its float64 reference."""
+    import torch
+
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 10)).eval()
+    images = torch.randn(200, 3, 2, 2)
+    with torch.no_grad():
+        labels = network(images).argmax(1)
+    return network, images, labels, accuracy.reference(network, images, labels)
+
+
+@needs_torch
+def test_the_reference_is_the_untouched_network_in_float64(known: tuple[Any, Any, Any, Any]) -> None:
+    """The reference is computed in float64 on a copy: the network keeps its own dtype."""
+    import torch
+
+    network, _, _, reference = known
+    assert reference.outputs.dtype == torch.float64
+    assert reference.accuracy == 1.0
+    assert network[1].weight.dtype == torch.float32
+
+
+@needs_torch
+def test_a_right_answer_keeps_its_bounds(known: tuple[Any, Any, Any, Any]) -> None:
+    """What fp32 computes is within fp32's bounds of the reference."""
+    import torch
+
+    network, images, labels, reference = known
+    with torch.no_grad():
+        outputs = accuracy.predict(network, images, 64, lambda part: part)
+    metrics, checks = accuracy.fidelity(outputs, reference, labels, "fp32")
+    assert all(check.ok for check in checks)
+    assert metrics["fidelity"] < 1e-5
+    assert (metrics["agreement"], metrics["accuracy"]) == (1.0, 1.0)
+
+
+@needs_torch
+def test_a_wrong_answer_is_caught(known: tuple[Any, Any, Any, Any]) -> None:
+    """Outputs that belong to other images fail fidelity, agreement and accuracy."""
+    _, _, labels, reference = known
+    _, checks = accuracy.fidelity(reference.outputs.roll(1, 0), reference, labels, "bf16")
+    assert {check.name for check in checks if not check.ok} == {"fidelity", "agreement", "accuracy"}
+
+
+@needs_torch
+def test_a_slightly_wrong_answer_is_caught_in_fp32_and_allowed_in_bf16(known: tuple[Any, Any, Any, Any]) -> None:
+    """One per cent off is no rounding of fp32; bf16 may be as far away."""
+    _, _, labels, reference = known
+    outputs = reference.outputs * 1.01
+    failed = {
+        dtype: {check.name for check in accuracy.fidelity(outputs, reference, labels, dtype)[1] if not check.ok}
+        for dtype in ("fp32", "bf16")
+    }
+    assert failed == {"fp32": {"fidelity"}, "bf16": set()}
+
+
+@needs_torch
+def test_a_nan_is_caught_and_is_no_metric(known: tuple[Any, Any, Any, Any]) -> None:
+    """One NaN among the outputs fails fidelity, and no NaN goes into the record."""
+    _, _, labels, reference = known
+    outputs = reference.outputs.clone()
+    outputs[3, 4] = math.nan
+    metrics, checks = accuracy.fidelity(outputs, reference, labels, "bf16")
+    assert not next(check for check in checks if check.name == "fidelity").ok
+    assert "fidelity" not in metrics
+    assert all(math.isfinite(value) for value in metrics.values())
+
+
+@needs_torch
+def test_prediction_keeps_the_shape_of_the_case(known: tuple[Any, Any, Any, Any]) -> None:
+    """Every forward sees exactly the case's batch, and the filling of the last one is cut off again."""
+    _, images, _, _ = known
+    seen = []
+
+    def forward(part: Any) -> Any:
+        seen.append(len(part))
+        return part.flatten(1)
+
+    outputs = accuracy.predict(forward, images, 64, lambda part: part)
+    assert seen == [64] * 4
+    assert (outputs == images.flatten(1).double()).all()
+
+
+def test_training_that_learns_nothing_is_caught() -> None:
+    """A loss that doesn't fall, an accuracy near chance, or a NaN loss each fail their check."""
+    digits = Digits()
+    falling = [2.3 - 0.02 * step for step in range(100)]
+    assert all(check.ok for check in accuracy.learned(0.9, falling, digits)[1])
+    assert [check.ok for check in accuracy.learned(0.9, falling[::-1], digits)[1]] == [False, True]
+    assert [check.ok for check in accuracy.learned(0.1, falling, digits)[1]] == [True, False]
+    metrics, checks = accuracy.learned(0.9, [2.3, math.nan], digits)
+    assert not checks[0].ok
+    assert "loss" not in metrics
+
+
+def digits_path() -> str:
+    path, why_not = Digits().find(None)
+    assert why_not is None
+    assert path is not None
+    return path
+
+
+@needs_torch
+def test_the_digits_are_all_there_and_the_held_out_ones_are_not_trained_on() -> None:
+    """1,797 digits of ten classes; training and held-out images share not one."""
+    split = Digits().read(digits_path(), 8)
+    assert len(split.train_images) + len(split.test_images) == 1797
+    assert len(split.test_images) == len(split.test_labels) == 360
+    assert split.train_images.shape[1:] == (3, 8, 8)
+    assert set(split.train_labels.tolist()) == set(split.test_labels.tolist()) == set(range(10))
+    train, test = ({image.numpy().tobytes() for image in part} for part in (split.train_images, split.test_images))
+    assert not train & test
+    assert float(split.train_images.min()) >= -1
+    assert float(split.train_images.max()) <= 1
+
+
+@needs_torch
+def test_the_digits_are_scaled_to_the_models_size() -> None:
+    """A model of another size gets images of that size."""
+    assert Digits().read(digits_path(), 32).test_images.shape == (360, 3, 32, 32)
+
+
+def test_other_digits_are_refused(tmp_path: Path) -> None:
+    """A file with other contents is refused by its hash, before anything is read from it."""
+    path = tmp_path / "digits.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2,3\n"))
+    with pytest.raises(WorkerError, match="are not the known ones: sha256"):
+        Digits().read(str(path), 8)
+
+
+def test_cifar10_is_found_in_its_folder_only(tmp_path: Path) -> None:
+    """CIFAR-10 needs a folder, and its on-disk format in it; exactly one of path and reason is told."""
+    dataset = Cifar10()
+    assert dataset.find(None) == (None, "CIFAR-10 needs its folder: --perf-data FOLDER")
+    path, why_not = dataset.find(str(tmp_path))
+    assert path is None
+    assert f"--perf-data {tmp_path} holds no cifar-10-batches-py" in str(why_not)
+    (tmp_path / "cifar-10-batches-py").mkdir()
+    assert dataset.find(str(tmp_path)) == (str(tmp_path), None)
+
+
+@needs_torch
+@needs_torchvision
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torchvision's own, on import
+def test_a_damaged_cifar10_is_refused(tmp_path: Path) -> None:
+    """Files of the right names and other contents are not read."""
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta"):
+        (folder / name).write_bytes(pickle.dumps({"data": b"", "labels": []}))
+    with pytest.raises(RuntimeError, match="not found or corrupted"):
+        Cifar10().read(str(tmp_path), 32)
+
+
+class _Opens:
+    """Pickled, it is a call of os.mkdir."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+@needs_torch
+def test_a_checkpoint_can_carry_no_code(tmp_path: Path) -> None:
+    """A checkpoint that would call a function is refused, and the function is not called."""
+    import torch
+
+    network = torch.nn.Linear(2, 2)
+    torch.save({"weight": _Opens(tmp_path / "opened")}, tmp_path / "bad.pt")
+    with pytest.raises(pickle.UnpicklingError):
+        weights.load(network, str(tmp_path / "bad.pt"))
+    assert not (tmp_path / "opened").exists()
+
+
+@needs_torch
+def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
+    """Weights that were saved are the weights that are loaded; those of another network are refused."""
+    import torch
+
+    one, two = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    torch.save(one.state_dict(), tmp_path / "good.pt")
+    weights.load(two, str(tmp_path / "good.pt"))
+    assert torch.equal(one.weight, two.weight)
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        weights.load(torch.nn.Linear(3, 2), str(tmp_path / "good.pt"))
+
+
+def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path, registries: None) -> None:
+    """Other data or another version of the model make another checkpoint; the same make the same."""
+    import dataclasses
+
+    from ipexperf.bench import registry
+
+    model = registry.models.get("resnet18")
+    data = tmp_path / "data.bin"
+    data.write_bytes(b"one")
+    first = weights.address(model, "digits", str(data))
+    assert weights.address(model, "digits", str(data)) == first
+    assert weights.address(dataclasses.replace(model, version=2), "digits", str(data)) != first
+    data.write_bytes(b"two")
+    assert weights.address(model, "digits", str(data)) != first
+
+
+@needs_torch
+def test_batches_are_the_same_for_the_same_seed() -> None:
+    """Training sees the same shuffled batches for a seed, and others for another."""
+    split = Digits().read(digits_path(), 8)
+
+    def first(seed: int) -> Any:
+        return next(weights.batches(split, 16, seed))[1].tolist()
+
+    assert first(0) == first(0)
+    assert first(0) != first(1)

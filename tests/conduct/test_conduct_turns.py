@@ -1,0 +1,210 @@
+"""Turns, gate, figures and the conductor: what is made of workers."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import conductor, gate, launch, turns
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.worker import Worker
+from ipexperf.plan.options import Options
+from ipexperf.result import Launch, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FREE = {"others": 0.0, "steal": 0.0, "run_delay": 0.0}
+
+
+def case(model: str = "tiny", dtype: str = "fp32") -> Case:
+    return Case(model, "fake", dtype, "spin", "plain", 1, 1, data="none")
+
+
+def test_two_workers_take_turns_in_alternating_order(
+    fake: str, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
+) -> None:
+    """Both are alive together and are stepped A B, B A, A B, with blocks of one length."""
+    asked: list[tuple[int, str, dict[str, Any]]] = []
+    ask = Worker.ask
+
+    def watched(self: Worker, do: str, timeout: float | None = None, **request: Any) -> dict[str, Any]:
+        asked.append((self.pid, do, request))
+        return ask(self, do, timeout, **request)
+
+    monkeypatch.setattr(Worker, "ask", watched)
+    conditions = Conditions(Settings(load=(fake,)), timeout=30)
+    a, b = (turns.Arm(case(dtype=dtype), conditions) for dtype in ("fp32", "bf16"))
+    said: list[str] = []
+    taken = turns.take(a, b, 10, 2, random.Random(1), said.append)  # noqa: S311 - an order, no secret
+
+    names = {pid: request["case"]["dtype"] for pid, do, request in asked if do == "prepare"}
+    samples = [(names[pid], request) for pid, do, request in asked if do == "sample"]
+    assert [name for name, _ in samples] == ["fp32", "bf16", "bf16", "fp32"] * 5
+    assert len({request["block"] for _, request in samples}) == 1
+    assert {request["count"] for _, request in samples} == {2}
+    assert [len(turn) for turn in taken.a] == [len(turn) for turn in taken.b] == [2] * 10
+    assert all(sample.wall > 0 for turn in (*taken.a, *taken.b) for sample in turn)
+    assert said == ["turn 10 of 10"]
+    assert len(names) == 2
+    assert all(gone(pid) for pid in names)
+
+
+def test_an_arm_that_crashes_takes_the_other_with_it(fake: str, gone: Callable[[int], bool]) -> None:
+    """Where one arm ends, the pair ends with its outcome, and no worker is left."""
+    from ipexperf.errors import WorkerError
+
+    conditions = Conditions(Settings(load=(fake,)), timeout=30)
+    a, b = turns.Arm(case(), conditions), turns.Arm(case("segfault"), conditions)
+    with pytest.raises(WorkerError, match="killed by SIGSEGV") as error:
+        turns.take(a, b, 2, 1, random.Random(1), lambda _: None)  # noqa: S311 - an order, no secret
+    assert error.value.outcome == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("shares", "told"),
+    [
+        (FREE, ""),
+        ({"others": gate.OTHERS, "steal": gate.STEAL, "run_delay": gate.DELAY}, ""),
+        ({**FREE, "others": 0.31}, "other processes took 31% (limit 25%)"),
+        ({**FREE, "steal": 0.5}, "the hypervisor took 50% (limit 10%)"),
+        ({**FREE, "run_delay": 0.9}, "threads waited for a core 90% (limit 20%)"),
+        (
+            {"others": 0.4, "steal": 0.2, "run_delay": 0.0},
+            "other processes took 40% (limit 25%); the hypervisor took 20% (limit 10%)",
+        ),
+    ],
+)
+def test_the_gate_says_who_took_the_machine(shares: dict[str, float], told: str) -> None:
+    """A launch at its limits is free; over them, the sentence names who took how much and what was allowed."""
+    assert gate.contended(shares) == told
+
+
+def test_what_the_worker_used_is_not_held_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares are of all cores: our own CPU time is taken off, other people's is not."""
+    monkeypatch.setattr(gate.os, "cpu_count", lambda: 4)
+    before = gate.Reading(at=100.0, busy=50.0, steal=1.0, ours=10.0)
+    after = gate.Reading(at=110.0, busy=74.0, steal=3.0, ours=22.0)
+    samples = [Sample(wall=1.0, cpu=1.0, delay=0.4), Sample(wall=1.0, cpu=1.0, delay=0.4)]
+    assert gate.between(before, after, samples) == pytest.approx({"others": 0.3, "steal": 0.05, "run_delay": 0.1})
+
+
+def test_a_quiet_clock_is_never_negative() -> None:
+    """Accounts that lag behind one another give no negative share, and no samples give no delay."""
+    before = gate.Reading(at=1.0, busy=5.0, steal=1.0, ours=1.0)
+    after = gate.Reading(at=1.0, busy=5.0, steal=1.0, ours=2.0)
+    assert gate.between(before, after, []) == FREE
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [
+        ([3.0], 0.5, 3.0),
+        ([4.0, 1.0, 3.0, 2.0], 0.5, 2.0),
+        ([1.0, 2.0, 3.0], 0.5, 2.0),
+        ([float(n) for n in range(1, 11)], 0.9, 9.0),
+        ([float(n) for n in range(1, 12)], 0.9, 10.0),
+        ([1.0, 2.0], 1.0, 2.0),
+        ([1.0, 2.0], 0.0, 1.0),
+    ],
+)
+def test_the_percentile_is_the_nearest_rank(values: list[float], share: float, expected: float) -> None:
+    """The percentile is the smallest value that the share of all values reaches."""
+    assert launch.percentile(values, share) == expected
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0, 1))
+def test_the_percentile_was_measured(values: list[float], share: float) -> None:
+    """A percentile is one of the values, and at least the share of them is no larger."""
+    found = launch.percentile(values, share)
+    assert found in values
+    assert sum(value <= found for value in values) >= share * len(values) - 1e-9
+
+
+def test_figures_are_medians_in_base_units() -> None:
+    """Step and CPU time are medians of the samples, and throughput is items a second at the median step."""
+    walls = (0.010, 0.020, 0.040)
+    samples = [Sample(wall, 2 * wall, 0.0) for wall in walls]
+    eight = Case("tiny", "fake", "fp32", "spin", "plain", 8, 1)
+    found = launch.figures(samples, eight, {"prepare_time": 1.5, "warm_time": 0.5, "peak_memory": 7})
+    assert found == pytest.approx(
+        {
+            "step_time": 0.020,
+            "throughput": 400.0,
+            "p50": 0.020,
+            "p90": 0.040,
+            "cpu_time": 0.040,
+            "prepare_time": 1.5,
+            "warm_time": 0.5,
+            "peak_memory": 7.0,
+        }
+    )
+
+
+@pytest.fixture
+def make(fake: str, tmp_path: Path, registries: None) -> Callable[..., Conductor]:
+    """A conductor of fake cases."""
+    registry.load([fake])
+
+    def make(launches: int = 2, **options: Any) -> Conductor:
+        quick: dict[str, Any] = {"load": (fake,), "samples": 5, "seconds": 0.05, "timeout": 30.0, **options}
+        return Conductor(Options(**quick), launches, tmp_path, lambda _: None)
+
+    return make
+
+
+def test_a_measurement_has_every_launch(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case is launched as often as planned, each time in a process of its own."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    found = make(launches=2).measure(case())
+    assert [(x.index, x.outcome) for x in found.launches] == [(0, "ok"), (1, "ok")]
+    assert (found.failure, found.invalid) == ("", "")
+    assert len(found.values("step_time")) == 2
+    assert found.environment["git"] == {"commit": None, "branch": None, "dirty": None}
+    assert found.started_at < found.finished_at
+
+
+def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> None:
+    """A case that failed is not launched again, and its measurement still says on which machine."""
+    found = make(launches=3).measure(case("segfault"))
+    assert [x.outcome for x in found.launches] == ["crashed"]
+    assert found.failure == "crashed: killed by SIGSEGV"
+    assert found.environment["machine_key"]
+
+
+def test_a_contended_launch_is_measured_once_more(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second try counts; where it is contended too, the case is invalid and says why."""
+    calls: list[int] = []
+
+    def contended_at_first(case: Case, index: int, conditions: Conditions) -> tuple[Launch, dict[str, Any]]:
+        calls.append(index)
+        busy = "other processes took 50% (limit 25%)" if index == 1 or len(calls) == 1 else ""
+        return Launch(index, "ok", metrics={"step_time": 0.1}, contended=busy), {"machine_key": "m"}
+
+    monkeypatch.setattr(conductor.launch, "run", contended_at_first)
+    found = make(launches=2).measure(case())
+    assert calls == [0, 0, 1, 1]
+    assert [bool(x.contended) for x in found.launches] == [False, True]
+    assert found.contended == "machine contended: other processes took 50% (limit 25%)"
+
+
+def test_a_spent_budget_is_a_failure_with_its_reason(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that the budget left no time for is interrupted and says so: it is no pass."""
+    planned = make(budget=0.001)
+    monkeypatch.setattr(planned, "_deadline", 0.5)
+    found = planned.measure(case())
+    assert [x.outcome for x in found.launches] == ["interrupted"]
+    assert "--perf-budget" in found.failure

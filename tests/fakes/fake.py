@@ -1,0 +1,226 @@
+"""A device, a stack, a mode, a dataset and models that need no torch, each model with a fault of its own.
+
+Loaded with `--perf-load tests/fakes/fake.py`, in the controller and in every worker.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Dataset, Device, Mode, Session, Split, Stack, Workbench
+from ipexperf.result import Check
+
+Step = Callable[[], int]
+TERMS = 12_000
+"""About a millisecond of arithmetic."""
+SQUARES = (TERMS - 1) * TERMS * (2 * TERMS - 1) // 6
+PEAK_MEMORY = 64 * 2**20
+
+
+class FakeDevice(Device):
+    name = "fake"
+
+    def why_not(self, facts: Facts) -> str | None:
+        del facts
+        return None
+
+    def synchronise(self) -> None:
+        """Nothing is ever left to do."""
+
+    def put(self, value: Any) -> Any:
+        return value
+
+    def reset_peak_memory(self) -> None:
+        """The peak is a constant."""
+
+    def peak_memory(self) -> int:
+        return PEAK_MEMORY
+
+
+class PlainStack(Stack):
+    name = "plain"
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del facts
+        return None if cell.device == "fake" else "the plain stack runs on the fake device"
+
+    def for_inference(self, network: Any, dtype: str, example: Any) -> Any:
+        del dtype, example
+        return network
+
+    def for_training(self, network: Any, optimizer: Any, dtype: str) -> tuple[Any, Any]:
+        del dtype
+        return network, optimizer
+
+
+class NoData(Dataset):
+    name = "none"
+    classes = 2
+    chance = 0.5
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        return __file__, None
+
+    def read(self, path: str, size: int) -> Split:
+        del path, size
+        return Split(None, None, None, None)
+
+
+class SpinSession(Session):
+    """Calls what the model built, and holds its answer against the closed formula."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+        self.answer: Step = bench.model.build()
+
+    def step(self) -> None:
+        self.answer()
+
+    def accuracy(self) -> tuple[dict[str, float], list[Check]]:
+        found = self.answer()
+        error = abs(found - SQUARES) / SQUARES
+        right = float(found == SQUARES)
+        metrics = {"accuracy": right, "agreement": right, "fidelity": error}
+        return metrics, [Check("fidelity", error <= 1e-12, f"{error:.2e}", "at most 1e-12")]
+
+    def proof(self) -> list[Check]:
+        ok = self.bench.case.model != "unproven"
+        return [Check("dtype", ok, self.bench.case.dtype if ok else "a dtype nobody asked for", self.bench.case.dtype)]
+
+
+class Spin(Mode):
+    name = "spin"
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del facts
+        return None if cell.device == "fake" else "spinning is for the fake device"
+
+    def open(self, bench: Workbench) -> Session:
+        return SpinSession(bench)
+
+
+registry.devices.add("fake", FakeDevice())
+registry.stacks.add("plain", PlainStack())
+registry.modes.add("spin", Spin())
+registry.datasets.add("none", NoData())
+
+
+def model(name: str, *, version: int = 1) -> Callable[[Callable[[], Step]], Callable[[], Step]]:
+    return registry.model(
+        name, size=1, batch_train=1, batch_infer=1, version=version, data="none", needs=(), trained=False
+    )
+
+
+def spin() -> int:
+    total = 0
+    for number in range(TERMS):
+        total += number * number
+    return total
+
+
+def hang() -> int:
+    while True:
+        time.sleep(1000)
+
+
+def tell_pids(*pids: int) -> None:
+    """Writes the worker's pid and those given, in one step, where the test will look."""
+    path = os.environ.get("FAKE_PID_FILE")
+    if path:
+        part = Path(f"{path}.part")
+        part.write_text(" ".join(map(str, (os.getpid(), *pids))))
+        part.replace(path)
+
+
+@model("tiny")
+def tiny() -> Step:
+    return spin
+
+
+@model("other")
+def other() -> Step:
+    return spin
+
+
+@model("wrong")
+def wrong() -> Step:
+    return lambda: spin() + 1_000_000_000
+
+
+@model("unproven")
+def unproven() -> Step:
+    return spin
+
+
+@model("hang")
+def hanging() -> Step:
+    def step() -> int:
+        tell_pids()
+        return hang()
+
+    return step
+
+
+@model("parent")
+def parent() -> Step:
+    def step() -> int:
+        child = subprocess.Popen(["sleep", "1000"])
+        tell_pids(child.pid)
+        return hang()
+
+    return step
+
+
+def _die(number: signal.Signals) -> Step:
+    def step() -> int:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.kill(os.getpid(), number)
+        return hang()
+
+    return step
+
+
+@model("segfault")
+def segfault() -> Step:
+    return _die(signal.SIGSEGV)
+
+
+@model("killed")
+def killed() -> Step:
+    return _die(signal.SIGKILL)
+
+
+@model("eater")
+def eater() -> Step:
+    def step() -> int:
+        raise MemoryError
+
+    return step
+
+
+@model("import_error")
+def import_error() -> Step:
+    importlib.import_module("a_module_that_nobody_has")
+    return spin
+
+
+@model("noisy_stdout")
+def noisy_stdout() -> Step:
+    os.write(1, b'{"ok": false, "outcome": "error", "reason": "garbage of C"}\ngarbage without an end')
+    ctypes.CDLL(None).puts(b"garbage of libc")
+    print("garbage of Python")
+    sys.stdout.flush()
+    return spin

@@ -1,0 +1,339 @@
+"""The matrix: every cell is a case or is left out with its reason, and no wish is passed over in silence."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Device, Model
+from ipexperf.bench.modes.infer import Infer
+from ipexperf.case import AXES, DTYPES, Case
+from ipexperf.errors import UsageError
+from ipexperf.plan import matrix
+from ipexperf.plan.options import Options
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+AVX2 = frozenset({"avx2", "fma"})
+AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
+AVX512_FP16 = AVX512 | {"avx512_fp16"}
+
+
+def facts(
+    torch: str | None = "2.8.0+cpu",
+    ipex: str | None = "2.8.0",
+    flags: frozenset[str] = AVX512,
+    torchvision: str | None = "0.23.0",
+    **accelerators: str,
+) -> Facts:
+    packages = {"torch": torch, "torchvision": torchvision, "intel-extension-for-pytorch": ipex, "scikit-learn": "1.7"}
+    return Facts("/env/bin/python", packages, flags, accelerators)
+
+
+def ids(plan: matrix.Plan) -> set[str]:
+    return {case.id for case in plan.cases}
+
+
+def test_the_quick_preset_on_a_whole_machine() -> None:
+    """With torch, IPEX and AVX-512 every cell of the quick preset runs, launched twice."""
+    plan = matrix.make(Options(), facts())
+    assert ids(plan) == {
+        "resnet18-cpu-fp32-infer_jit-ipex",
+        "resnet18-cpu-fp32-infer_jit-stock",
+        "resnet18-cpu-bf16-infer_jit-ipex",
+        "resnet18-cpu-bf16-infer_jit-stock",
+        "resnet18-cpu-fp32-infer-stock",
+        "resnet18-cpu-fp32-train-ipex",
+        "resnet18-cpu-fp32-train-stock",
+        "resnet18-cpu-bf16-train-ipex",
+    }
+    assert len(plan.cases) == 8
+    assert (plan.left_out, plan.launches) == ((), 2)
+
+
+def test_presets_grow() -> None:
+    """Every case of quick is in nightly, every one of nightly is in full, and the bigger two launch more often."""
+    plans = [matrix.make(Options(preset=name), facts(flags=AVX512_FP16)) for name in ("quick", "nightly", "full")]
+    quick, nightly, full = map(ids, plans)
+    assert quick < nightly < full
+    assert [plan.launches for plan in plans] == [2, 5, 5]
+    assert all(len(plan.cases) == len(ids(plan)) for plan in plans)
+
+
+def test_the_launches_that_were_asked_for_beat_the_presets() -> None:
+    """--perf-launches and --perf-batch reach every case."""
+    plan = matrix.make(Options(launches=7, batch=3), facts())
+    assert plan.launches == 7
+    assert {case.batch for case in plan.cases} == {3}
+
+
+def test_the_batch_is_the_models_for_what_is_done() -> None:
+    """Where no batch is asked for, training and inference each have the model's."""
+    plan = matrix.make(Options(), facts())
+    model = registry.models.get("resnet18")
+    for case in plan.cases:
+        assert case.batch == (model.batch_train if case.mode == "train" else model.batch_infer)
+
+
+def test_all_means_every_name_of_the_axis() -> None:
+    """`all` takes every dtype there is: those that cannot run are left out, and nothing is refused."""
+    plan = matrix.make(Options(dtype=("all",), mode=("infer",), stack=("stock",)), facts())
+    assert {case.dtype for case in plan.cases} | {left.cell.dtype for left in plan.left_out} == set(DTYPES)
+    assert plan.reasons == {"stock int8 quantisation is not built yet": 1}
+
+
+def test_all_models() -> None:
+    """`--model all` plans every registered model."""
+    plan = matrix.make(Options(model=("all",)), facts())
+    assert {case.model for case in plan.cases} == set(registry.models.names())
+
+
+@pytest.mark.parametrize(
+    ("axis", "wrong", "told"),
+    [
+        ("model", "resnet5", "--model: unknown model 'resnet5': did you mean resnet50?"),
+        ("model", "zzz", "--model: unknown model 'zzz': choose from resnet18, resnet50"),
+        ("device", "gpu", "--device: unknown device 'gpu': did you mean xpu?"),
+        ("dtype", "fp17", "--dtype: unknown dtype 'fp17': did you mean fp16?"),
+        ("mode", "inferjit", "--mode: unknown mode 'inferjit': did you mean infer_jit?"),
+        ("stack", "ipx", "--stack: unknown stack 'ipx': did you mean ipex?"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(axis: str, wrong: str, told: str) -> None:
+    """A name that nothing has is refused with the nearest one, or with all where none is near."""
+    with pytest.raises(UsageError) as error:
+        matrix.check_names(Options(**{axis: ("all", wrong)}))
+    assert str(error.value) == told
+
+
+def test_an_unknown_name_names_the_place_it_came_from() -> None:
+    """The sentence names the variable that held the wrong name."""
+    with pytest.raises(UsageError, match=r"^IPEXPERF_DEVICE: unknown device 'gpu'"):
+        matrix.check_names(Options(device=("gpu",), sources={"device": "IPEXPERF_DEVICE"}))
+
+
+def test_right_names_are_let_through() -> None:
+    """Every name that an axis offers is accepted, and so is `all`."""
+    for axis in AXES:
+        matrix.check_names(Options(**{axis: (*matrix.names(axis), "all")}))
+
+
+def test_int8_training_is_refused_as_what_can_never_be() -> None:
+    """int8 training is refused with its own reason, even where torch is missing as well."""
+    for told in (facts(), facts(torch=None)):
+        with pytest.raises(UsageError) as error:
+            matrix.make(Options(dtype=("int8",), mode=("train",)), told)
+        assert "int8 is for inference: there is no int8 training" in str(error.value)
+        assert str(error.value).startswith("--dtype int8 --mode train: ")
+
+
+def test_without_torch_nothing_can_run_and_that_is_said() -> None:
+    """Where torch is not installed the plan is refused, naming the package and the interpreter."""
+    with pytest.raises(UsageError, match=r"nothing in preset quick .*: torch not installed in /env/bin/python"):
+        matrix.make(Options(), facts(torch=None, ipex=None, torchvision=None))
+
+
+def test_without_torchvision_the_models_that_need_it_say_so() -> None:
+    """A model's own needs are among the reasons."""
+    with pytest.raises(UsageError, match="torchvision not installed"):
+        matrix.make(Options(), facts(torchvision=None))
+
+
+def test_without_ipex_its_cells_are_left_out() -> None:
+    """Where IPEX is not installed, stock PyTorch still runs and IPEX's cells say why they don't."""
+    plan = matrix.make(Options(), facts(ipex=None))
+    assert {case.stack for case in plan.cases} == {"stock"}
+    assert plan.reasons == {"intel-extension-for-pytorch not installed in /env/bin/python": 4}
+    assert all(left.cell.stack == "ipex" for left in plan.left_out)
+    assert "resnet18-cpu-bf16-train-ipex" in {left.id for left in plan.left_out}
+
+
+def test_an_ipex_of_another_torch_is_left_out() -> None:
+    """IPEX beside a torch that it was not built for is left out with both versions."""
+    plan = matrix.make(Options(), facts(torch="2.9.1+cpu"))
+    assert {case.stack for case in plan.cases} == {"stock"}
+    assert plan.reasons == {"IPEX 2.8.0 is built for torch 2.8, and torch 2.9.1+cpu is installed": 4}
+
+
+def test_what_was_named_and_cannot_run_is_an_error() -> None:
+    """`--stack ipex,stock` is refused where IPEX is missing: stock alone is not what was asked for."""
+    with pytest.raises(UsageError) as error:
+        matrix.make(Options(stack=("ipex", "stock")), facts(ipex=None))
+    told = "--stack ipex,stock: ipex cannot run here: intel-extension-for-pytorch not installed in /env/bin/python"
+    assert str(error.value) == told
+
+
+@pytest.mark.parametrize(
+    ("flags", "dtype", "reason"),
+    [
+        (frozenset({"sse4_2"}), "fp32", "IPEX needs a CPU with AVX2"),
+        (AVX2, "fp32", None),
+        (AVX2, "bf16", "IPEX bf16 needs a CPU with AVX-512 (bw, vl, dq) or avx_ne_convert"),
+        (AVX2 | {"avx512f"}, "bf16", "IPEX bf16 needs a CPU with AVX-512 (bw, vl, dq) or avx_ne_convert"),
+        (AVX2 | {"avx_ne_convert"}, "bf16", None),
+        (AVX512, "bf16", None),
+        (AVX512, "fp16", "IPEX fp16 needs a CPU with avx512_fp16 or avx_ne_convert"),
+        (AVX512_FP16, "fp16", None),
+    ],
+)
+def test_what_the_cpu_lacks_leaves_ipex_cells_out(flags: frozenset[str], dtype: str, reason: str | None) -> None:
+    """IPEX cells need the instructions that its weight packing needs; stock PyTorch needs none of them."""
+    wish = Options(dtype=(dtype, "all"), mode=("infer",), stack=("ipex", "stock"), model=("resnet18",))
+    plan = matrix.make(dataclasses.replace(wish, stack=("all",)), facts(flags=flags))
+    assert f"resnet18-cpu-{dtype}-infer-stock" in ids(plan)
+    told = {left.id: left.reason for left in plan.left_out}
+    assert told.get(f"resnet18-cpu-{dtype}-infer-ipex") == reason
+    assert (f"resnet18-cpu-{dtype}-infer-ipex" in ids(plan)) == (reason is None)
+
+
+def test_fp16_training_on_a_cpu_is_left_out_of_both_stacks() -> None:
+    """fp16 training on a CPU is left out even where the CPU computes in fp16."""
+    plan = matrix.make(Options(dtype=("all",), mode=("train",), stack=("all",)), facts(flags=AVX512_FP16))
+    assert not any(case.dtype == "fp16" for case in plan.cases)
+    reasons = {left.reason for left in plan.left_out if left.cell.dtype == "fp16"}
+    assert reasons == {"fp16 training on a CPU skips every step of its gradient scaler: use bf16"}
+
+
+def test_an_accelerator_is_looked_for_only_where_it_is_asked_for() -> None:
+    """The CPU is the default, and torch is not asked about devices that nobody wants."""
+    assert matrix.accelerators(Options()) == ()
+    assert matrix.accelerators(Options(device=("cpu",))) == ()
+    assert matrix.accelerators(Options(device=("xpu",))) == ("xpu",)
+    assert matrix.accelerators(Options(device=("all",))) == ("cuda", "xpu")
+
+
+def test_an_absent_accelerator_is_refused_by_name_and_left_out_of_all() -> None:
+    """`--device xpu` without one is an error with torch's own answer; `--device all` goes on without it."""
+    told = facts(xpu="torch 2.8.0 sees no XPU on this machine", cuda="torch 2.8.0 sees no CUDA on this machine")
+    with pytest.raises(UsageError, match=r"xpu cannot run here: torch 2\.8\.0 sees no XPU on this machine"):
+        matrix.make(Options(device=("cpu", "xpu")), told)
+    plan = matrix.make(Options(device=("all",)), told)
+    assert {case.device for case in plan.cases} == {"cpu"}
+    assert {left.cell.device for left in plan.left_out} == {"cuda", "xpu"}
+
+
+def test_ipex_is_not_for_cuda() -> None:
+    """On CUDA only stock PyTorch runs, and the reason says what IPEX is for."""
+    plan = matrix.make(Options(device=("cuda",)), facts(cuda=""))
+    assert {case.stack for case in plan.cases} == {"stock"}
+    assert set(plan.reasons) == {"IPEX optimises for cpu and xpu, not for cuda"}
+
+
+def test_cifar10_takes_the_place_of_the_digits_where_its_folder_is_given(tmp_path: Path) -> None:
+    """--perf-data makes CIFAR-10 the data of every case, and another series of it."""
+    (tmp_path / "cifar-10-batches-py").mkdir()
+    with_data, without = matrix.make(Options(data=tmp_path), facts()), matrix.make(Options(), facts())
+    assert {case.data for case in with_data.cases} == {"cifar10"}
+    assert ids(with_data) == ids(without)
+    assert not {case.uid for case in with_data.cases} & {case.uid for case in without.cases}
+
+
+def test_a_folder_without_cifar10_is_refused(tmp_path: Path) -> None:
+    """--perf-data with a folder of something else is refused: the digits are not measured instead."""
+    with pytest.raises(UsageError, match="holds no cifar-10-batches-py"):
+        matrix.make(Options(data=tmp_path), facts())
+
+
+def test_a_model_says_where_it_makes_no_sense() -> None:
+    """A model's own reasons leave out its cells in that mode or dtype."""
+    why_nots = {"train": "this one is for inference", "bf16": "this one overflows in bf16"}
+    registry.models.add("shy", Model("shy", object, 1, 1, 1, needs=(), why_nots=why_nots))
+    plan = matrix.make(Options(model=("shy",), stack=("stock",)), facts())
+    assert ids(plan) == {"shy-cpu-fp32-infer_jit-stock", "shy-cpu-fp32-infer-stock"}
+    # With the stack asked for, the preset's bf16 training is stock's too; the mode's reason comes first.
+    assert plan.reasons == {"this one is for inference": 2, "this one overflows in bf16": 1}
+
+
+def test_one_name_cannot_be_registered_twice() -> None:
+    """A second leaf of a known name is a mistake that is said at once."""
+    with pytest.raises(UsageError, match="the model 'resnet18' is registered twice"):
+        registry.model("resnet18", size=1, batch_train=1, batch_infer=1)(object)
+
+
+def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading the same file again, by another spelling of its path, changes nothing."""
+    registry.load([fake])
+    device: Device = registry.devices.get("fake")
+    monkeypatch.chdir(Path(fake).parent)
+    registry.load([fake, "fake.py"])
+    assert registry.devices.get("fake") is device
+    assert "tiny" in registry.models.names()
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [("nowhere.py", "there is no such file"), ("a_module_that_nobody_has", "No module named")],
+)
+def test_what_cannot_be_loaded_is_refused(target: str, told: str) -> None:
+    """A file or module that isn't there is a usage error that names it."""
+    with pytest.raises(UsageError, match=f"^--perf-load {target}: {told}"):
+        registry.load([target])
+
+
+def test_ten_thousand_cells_have_ten_thousand_uids() -> None:
+    """In a plan of 10,000 cells no two cases have the same uid or id."""
+    for number in range(500):
+        registry.models.add(f"m{number}", Model(f"m{number}", object, 1, 1, 1, needs=()))
+    for number in range(10):
+        registry.modes.add(f"mode{number}", Infer())
+    wish = Options(
+        model=tuple(f"m{number}" for number in range(500)),
+        dtype=("fp32", "bf16"),
+        mode=tuple(f"mode{number}" for number in range(10)),
+        stack=("stock",),
+    )
+    plan = matrix.make(wish, facts())
+    assert len(plan.cases) == 10_000
+    assert len({case.uid for case in plan.cases}) == 10_000
+    assert len(ids(plan)) == 10_000
+
+
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789_-", min_size=1, max_size=12)
+CASES = st.builds(
+    Case,
+    model=NAMES,
+    device=NAMES,
+    dtype=st.sampled_from(DTYPES),
+    mode=NAMES,
+    stack=NAMES,
+    batch=st.integers(1, 4096),
+    size=st.integers(1, 1024),
+    version=st.integers(1, 99),
+    data=st.one_of(st.just(""), st.text(max_size=8)),
+)
+
+
+@given(CASES)
+def test_a_case_comes_back_from_json_as_it_was(case: Case) -> None:
+    """A case that went through JSON text is equal, with the same id and uid."""
+    again = Case.from_json(json.loads(json.dumps(case.to_json())))
+    assert again == case
+    assert (again.id, again.uid, hash(again)) == (case.id, case.uid, hash(case))
+
+
+@given(CASES, CASES)
+def test_cases_share_a_uid_only_where_they_are_equal(one: Case, two: Case) -> None:
+    """The uid names the content: equal cases share it, different cases don't."""
+    assert (one.uid == two.uid) == (one == two)
+
+
+@given(CASES, st.sampled_from([field.name for field in dataclasses.fields(Case)]))
+def test_every_field_is_part_of_the_uid(case: Case, name: str) -> None:
+    """Changing any one field of a case makes it another case."""
+    old: Any = getattr(case, name)
+    changed = dataclasses.replace(case, **{name: old + 1 if isinstance(old, int) else old + "x"})
+    assert changed.uid != case.uid
+
+
+@given(st.builds(Facts, NAMES, st.dictionaries(NAMES, st.none() | NAMES), st.frozensets(NAMES)))
+def test_facts_come_back_from_json_as_they_were(told: Facts) -> None:
+    """What another interpreter tells as JSON text is what it knew."""
+    assert Facts.from_json(json.loads(json.dumps(told.to_json()))) == told

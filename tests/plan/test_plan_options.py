@@ -1,0 +1,128 @@
+"""Options: each is taken from the first place that has it, and read once, strictly."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.errors import UsageError
+from ipexperf.plan import options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ipexperf.plan.options import Options
+
+
+def resolved(
+    *arguments: str, environment: Mapping[str, str] | None = None, ini: Mapping[str, str] | None = None
+) -> Options:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    options.add_arguments(parser.add_argument)
+    given = vars(parser.parse_args(arguments))
+    return options.resolve(given.get, (ini or {}).get, environment or {})
+
+
+def test_nothing_asked_gives_the_defaults() -> None:
+    """Where nobody asks for anything, the defaults hold, in their real types, and no source is named."""
+    found = resolved()
+    assert (found.preset, found.samples, found.seconds, found.timeout) == ("quick", 20, 1.0, 600.0)
+    assert (found.db, found.baselines, found.no_record, found.load) == ("ipexperf.db", Path("baselines"), False, ())
+    assert (found.model, found.launches, found.budget, found.data) == (None, None, None, None)
+    assert found.sources == {}
+
+
+PLACES: tuple[tuple[str, str, str, str, str, Any, Any, Any], ...] = (
+    ("perf-launches", "launches", "3", "4", "5", 3, 4, 5),
+    ("perf-seconds", "seconds", "0.5", "2", "1e1", 0.5, 2.0, 10.0),
+    ("perf-db", "db", "a.db", "b.db", "c.db", "a.db", "b.db", "c.db"),
+    ("perf-data", "data", "a", "b", "c", Path("a"), Path("b"), Path("c")),
+    ("perf-preset", "preset", "full", "nightly", "quick", "full", "nightly", "quick"),
+    ("model", "model", "a,b", "c", "d , e", ("a", "b"), ("c",), ("d", "e")),
+)
+
+
+@pytest.mark.parametrize(("flag", "name", "line", "variable", "ini", "first", "second", "third"), PLACES)
+def test_command_line_before_environment_before_ini(
+    flag: str, name: str, line: str, variable: str, ini: str, first: Any, second: Any, third: Any
+) -> None:
+    """The command line wins over the environment, which wins over the ini file; each gives the real type."""
+    environment, settings = {f"IPEXPERF_{name.upper()}": variable}, {f"ipexperf_{name}": ini}
+    for found, value, source in (
+        (resolved(f"--{flag}", line, environment=environment, ini=settings), first, f"--{flag}"),
+        (resolved(environment=environment, ini=settings), second, f"IPEXPERF_{name.upper()}"),
+        (resolved(ini=settings), third, f"ipexperf_{name}"),
+    ):
+        assert getattr(found, name) == value
+        assert type(getattr(found, name)) is type(value)
+        assert found.sources == {name: source}
+
+
+@pytest.mark.parametrize("text", ["False", "false", "FALSE", "0", "no", "off"])
+def test_a_text_that_says_no_is_no(text: str) -> None:
+    """A switch whose text is False stays off, from the environment and from the ini file."""
+    assert resolved(environment={"IPEXPERF_NO_RECORD": text}).no_record is False
+    assert resolved(ini={"ipexperf_no_record": text}).no_record is False
+
+
+@pytest.mark.parametrize("text", ["True", "1", "yes", "ON"])
+def test_a_text_that_says_yes_is_yes(text: str) -> None:
+    """A switch whose text is True is on."""
+    assert resolved(environment={"IPEXPERF_NO_RECORD": text}).no_record is True
+
+
+def test_a_switch_of_the_command_line_beats_a_no_elsewhere() -> None:
+    """A switch that was given is on, whatever the environment says."""
+    assert resolved("--perf-no-record", environment={"IPEXPERF_NO_RECORD": "no"}).no_record is True
+
+
+def test_a_no_in_the_environment_beats_a_yes_in_the_ini_file() -> None:
+    """An off is an answer: the environment can switch off what the ini file switches on."""
+    assert resolved(environment={"IPEXPERF_NO_RECORD": "0"}, ini={"ipexperf_no_record": "1"}).no_record is False
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("no_record", "maybe", "expected yes or no, got 'maybe'"),
+        ("launches", "0", "expected a whole number of at least 1, got '0'"),
+        ("launches", "-3", "expected a whole number of at least 1, got '-3'"),
+        ("launches", "2.5", "expected a whole number of at least 1, got '2.5'"),
+        ("batch", "many", "expected a whole number of at least 1, got 'many'"),
+        ("seconds", "nan", "expected seconds over 0, got 'nan'"),
+        ("timeout", "inf", "expected seconds over 0, got 'inf'"),
+        ("budget", "-1", "expected seconds over 0, got '-1'"),
+        ("seconds", "soon", "expected seconds, got 'soon'"),
+        ("preset", "weekly", "expected one of quick, nightly, full, got 'weekly'"),
+        ("model", " , ", "expected a comma list of names, got nothing"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_refused_with_its_source(name: str, text: str, told: str) -> None:
+    """A value that makes no sense is refused, and the sentence names the variable or the ini key it came from."""
+    with pytest.raises(UsageError) as variable:
+        resolved(environment={f"IPEXPERF_{name.upper()}": text})
+    assert str(variable.value) == f"IPEXPERF_{name.upper()}: {told}"
+    with pytest.raises(UsageError) as ini:
+        resolved(ini={f"ipexperf_{name}": text})
+    assert str(ini.value) == f"ipexperf_{name}: {told}"
+
+
+def test_a_bad_value_on_the_command_line_is_refused_by_the_parser() -> None:
+    """The command line's own parser refuses the same texts."""
+    with pytest.raises(argparse.ArgumentError, match="expected a whole number of at least 1, got '0'"):
+        resolved("--perf-launches", "0")
+
+
+def test_a_repeated_option_adds_up() -> None:
+    """A comma list and a repetition mean the same, in the order in which they were given."""
+    assert resolved("--dtype", "fp32,bf16", "--dtype", "fp16").dtype == ("fp32", "bf16", "fp16")
+
+
+def test_every_option_has_its_own_name_variable_and_key() -> None:
+    """No two options share a flag, a variable or an ini key."""
+    for part in ("flag", "name", "variable", "ini"):
+        found = [getattr(option, part) for option in options.OPTIONS]
+        assert len(found) == len(set(found)), part

@@ -1,0 +1,214 @@
+"""What becomes of a case: a passed or a failed test, a record, a JUnit entry and a benchmark, whatever happens."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from ipexperf.bench import environment
+
+if TYPE_CHECKING:
+    from conftest import Suite
+
+ID = "{}-fake-fp32-spin-plain"
+
+
+def junit(suite: Suite) -> dict[str, tuple[dict[str, str], str | None]]:
+    """Each test case's properties and its failure's text."""
+    found = {}
+    for element in ET.parse(suite.path / "junit.xml").getroot().iter("testcase"):  # noqa: S314 - our own file
+        failure = element.find("failure")
+        properties = {x.get("name", ""): x.get("value", "") for x in element.iter("property")}
+        found[element.get("name", "")] = (properties, None if failure is None else failure.text)
+    return found
+
+
+def test_a_measured_case_passes_and_is_told_everywhere(suite: Suite) -> None:
+    """A case that ran well passes, is in SQLite, in JUnit's properties and in pytest-benchmark's JSON."""
+    result = suite.run("tiny", "--junitxml=junit.xml", "--benchmark-json=bench.json")
+    result.assert_outcomes(passed=1)
+    assert result.ret == 0
+    assert "ipexperf" in result.stdout.str()
+
+    assert suite.launches() == [("tiny", "ok")]
+    assert suite.statuses() == ["finished"]
+    rows = suite.query(
+        "SELECT s.metric, s.unit, m.median, m.n, m.outcome FROM measurement m JOIN series s ON s.id = m.series_id"
+    )
+    metrics = {metric: (unit, median, n) for metric, unit, median, n, _ in rows}
+    unit, step, n = metrics["step_time"]
+    assert (unit, n) == ("s", 1)
+    assert 1e-5 < step < 1
+    assert metrics["accuracy"][1] == 1.0
+    assert suite.query("SELECT outcome FROM verdict") == [("no_baseline",)]
+
+    properties, failure = junit(suite)[f"test_it[{ID.format('tiny')}]"]
+    assert failure is None
+    assert properties["case"] == ID.format("tiny")
+    assert (properties["model"], properties["device"], properties["batch"]) == ("tiny", "fake", "1")
+    assert properties["verdict"] == "no_baseline"
+    assert float(properties["step_time"]) == pytest.approx(step, rel=1e-4)
+
+    [benchmark] = json.loads((suite.path / "bench.json").read_text())["benchmarks"]
+    samples = benchmark["stats"]["data"]
+    assert len(samples) >= 5
+    assert sorted(samples)[len(samples) // 2] == pytest.approx(step, rel=0.5)
+    assert benchmark["extra_info"]["case"]["model"] == "tiny"
+    assert benchmark["extra_info"]["step_time"] == pytest.approx(step, rel=1e-4)
+
+
+def test_what_is_wrong_or_unproven_fails_with_a_readable_block(suite: Suite) -> None:
+    """Numbers of a wrong or mislabelled computation fail the test, with what was found and no traceback."""
+    result = suite.run("wrong,unproven", "--junitxml=junit.xml")
+    result.assert_outcomes(failed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    out = result.stdout.str()
+    assert "Traceback" not in out
+    assert "plugin.py" not in out
+    told = junit(suite)
+    for model, label, found in (
+        ("wrong", "accuracy", "fidelity: found"),
+        ("unproven", "proof", "dtype: found a dtype nobody asked for, expected fp32"),
+    ):
+        assert f"{ID.format(model)} (batch 1): INVALID" in out
+        properties, failure = told[f"test_it[{ID.format(model)}]"]
+        assert properties["verdict"] == "invalid"
+        assert failure is not None
+        assert f"  {label}" in failure
+        assert found in failure
+        assert "never becomes a baseline" in failure
+    assert suite.query("SELECT outcome FROM verdict") == [("invalid",), ("invalid",)]
+
+
+def test_a_case_that_ends_badly_fails_and_the_next_one_runs(suite: Suite) -> None:
+    """Crash, kill, memory, import and hang each fail their own test with their reason; the others are measured."""
+    models = ("segfault", "killed", "eater", "import_error", "hang", "tiny")
+    result = suite.run(",".join(models), "--perf-timeout", "5", "--junitxml=junit.xml")
+    result.assert_outcomes(failed=5, passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert suite.launches() == [
+        ("segfault", "crashed"),
+        ("killed", "crashed"),
+        ("eater", "out_of_memory"),
+        ("import_error", "import_error"),
+        ("hang", "timed_out"),
+        ("tiny", "ok"),
+    ]
+    assert suite.statuses() == ["finished"]
+    told = {name: (properties, failure or "") for name, (properties, failure) in junit(suite).items()}
+    for model, reason in (
+        ("segfault", "crashed: killed by SIGSEGV"),
+        ("killed", "crashed: killed by SIGKILL"),
+        ("eater", "out_of_memory: MemoryError"),
+        ("import_error", "No module named 'a_module_that_nobody_has'"),
+        ("hang", "timed_out: no reply within 5 s"),
+    ):
+        properties, failure = told[f"test_it[{ID.format(model)}]"]
+        assert reason in failure
+        assert properties["verdict"] == "failed"
+        # What was not measured is left out: it is never 0.
+        assert "step_time" not in properties
+    assert "INTERNALERROR" not in result.stdout.str()
+
+
+def test_nothing_is_written_where_nothing_is_recorded(suite: Suite) -> None:
+    """With --perf-no-record a case, a noisy one too, is measured and judged, and there is no database."""
+    result = suite.run("tiny,noisy_stdout", "--perf-no-record")
+    result.assert_outcomes(passed=2)
+    assert not list(suite.path.glob("**/*.db*"))
+
+
+def test_the_database_has_the_name_that_it_was_given(suite: Suite) -> None:
+    """--perf-db is where every launch is recorded, and nowhere else; a second run joins the first."""
+    for launches in ("3", "2"):
+        suite.run("tiny", "--perf-db", "mine.db", "--perf-launches", launches).assert_outcomes(passed=1)
+    assert not (suite.path / "ipexperf.db").exists()
+    assert suite.query("SELECT status FROM run", "mine.db") == [("finished",), ("finished",)]
+    assert suite.query('SELECT count(*) FROM "case"', "mine.db") == [(1,)]
+    assert suite.query("SELECT outcome FROM launch", "mine.db") == [("ok",)] * 5
+    sql = "SELECT n FROM measurement m JOIN series s ON s.id = m.series_id WHERE s.metric = 'step_time' ORDER BY run_id"
+    assert suite.query(sql, "mine.db") == [(3,), (2,)]
+
+
+ACCEPTS = """
+import os
+
+import pytest
+from ipexperf.judge import accept, baseline
+from ipexperf.plugin import RUN_KEY
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    run = session.config.stash.get(RUN_KEY, None)
+    if run is None or not os.environ.get("ACCEPT"):
+        return
+    for measurement in run.measurements:
+        folder, key = run.options.baselines, measurement.environment["machine_key"]
+        verdict = run.verdicts[measurement.case.uid]
+        candidate = accept.Candidate(
+            case=measurement.case,
+            metrics={name: measurement.values(name) for name in measurement.metrics},
+            outcome=verdict.outcome,
+            ratio=verdict.ratio,
+            environment=measurement.environment,
+            run=run.uid,
+            started_at=measurement.started_at,
+            commit=None,
+        )
+        done = accept.accept(
+            baseline.read(folder, key), [candidate], reason="first", by="tester", now=measurement.finished_at
+        )
+        assert done.accepted == [measurement.case.id], done.refused
+        baseline.write(folder, done.baselines)
+"""
+
+
+def test_a_regression_against_the_baseline_fails(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a baseline that is a hundred times faster a case is regressed; against its own it isn't."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(ACCEPTS)
+    monkeypatch.setenv("ACCEPT", "1")
+    suite.run("tiny", "--perf-launches", "2").assert_outcomes(passed=1)
+    monkeypatch.delenv("ACCEPT")
+    [path] = (suite.path / "baselines").glob("*.json")
+
+    suite.run("tiny", "--perf-launches", "2").assert_outcomes(passed=1)
+    outcomes = [outcome for (outcome,) in suite.query("SELECT outcome FROM verdict ORDER BY judged_at")]
+    assert outcomes[0] == "no_baseline"
+    assert outcomes[1] in ("ok", "inconclusive", "improved")
+
+    document: dict[str, Any] = json.loads(path.read_text())
+    [session] = document["cases"][0]["sessions"]
+    session["launches"] = [value / 100 for value in session["launches"]]
+    path.write_text(json.dumps(document))
+    result = suite.run("tiny", "--perf-launches", "2", "--junitxml=junit.xml")
+    result.assert_outcomes(failed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    out = result.stdout.str()
+    assert f"{ID.format('tiny')} (batch 1): REGRESSED" in out
+    assert "accepted by tester" in out
+    assert "ipexperf baseline accept" in out
+    assert "Traceback" not in out
+    properties, failure = junit(suite)[f"test_it[{ID.format('tiny')}]"]
+    assert properties["verdict"] == "regressed"
+    assert float(properties["ratio"]) > 20
+    assert failure is not None
+    assert suite.query("SELECT outcome FROM verdict ORDER BY judged_at DESC LIMIT 1") == [("regressed",)]
+
+
+def test_a_damaged_baseline_fails_the_case_and_says_what_to_do(suite: Suite) -> None:
+    """A baseline file that is no JSON fails the test in one sentence, and is left as it is."""
+    key = environment.machine_key({**environment.hardware(), "accelerator": {"name": "fake"}})
+    path = suite.path / "baselines" / f"{key}.json"
+    path.parent.mkdir()
+    path.write_text("{ half a file")
+    result = suite.run("tiny")
+    result.assert_outcomes(failed=1)
+    out = result.stdout.str()
+    assert "cannot be read as JSON" in out
+    assert "Traceback" not in out
+    assert path.read_text() == "{ half a file"

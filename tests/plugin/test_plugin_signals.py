@@ -1,0 +1,41 @@
+"""A run that is stopped, softly or not: what was measured stays, and no worker does."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Suite
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_leaves_nobody(suite: Suite, gone: Callable[[int], bool]) -> None:
+    """After Ctrl-C the database is whole, the run is 'interrupted', and the worker's whole tree is dead."""
+    with suite.start("tiny,parent,other") as process:
+        worker, child = suite.pids()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, out
+    assert gone(worker)
+    assert gone(child)
+    assert suite.launches() == [("tiny", "ok")]
+    assert suite.statuses() == ["interrupted"]
+    assert suite.query("SELECT count(*) FROM verdict") == [(1,)]
+
+
+def test_a_killed_run_loses_the_case_in_flight_alone(suite: Suite, gone: Callable[[int], bool]) -> None:
+    """After SIGKILL the cases before are in the database, the worker is dead, and the next run joins them."""
+    with suite.start("tiny,hang,other") as process:
+        [worker] = suite.pids()
+        process.kill()
+        process.communicate(timeout=30)
+    assert gone(worker)
+    assert suite.launches() == [("tiny", "ok")]
+    assert suite.statuses() == ["running"]
+    suite.run("other").assert_outcomes(passed=1)
+    assert suite.launches() == [("tiny", "ok"), ("other", "ok")]
+    assert suite.statuses()[1] == "finished"

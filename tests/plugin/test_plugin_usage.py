@@ -1,0 +1,230 @@
+"""What was asked for happens, or is refused in one sentence with exit code 4. Choosing is pytest's own business."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conftest import CELL, SHORT
+
+if TYPE_CHECKING:
+    from conftest import Suite
+
+ID = "{}-fake-fp32-spin-plain"
+
+
+def refused(result: pytest.RunResult, told: str) -> None:
+    """Exit code 4, one sentence, no traceback, and nothing was measured."""
+    text = result.stdout.str() + result.stderr.str()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR, text
+    assert told in text
+    assert "Traceback" not in text
+    assert "INTERNALERROR" not in text
+    # pytest's own argument parser says "error:" in the line after its usage.
+    assert text.replace("ERROR: usage:", "usage:").lower().count("error:") == 1, text
+    assert " passed" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--device", "gpu"), "--device: unknown device 'gpu': did you mean xpu?"),
+        (("--dtype", "fp17"), "--dtype: unknown dtype 'fp17': did you mean fp16?"),
+        (("--model", "resnet5"), "--model: unknown model 'resnet5': did you mean resnet50?"),
+        (("--mode", "inferjit"), "--mode: unknown mode 'inferjit': did you mean infer_jit?"),
+        (("--dtype", "int8", "--mode", "train"), "int8 is for inference: there is no int8 training"),
+        (("--device", "cpu"), "--device cpu: cpu cannot run here: torch not installed"),
+        (("--device", "xpu"), "--device xpu: xpu cannot run here: torch not installed"),
+        (("--perf-launches", "0"), "expected a whole number of at least 1, got '0'"),
+        (("--perf-preset", "weekly"), "expected one of quick, nightly, full, got 'weekly'"),
+        (("--perf-load", "nowhere.py"), "--perf-load nowhere.py: there is no such file"),
+        (("--perf-python", "/no/such/python"), "--perf-python /no/such/python: No such file or directory"),
+        (("-o", "ipexperf_launches=many"), "ipexperf_launches: expected a whole number of at least 1, got 'many'"),
+        (("-o", "ipexperf_no_record=maybe"), "ipexperf_no_record: expected yes or no, got 'maybe'"),
+        (("-o", "ipexperf_device=gpu"), "ipexperf_device: unknown device 'gpu': did you mean xpu?"),
+    ],
+)
+def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[str, ...], told: str) -> None:
+    """A wrong name or value, on the command line or in the ini file, is one sentence and exit code 4."""
+    refused(suite.raw(*arguments), told)
+    assert not (suite.path / "ipexperf.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("IPEXPERF_SAMPLES", "lots", "IPEXPERF_SAMPLES: expected a whole number of at least 1, got 'lots'"),
+        ("IPEXPERF_DTYPE", "fp17", "IPEXPERF_DTYPE: unknown dtype 'fp17': did you mean fp16?"),
+    ],
+)
+def test_a_bad_variable_is_refused(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    """A wrong value in the environment is one sentence that names the variable, and exit code 4."""
+    monkeypatch.setenv(name, value)
+    refused(suite.raw(), told)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="asks torch for an accelerator")
+def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
+    """--device xpu without one is refused with what torch says of it: nothing runs on the CPU instead."""
+    import torch
+
+    if torch.xpu.is_available():
+        pytest.skip("there is an XPU here")
+    result = torch_suite.raw("--device", "xpu")
+    refused(result, "--device xpu: xpu cannot run here: torch")
+    assert "on this machine" in result.stderr.str() or "support" in result.stderr.str()
+
+
+def test_a_database_in_no_folder_is_refused_before_anything_is_measured(suite: Suite) -> None:
+    """A path that cannot hold a database ends the run at once, not after an hour of measuring."""
+    result = suite.run("hang", "--perf-db", "nowhere/results.db")
+    refused(result, "does not exist")
+    assert "nowhere" in result.stderr.str()
+    assert not (suite.path / "pids").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
+def test_cases_are_never_measured_beside_one_another(suite: Suite) -> None:
+    """pytest-xdist with an option of ours is refused, and says what to do instead."""
+    refused(suite.run("tiny", "-n", "2"), "run ipexperf without -n")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
+def test_nothing_is_measured_under_xdist_where_the_wish_is_in_the_ini_file(suite: Suite) -> None:
+    """pytest-xdist is refused as well where the cases come from the ini file: nothing is measured or passed."""
+    names = zip(("device", "dtype", "mode", "stack"), CELL[1::2], strict=True)
+    lines = [f"ipexperf_{axis} = {value}" for axis, value in names]
+    lines += [f"ipexperf_load = {suite.fake}", "ipexperf_model = tiny"]
+    with (suite.path / "pytest.ini").open("a") as ini:
+        ini.write("\n".join(lines))
+    result = suite.raw("-n", "2")
+    assert result.ret != 0
+    assert " passed" not in result.stdout.str()
+    assert "run ipexperf without -n" in result.stdout.str() + result.stderr.str()
+    assert not (suite.path / "ipexperf.db").exists()
+
+
+def test_the_ini_file_can_say_it_all(suite: Suite) -> None:
+    """Without an option on the command line, the ini file's cases are measured."""
+    lines = [
+        f"ipexperf_{axis} = {value}"
+        for axis, value in zip(("device", "dtype", "mode", "stack"), CELL[1::2], strict=True)
+    ]
+    lines += [f"ipexperf_load = {suite.fake}", "ipexperf_model = tiny", "ipexperf_launches = 1"]
+    lines += ["ipexperf_samples = 5", "ipexperf_seconds = 0.05", "ipexperf_no_record = False"]
+    with (suite.path / "pytest.ini").open("a") as ini:
+        ini.write("\n".join(lines))
+    suite.raw().assert_outcomes(passed=1)
+    assert suite.launches() == [("tiny", "ok")]
+
+
+def test_a_case_is_chosen_by_its_id(suite: Suite) -> None:
+    """-k with a case's id runs that case and no other; pytest-benchmark is not needed for it."""
+    result = suite.run("tiny,other", "-k", ID.format("other"), "-p", "no:benchmark")
+    result.assert_outcomes(passed=1, deselected=1)
+    assert suite.launches() == [("other", "ok")]
+
+
+def test_cases_are_chosen_by_their_marks(suite: Suite) -> None:
+    """-m knows every axis' value, also where markers are strict."""
+    both = (*CELL[:2], "--dtype", "fp32,bf16", *CELL[4:])
+    result = suite.run("tiny,segfault", "-m", "fp32 and spin and not segfault", "--perf-no-record", cell=both)
+    result.assert_outcomes(passed=1, deselected=3)
+    assert f"{ID.format('tiny')}: launch 1 of 1" in result.stdout.str()
+
+
+def test_a_test_measures_the_models_of_its_mark(suite: Suite) -> None:
+    """perf(models=[...]) takes these models' cases out of the plan, and a test without it takes all."""
+    text = """
+        import pytest
+
+        @pytest.mark.perf(models=["tiny"])
+        def test_one(perf):
+            perf()
+
+        @pytest.mark.perf
+        def test_all(perf):
+            perf()
+    """
+    suite.pytester.makepyfile(test_suite=text)
+    result = suite.run("tiny,segfault", "--collect-only", "-q")
+    lines = [line for line in result.outlines if line.startswith("test_suite.py::")]
+    assert lines == [
+        f"test_suite.py::test_one[{ID.format('tiny')}]",
+        f"test_suite.py::test_all[{ID.format('tiny')}]",
+        f"test_suite.py::test_all[{ID.format('segfault')}]",
+    ]
+    assert not (suite.path / "ipexperf.db").exists()
+
+
+def test_the_options_are_documented_by_help(suite: Suite) -> None:
+    """`pytest --help` shows every option with its ini key and its variable."""
+    from ipexperf.plan.options import OPTIONS
+
+    text = " ".join(suite.raw("--help").stdout.str().split())
+    for option in OPTIONS:
+        assert option.flag in text
+        assert option.ini in text
+        assert option.variable in text
+
+
+WATCH = """
+import sys
+
+import pytest
+
+HEAVY = ("torch", "sqlalchemy", "pandas", "numpy", "scipy", "torchvision", "sklearn", "alembic")
+
+
+def tell(when):
+    print(f"{when}: {sorted(name for name in HEAVY if name in sys.modules)}", file=sys.stderr)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session):
+    tell(f"collected {len(session.items)}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    tell("ended")
+"""
+
+
+def test_collection_imports_nothing_heavy(torch_suite: Suite) -> None:
+    """Planning and collecting cases, real ones too, imports neither torch nor SQLAlchemy, pandas, numpy or scipy."""
+    (torch_suite.path / "conftest.py").write_text(WATCH)
+    result = torch_suite.raw("--collect-only", "-q", "--perf-preset", "full")
+    if importlib.util.find_spec("torch") is None:
+        refused(result, "torch not installed")
+        return
+    told = [line for line in result.errlines if line.startswith(("collected", "ended"))]
+    assert len(told) == 2
+    assert not told[0].startswith("collected 0")
+    assert all(line.endswith(": []") for line in told), told
+
+
+def test_somebody_elses_tests_pay_nothing(torch_suite: Suite) -> None:
+    """A pytest run without a performance test imports nothing of ours that is heavy, and writes nothing."""
+    (torch_suite.path / "conftest.py").write_text(WATCH)
+    torch_suite.pytester.makepyfile(test_suite="def test_theirs():\n    assert True\n")
+    result = torch_suite.raw()
+    result.assert_outcomes(passed=1)
+    assert [line for line in result.errlines if line.startswith(("collected", "ended"))] == [
+        "collected 1: []",
+        "ended: []",
+    ]
+    assert "ipexperf" not in result.stdout.str().replace(str(torch_suite.path), "").split("\n\n", 1)[-1]
+    assert not list(torch_suite.path.glob("**/*.db"))
+
+
+def test_short_is_shorter_than_the_default() -> None:
+    """These tests' own settings stay below the shipped ones, or they would take minutes."""
+    from ipexperf.plan.options import Options
+
+    assert int(SHORT[3]) < Options().samples
+    assert float(SHORT[5]) < Options().seconds
