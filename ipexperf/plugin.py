@@ -127,8 +127,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("perf")
     models = marker.kwargs.get("models") if marker else None
     chosen = [case for case in cases if models is None or case.model in models]
-    taken = metafunc.config.stash.get(TAKEN_KEY, frozenset())
-    metafunc.config.stash[TAKEN_KEY] = taken | {case.model for case in chosen}
+    chosen_models = [case.model for case in chosen]
+    taken: frozenset[str] = metafunc.config.stash.get(TAKEN_KEY, frozenset[str]()).union(chosen_models)
+    metafunc.config.stash[TAKEN_KEY] = taken
     parameters = []
     for case in chosen:
         axes = (case.model, case.device, case.dtype, case.mode, case.stack)
@@ -158,7 +159,6 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     wanted = any(FIXTURE in getattr(item, "fixturenames", ()) for item in session.items)
     if wanted and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
         try:
-            _refuse_xdist(session.config)
             _run(session.config).open(tuple(session.config.invocation_params.args))
         except IpexperfError as error:
             raise pytest.UsageError(str(error)) from None
