@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
 RUN_KEY: pytest.StashKey[Run] = pytest.StashKey()
 ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
-TAKEN_KEY: pytest.StashKey[frozenset[str]] = pytest.StashKey()
+TAKEN_KEY = pytest.StashKey[frozenset[str]]()
 FIXTURE = "perf"
 XDIST = "pytest-xdist would measure cases beside one another: run ipexperf without -n"
 XDIST_MARK = "ipexperf-without-xdist"
@@ -145,7 +145,8 @@ def pytest_collection_modifyitems(config: pytest.Config) -> None:
     if ERROR_KEY in config.stash:
         raise pytest.UsageError(config.stash[ERROR_KEY])
     if TAKEN_KEY in config.stash and "model" in config.stash[OPTIONS_KEY].sources:
-        idle = {case.model for case in _run(config).plan.cases} - config.stash[TAKEN_KEY]
+        taken = config.stash[TAKEN_KEY]
+        idle = {case.model for case in _run(config).plan.cases if case.model not in taken}
         if idle:
             names = ", ".join(sorted(idle))
             raise pytest.UsageError(f"no test takes the model {names}: mark one with @pytest.mark.perf(models=[...])")
