@@ -78,7 +78,7 @@ def _run(config: pytest.Config) -> Run:
         from ipexperf.run import Run
 
         try:
-            config.stash[RUN_KEY] = Run(config.stash[OPTIONS_KEY], config.rootpath, _teller(config))
+            config.stash[RUN_KEY] = Run(config.stash[OPTIONS_KEY], config.invocation_params.dir, _teller(config))
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
         _register_marks(config)
@@ -126,6 +126,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         cases = ()
     marker = metafunc.definition.get_closest_marker("perf")
     models = marker.kwargs.get("models") if marker else None
+    if models and cases:
+        from ipexperf.bench import registry
+
+        wrong = [registry.unknown("model", name, registry.models.names()) for name in models
+                 if name not in registry.models.names()]  # fmt: skip
+        if wrong:
+            metafunc.config.stash[ERROR_KEY] = f"{metafunc.definition.nodeid}: {wrong[0]}"
     chosen = [case for case in cases if models is None or case.model in models]
     chosen_models = [case.model for case in chosen]
     taken: frozenset[str] = metafunc.config.stash.get(TAKEN_KEY, frozenset[str]()).union(chosen_models)

@@ -140,6 +140,7 @@ class Worker:
         assert self._process.stdout is not None  # noqa: S101 - it was opened as a pipe
         descriptor = self._process.stdout.fileno()
         until = time.monotonic() + timeout
+        look = time.monotonic() + POLL_SECONDS
         with selectors.DefaultSelector() as selector:
             selector.register(descriptor, selectors.EVENT_READ)
             while True:
@@ -158,7 +159,11 @@ class Worker:
                     if not chunk:
                         raise self._death()
                     self._buffer += chunk
-                elif _resident(self.pid) > self._limit:
+                # A worker that talks all the time is looked at too.
+                if time.monotonic() < look:
+                    continue
+                look = time.monotonic() + POLL_SECONDS
+                if _resident(self.pid) > self._limit:
                     self.kill()
                     reason = f"took more than {self._limit / 2**30:.1f} GiB, {MEMORY_SHARE:.0%} of the memory here"
                     raise WorkerError("out_of_memory", reason, self.log())
