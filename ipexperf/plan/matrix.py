@@ -15,6 +15,8 @@ from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
 
 ALL = "all"
+REASONS = 3
+"""So many reasons are told where a wish cannot be met: each stack may have its own."""
 CIFAR = "cifar10"
 
 
@@ -155,7 +157,8 @@ def _refuse_what_was_named(options: Options, cases: list[Case], left_out: list[L
     for axis in named:
         for value in options.axis(axis) or ():
             if not any(getattr(case, axis) == value for case in cases):
-                reason = next((left.reason for left in left_out if getattr(left.cell, axis) == value), "no such cell")
+                reasons = dict.fromkeys(left.reason for left in left_out if getattr(left.cell, axis) == value)
+                reason = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
                 wish = " ".join(f"--{name} {','.join(options.axis(name) or ())}" for name in named)
                 raise UsageError(f"{wish}: {value} cannot run here: {reason}")
     if not cases and left_out:
