@@ -42,6 +42,17 @@ def test_a_contended_machine_is_invalid() -> None:
     assert judge(measurement([0.01, 0.01], contended="steal 12 %"), None, POLICY).outcome == "invalid"
 
 
+def test_a_contended_machine_fails_no_test_and_a_failed_proof_does() -> None:
+    """Nothing was shown to be wrong where only the machine was busy; a proof that failed outweighs that."""
+    busy = judge(measurement([0.01, 0.01], contended="steal 12 %"), None, POLICY)
+    assert busy.contended
+    assert not busy.fails
+    wrong = (Check("dtype", False, "float32", "bfloat16"),)
+    unproven = judge(measurement([0.01, 0.01], contended="steal 12 %", proof=wrong), None, POLICY)
+    assert unproven.outcome == "invalid"
+    assert unproven.fails
+
+
 @pytest.mark.parametrize(("value", "outcome"), [(0.0, "invalid"), (math.nan, "invalid"), (math.inf, "invalid")])
 def test_a_time_that_is_no_time_is_never_judged(value: float, outcome: str) -> None:
     assert judge(measurement([value, 0.01]), baseline(), POLICY).outcome == outcome

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from conftest import Suite
 
 ID = "{}-fake-fp32-spin-plain"
+MARKED = """
+import pytest
+
+
+@pytest.mark.perf(models=["{}"])
+def test_it(perf):
+    perf()
+"""
 
 
 def refused(result: pytest.RunResult, told: str) -> None:
@@ -242,3 +250,9 @@ def test_short_is_shorter_than_the_default() -> None:
 
     assert int(SHORT[3]) < Options().samples
     assert float(SHORT[5]) < Options().seconds
+
+
+def test_a_mark_that_names_no_model_is_refused(suite: Suite) -> None:
+    """A misspelt model in a suite's mark is one sentence, not an empty test."""
+    (suite.path / "test_suite.py").write_text(MARKED.format("tinny"))
+    refused(suite.run("tiny"), "unknown model 'tinny': did you mean tiny?")
