@@ -188,7 +188,8 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         try:
             measurement, verdict = run.measure(request.param)
         except IpexperfError as error:
-            pytest.fail(f"{request.param.id}: {error}", pytrace=False)
+            told = f"{request.param.id}: {error}"
+            raise pytest.fail.Exception(told, pytrace=False) from None  # one sentence, not the chain behind it
         request.node.user_properties.extend(junit.properties(measurement, verdict))
         if benchmark is not None:
             ecosystem.feed(benchmark, measurement, verdict)
