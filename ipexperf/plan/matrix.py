@@ -135,12 +135,15 @@ def make(options: Options, facts: Facts) -> Plan:
     """Cases and left-out cells; a name that the user spelled out and that no case has is an error."""
     cases: list[Case] = []
     left_out: list[LeftOut] = []
+    missing: dict[str, str | None] = {}
     for cell in _cells(options):
         reason = why_not(cell, facts)
         if reason is None:
             model = registry.models.get(cell.model)
             data = CIFAR if options.data and model.data == "digits" else model.data
-            _, reason = registry.datasets.get(data).find(str(options.data) if options.data else None)
+            if data not in missing:
+                _, missing[data] = registry.datasets.get(data).find(str(options.data) if options.data else None)
+            reason = missing[data]
             if reason is None:
                 batch = options.batch or model.batch(registry.modes.get(cell.mode))
                 axes = {axis: getattr(cell, axis) for axis in AXES}
