@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipexperf.case import AXES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -87,7 +89,6 @@ def _run(config: pytest.Config) -> Run:
 
 def _register_marks(config: pytest.Config) -> None:
     """Declares every value of every axis as a marker: `-m` refuses undeclared ones where markers are strict."""
-    from ipexperf.case import AXES
     from ipexperf.plan import matrix
 
     for axis in AXES:
@@ -139,8 +140,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.config.stash[TAKEN_KEY] = taken
     parameters = []
     for case in chosen:
-        axes = (case.model, case.device, case.dtype, case.mode, case.stack)
-        marks = [pytest.Mark(axis, (), {}, _ispytest=True) for axis in axes]
+        marks = [pytest.Mark(getattr(case, axis), (), {}, _ispytest=True) for axis in AXES]
         parameters.append(
             pytest.param(case, id=case.id, marks=[pytest.MarkDecorator(m, _ispytest=True) for m in marks])
         )

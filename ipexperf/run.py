@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
+from ipexperf.case import AXES
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.plan import matrix
@@ -15,6 +16,7 @@ from ipexperf.result import Measurement, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
+    from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options
 
@@ -51,12 +53,11 @@ class Run:
 
     def measure(self, case: Case) -> tuple[Measurement, Verdict]:
         """Measures, judges and records one case."""
-        from ipexperf.judge import baseline, screen
+        from ipexperf.judge import screen
         from ipexperf.judge.policy import Policy
 
         measurement = self._conductor.measure(case)
-        known = baseline.read(self.options.baselines, measurement.environment["machine_key"]).find(case)
-        verdict = screen.judge(measurement, known, Policy())
+        verdict = screen.judge(measurement, self._baseline(measurement), Policy())
         self.measurements.append(measurement)
         self.verdicts[case.uid] = verdict
         if self._history is not None:
@@ -65,6 +66,12 @@ class Run:
                 self.uid = self._history.start_run(measurement.environment, meta)
             self._history.record(self.uid, measurement, verdict)
         return measurement, verdict
+
+    def _baseline(self, measurement: Measurement) -> CaseBaseline | None:
+        """What was accepted for this case on the machine that it was measured on."""
+        from ipexperf.judge import baseline
+
+        return baseline.read(self.options.baselines, measurement.environment["machine_key"]).find(measurement.case)
 
     def settled(self) -> RunVerdict:
         """What the run as a whole says: many cases are many chances of a false alarm."""
@@ -83,20 +90,19 @@ class Run:
 
     def block(self, measurement: Measurement, verdict: Verdict) -> str:
         """The text of a failed case."""
-        from ipexperf.judge import baseline
         from ipexperf.judge.environment import differences
         from ipexperf.report.block import failure_block
 
-        known = baseline.read(self.options.baselines, measurement.environment["machine_key"]).find(measurement.case)
+        known = self._baseline(measurement)
         found = differences(known.environment, measurement.environment) if known else []
         return failure_block(measurement, verdict, found, self._reproduce(measurement.case), self._accept(measurement))
 
     def _reproduce(self, case: Case) -> str:
-        axes = " ".join(f"--{axis} {getattr(case, axis)}" for axis in ("model", "device", "dtype", "mode", "stack"))
+        axes = " ".join(f"--{axis} {getattr(case, axis)}" for axis in AXES)
         return f"pytest suites/ {axes} --perf-batch {case.batch} --perf-launches {self.plan.launches}"
 
     def _accept(self, measurement: Measurement) -> str:
-        run = (self.uid or "last")[:18] if self.uid else "last"
+        run = self.uid[:18] if self.uid else "last"
         return f'ipexperf baseline accept {run} --case {measurement.case.id} --regression-ok --reason "WHY"'
 
     def summary(self) -> list[str]:

@@ -88,7 +88,7 @@ def software() -> dict[str, Any]:
     """Versions and builds, as the libraries themselves tell them."""
     found: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
     found.update(_libraries())
-    if "torch" not in sys.modules or facts.gather().packages["torch"] is None:
+    if "torch" not in sys.modules:
         return {**found, "torch": None, "ipex": None}
     config = torch.__config__.show()
     ipex = sys.modules.get("intel_extension_for_pytorch")

@@ -113,7 +113,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
     Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
     Option("--perf-data", Path, None, "folder with CIFAR-10 in its on-disk format (default: embedded digits)", "DIR"),
-    Option("--perf-cache", Path, None, "folder of trained weights (default: .ipexperf beside the suite)", "DIR"),
+    Option("--perf-cache", Path, None, "folder of trained weights (default: .ipexperf in this folder)", "DIR"),
     Option("--perf-python", str, None, "interpreter of the workers (default: this one)", "PYTHON"),
     Option("--perf-load", words, (), "modules or .py files that register models, modes, devices", "NAMES", repeat=True),
     Option("--perf-no-record", flag, False, "write nothing to the database"),
