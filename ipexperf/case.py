@@ -24,21 +24,32 @@ class Case:
     size: int
     version: int = 1
     data: str = ""
+    knobs: tuple[tuple[str, str], ...] = ()
+    """Settings of the mode or the stack that are not at their default, by name."""
 
     @property
     def id(self) -> str:
-        """The name for people: the axes, joined."""
-        return "-".join(getattr(self, axis) for axis in AXES)
+        """The name for people: the axes, joined, and what was turned from its default."""
+        return identify(self)
 
     @property
     def uid(self) -> str:
         """The name by content: two cases with the same uid did the same work."""
-        document = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        document = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain values. Without knobs there is no such key: a case keeps its uid when a new knob is invented."""
+        document = asdict(self)
+        knobs = dict(document.pop("knobs"))
+        return {**document, "knobs": knobs} if knobs else document
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Case:
-        return cls(**document)
+        return cls(**{**document, "knobs": tuple(sorted(document.get("knobs", {}).items()))})
+
+
+def identify(cell: Any) -> str:
+    """The id of whatever has the axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`."""
+    turned = "".join(f"+{name}:{value}" for name, value in cell.knobs)
+    return "-".join(getattr(cell, axis) for axis in AXES) + turned

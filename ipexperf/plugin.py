@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.case import AXES
+from ipexperf.case import AXES, Case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,7 +115,7 @@ def _teller(config: pytest.Config) -> Callable[[str], None]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Gives a performance test its cases."""
-    if FIXTURE not in metafunc.fixturenames:
+    if not _takes_ours(metafunc):
         return
     if hasattr(metafunc.config, "workerinput"):
         metafunc.parametrize(FIXTURE, [pytest.param(None, id=XDIST_MARK)], indirect=True)
@@ -128,23 +129,38 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("perf")
     models = marker.kwargs.get("models") if marker else None
     if models and cases:
-        from ipexperf.bench import registry
+        from ipexperf.errors import UsageError
+        from ipexperf.plan import matrix
 
-        wrong = [registry.unknown("model", name, registry.models.names()) for name in models
-                 if name not in registry.models.names()]  # fmt: skip
-        if wrong:
-            metafunc.config.stash[ERROR_KEY] = f"{metafunc.definition.nodeid}: {wrong[0]}"
+        try:
+            matrix.check("model", models, metafunc.definition.nodeid)
+        except UsageError as error:
+            metafunc.config.stash[ERROR_KEY] = str(error)
     chosen = [case for case in cases if models is None or case.model in models]
     chosen_models = [case.model for case in chosen]
     taken: frozenset[str] = metafunc.config.stash.get(TAKEN_KEY, frozenset[str]()).union(chosen_models)
     metafunc.config.stash[TAKEN_KEY] = taken
-    parameters = []
-    for case in chosen:
-        marks = [pytest.Mark(getattr(case, axis), (), {}, _ispytest=True) for axis in AXES]
-        parameters.append(
-            pytest.param(case, id=case.id, marks=[pytest.MarkDecorator(m, _ispytest=True) for m in marks])
-        )
+    parameters = [
+        pytest.param(case, id=case.id, marks=[_mark(getattr(case, axis)) for axis in AXES]) for case in chosen
+    ]
     metafunc.parametrize(FIXTURE, parameters, indirect=True)
+
+
+def _takes_ours(metafunc: pytest.Metafunc) -> bool:
+    """Whether the test's `perf` is our fixture, or is made of it: somebody else may have one of that name."""
+    # pytest has no public name for it. The last of them is the one that the test gets.
+    for fixture in reversed(metafunc._arg2fixturedefs.get(FIXTURE, ())):  # noqa: SLF001
+        if fixture.func.__module__ == __name__:
+            return True
+        if FIXTURE not in fixture.argnames:
+            return False
+    return False
+
+
+@functools.cache
+def _mark(name: str) -> pytest.Mark:
+    """The mark of one value of an axis, shared by all its cases. Not `pytest.mark`, which refuses some names."""
+    return pytest.Mark(name, (), {}, _ispytest=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config) -> None:
@@ -164,7 +180,8 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     """Opens the history once it is known that there is something to measure, before any of it is measured."""
     from ipexperf.errors import IpexperfError
 
-    wanted = any(FIXTURE in getattr(item, "fixturenames", ()) for item in session.items)
+    specifications = (getattr(item, "callspec", None) for item in session.items)
+    wanted = any(found and isinstance(found.params.get(FIXTURE), Case) for found in specifications)
     if wanted and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
         try:
             _run(session.config).open(tuple(session.config.invocation_params.args))
@@ -202,12 +219,14 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Closes the run with how it ended."""
+    """Closes the run with how it ended. A run may fail as a whole where no test did: pytest ends with 1 then."""
     run = session.config.stash.get(RUN_KEY, None)
     if run is not None:
         interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
         broken = exitstatus == pytest.ExitCode.INTERNAL_ERROR
-        run.finish("interrupted" if interrupted else "failed" if broken else "finished")
+        well = run.finish("interrupted" if interrupted else "failed" if broken else "finished")
+        if not well and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -10,7 +10,16 @@ from typing import Any, Literal
 from ipexperf.case import Case
 
 LaunchOutcome = Literal[
-    "ok", "error", "crashed", "timed_out", "out_of_memory", "import_error", "version_mismatch", "interrupted"
+    "ok",
+    "contended",
+    "error",
+    "crashed",
+    "timed_out",
+    "out_of_memory",
+    "device_lost",
+    "import_error",
+    "version_mismatch",
+    "interrupted",
 ]
 Outcome = Literal[
     "ok",
@@ -41,10 +50,21 @@ METRICS: dict[str, Metric] = {
         Metric("throughput", "items/s", True),
         Metric("p50", "s", False),
         Metric("p90", "s", False),
+        Metric("p99", "s", False),
         Metric("cpu_time", "s", False),
+        Metric("import_time", "s", False),
         Metric("prepare_time", "s", False),
         Metric("warm_time", "s", False),
+        Metric("build_time", "s", False),
+        Metric("optimise_time", "s", False),
+        Metric("trace_time", "s", False),
+        Metric("first_inference", "s", False),
         Metric("peak_memory", "bytes", False),
+        Metric("reserved_memory", "bytes", False),
+        Metric("device_time", "s", False),
+        Metric("input_time", "s", False),
+        Metric("frequency", "Hz", None),
+        Metric("utilisation", "fraction", None),
         Metric("accuracy", "fraction", None),
         Metric("loss", "nat", None),
         Metric("fidelity", "relative rmse", None),
@@ -53,6 +73,10 @@ METRICS: dict[str, Metric] = {
 }
 PRIMARY = "step_time"
 """The metric that is judged for speed: seconds a step, the median of a launch's samples."""
+
+
+FEWER = "ended with fewer samples than asked"
+"""How the note of a launch begins whose steps were too slow for the samples that were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +116,8 @@ class Launch:
     gate: Mapping[str, float] = field(default_factory=dict)
     contended: str = ""
     log: str = ""
+    notes: tuple[str, ...] = ()
+    """What a reader of the numbers must know of how they were taken, such as `FEWER: 7 of 20`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +129,13 @@ class Measurement:
     environment: Mapping[str, Any]
     started_at: str
     finished_at: str
+    cut: str = ""
+    """Why there are fewer launches than were planned, though none of them failed, or an empty text."""
+
+    @property
+    def counted(self) -> tuple[Launch, ...]:
+        """The launches that are the measurement: not those that were contended, and measured again."""
+        return tuple(x for x in self.launches if x.outcome != "contended")
 
     def values(self, metric: str) -> tuple[float, ...]:
         """The metric of every launch that ended well: the numbers that statistics may see."""
@@ -120,15 +153,20 @@ class Measurement:
     @property
     def failure(self) -> str:
         """Why there is no measurement, or an empty text."""
-        bad = [x for x in self.launches if x.outcome != "ok"]
-        if not self.launches:
-            return "nothing was launched"
+        bad = [x for x in self.counted if x.outcome != "ok"]
+        if not self.counted:
+            return "" if self.cut else "nothing was launched"
         return f"{bad[0].outcome}: {bad[0].reason}" if bad else ""
+
+    @property
+    def never_began(self) -> str:
+        """Why the case was not launched at all, which says nothing of it, or an empty text."""
+        return "" if self.launches else self.cut
 
     @property
     def invalid(self) -> str:
         """Why the numbers are no numbers to celebrate (proof, accuracy), or an empty text."""
-        for launch in self.launches:
+        for launch in self.counted:
             for kind, checks in (("proof", launch.proof), ("accuracy", launch.accuracy)):
                 for check in checks:
                     if not check.ok:
@@ -138,7 +176,7 @@ class Measurement:
     @property
     def contended(self) -> str:
         """Why the machine was not ours while this was measured, or an empty text."""
-        return next((f"machine contended: {x.contended}" for x in self.launches if x.contended), "")
+        return next((f"machine contended: {x.contended}" for x in self.counted if x.contended), "")
 
 
 @dataclass(frozen=True, slots=True)

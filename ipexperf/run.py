@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
 from ipexperf.case import AXES
+from ipexperf.conduct import placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
-from ipexperf.plan import matrix
+from ipexperf.plan import knobs, matrix
 from ipexperf.result import Measurement, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.judge.baseline import CaseBaseline
+    from ipexperf.judge.policy import Policy
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options
 
@@ -25,7 +28,12 @@ def plan(options: Options) -> matrix.Plan:
     """The plan for these options on this machine: names are checked before anything is asked of torch."""
     registry.load(options.load)
     matrix.check_names(options)
-    return matrix.make(options, ask_facts(options.python, matrix.accelerators(options)))
+    asked = matrix.accelerators(options)
+    placed = placement.find(options)
+    facts = ask_facts(options.python, asked, matrix.variables(options, asked))
+    if placed and placed.placement.cores:
+        facts = dataclasses.replace(facts, cores=len(placed.placement.cores))
+    return matrix.make(options, facts)
 
 
 class Run:
@@ -36,11 +44,15 @@ class Run:
         self.plan = plan(options)
         self.measurements: list[Measurement] = []
         self.verdicts: dict[str, Verdict] = {}
+        """What each test was decided by, by the uid of its case."""
         self.uid: str | None = None
         self._conductor = Conductor(options, self.plan.launches, folder, say)
         self._folder = folder
         self._history: Any = None
         self._command: tuple[str, ...] = ()
+        self._policies: dict[str, Policy] = {}
+        self._recorded: set[str] = set()
+        self._trouble = ""
 
     def open(self, command: tuple[str, ...]) -> None:
         """Opens the history before anything is measured: a bad path is found now, not after an hour."""
@@ -54,18 +66,29 @@ class Run:
     def measure(self, case: Case) -> tuple[Measurement, Verdict]:
         """Measures, judges and records one case."""
         from ipexperf.judge import screen
-        from ipexperf.judge.policy import Policy
 
         measurement = self._conductor.measure(case)
-        verdict = screen.judge(measurement, self._baseline(measurement), Policy())
+        policy = self._policy(measurement.environment["machine_key"])
+        verdict = screen.judge(measurement, self._baseline(measurement), policy)
         self.measurements.append(measurement)
         self.verdicts[case.uid] = verdict
         if self._history is not None:
             if self.uid is None:
                 meta = {"suite": self._folder.name, "command": list(self._command), "preset": self.options.preset}
                 self.uid = self._history.start_run(measurement.environment, meta)
-            self._history.record(self.uid, measurement, verdict)
+            self._history.record(self.uid, measurement, verdict, policy)
+            self._recorded.add(case.uid)
         return measurement, verdict
+
+    def _policy(self, machine_key: str) -> Policy:
+        """Each case's share of the run's alarm rate, dealt out before the first verdict: so each verdict is final."""
+        from ipexperf.judge import baseline
+        from ipexperf.judge.policy import Policy
+
+        if machine_key not in self._policies:
+            known = baseline.read(self.options.baselines, machine_key)
+            self._policies[machine_key] = Policy().shared(known.judged(self.plan.cases))
+        return self._policies[machine_key]
 
     def _baseline(self, measurement: Measurement) -> CaseBaseline | None:
         """What was accepted for this case on the machine that it was measured on."""
@@ -74,19 +97,37 @@ class Run:
         return baseline.read(self.options.baselines, measurement.environment["machine_key"]).find(measurement.case)
 
     def settled(self) -> RunVerdict:
-        """What the run as a whole says: many cases are many chances of a false alarm."""
+        """What the run says as a whole, beside what each test says."""
         from ipexperf.judge.policy import Policy
         from ipexperf.judge.run import settle
 
-        return settle(self.verdicts, Policy())
+        return settle(self.verdicts, Policy().for_run())
 
-    def finish(self, status: str) -> None:
-        """Closes the history with how the run ended."""
+    def finish(self, status: str) -> bool:
+        """Closes the history with what the run says as a whole and how it ended, and tells whether all is well."""
+        from ipexperf.errors import HistoryError
+
+        settled = self.settled()
         if self._history is not None:
-            if self.uid is not None:
-                self._history.finish_run(self.uid, status)
+            try:
+                self._close(settled, status)
+            except HistoryError as error:
+                self._trouble = str(error)  # the numbers are still to be told: the summary says it
             self._history.close()
             self._history = None
+        return not settled.fails and not self._trouble
+
+    def _close(self, settled: RunVerdict, status: str) -> None:
+        from ipexperf.judge.policy import Policy
+
+        if self.uid is None:
+            return
+        if self._recorded:
+            said = {"line": settled.line, "shift": settled.shift, "fails": settled.fails, "slower": settled.slower}
+            moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != self.verdicts[x]}
+            changed = {x: verdict for x, verdict in moved.items() if x in self._recorded}
+            self._history.settle(self.uid, said, changed, Policy().for_run())
+        self._history.finish_run(self.uid, status)
 
     def block(self, measurement: Measurement, verdict: Verdict) -> str:
         """The text of a failed case."""
@@ -99,7 +140,8 @@ class Run:
 
     def _reproduce(self, case: Case) -> str:
         axes = " ".join(f"--{axis} {getattr(case, axis)}" for axis in AXES)
-        return f"pytest suites/ {axes} --perf-batch {case.batch} --perf-launches {self.plan.launches}"
+        turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs)
+        return f"pytest suites/ {axes} --perf-batch {case.batch}{turned} --perf-launches {self.plan.launches}"
 
     def _accept(self, measurement: Measurement) -> str:
         run = self.uid[:18] if self.uid else "last"
@@ -107,7 +149,7 @@ class Run:
 
     def summary(self) -> list[str]:
         """What the person reads at the end."""
-        from ipexperf.report.table import summary_lines
+        from ipexperf.report.table import run_lines, summary_lines
 
         where = []
         if self.uid is not None:
@@ -119,8 +161,11 @@ class Run:
             ]
         if self.plan.left_out:
             where.append("ipexperf cases --why    every cell that was left out, and its reason")
-        line = self.settled().line
+        settled = self.settled()
+        slower = [x.case.id for x in self.measurements if x.case.uid in settled.slower]
+        failed = any(verdict.fails for verdict in self.verdicts.values())
         return [
-            *summary_lines(self.measurements, self.verdicts, self.plan.reasons, where),
-            *([line] if line else []),
+            *run_lines(settled.line, slower, fails=settled.fails and not failed),
+            *summary_lines(self.measurements, settled.verdicts, self.plan.reasons, where),
+            *([f"HOW THE RUN ENDED IS NOT RECORDED: {self._trouble}"] if self._trouble else []),
         ]

@@ -11,6 +11,7 @@ import pytest
 from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
+from ipexperf.judge.policy import Policy
 from ipexperf.result import Launch, Measurement, Verdict
 
 ENVIRONMENT = {
@@ -80,6 +81,33 @@ def test_show_tells_every_case_and_the_last_words_of_the_dead(path, capsys):
     assert "1.020" in good
     assert "vgg16-cpu-bf16-infer-ipex, launch 0: crashed: signal 11 [bold]" in out
     assert "    Segmentation fault" in out
+
+
+def test_show_tells_what_was_noted_and_what_was_measured_again(path, capsys):
+    """Launches of which there is more to know are told; one that was measured again is not counted."""
+    busy = "other processes took 50% (limit 25%)"
+    launches = (
+        Launch(0, "contended", busy, metrics={"step_time": 9.0}, contended=busy, log="a warning"),
+        Launch(1, "ok", metrics={"step_time": 0.0125}, notes=("ended with fewer samples than asked: 7 of 20",)),
+    )
+    with History.open(path) as history:
+        uid = history.start_run(ENVIRONMENT, {})
+        history.record(uid, measured("resnet50", *launches), Verdict("ok", "within the noise"))
+    out = run(capsys, "show", uid)
+    (row,) = [line for line in out.splitlines() if line.strip().startswith("resnet50-cpu") and "12.5 ms" in line]
+    assert row.split().count("1") == 1
+    name = "resnet50-cpu-bf16-infer-ipex"
+    assert f"{name}, launch 0: contended: {busy}; it was measured again, and does not count" in out
+    assert f"{name}, launch 1 ended with fewer samples than asked: 7 of 20" in out
+    assert "a warning" not in out
+
+
+def test_show_tells_what_a_run_says_as_a_whole(path, capsys):
+    """The line that was settled at the end; a run without one has no such line."""
+    assert "settled" not in run(capsys, "show", "last")
+    with History.open(path) as history:
+        history.settle(history.find_run("last").uid, {"line": "platform shift: 20 % slower"}, {}, Policy())
+    assert "settled  platform shift: 20 % slower" in run(capsys, "show", "last")
 
 
 def test_trend_follows_a_metric(path, capsys):

@@ -9,11 +9,11 @@ import runpy
 import sys
 from pathlib import Path
 
-ENTRIES = {"worker": "ipexperf.bench.worker", "facts": "ipexperf.bench.facts"}
+ENTRIES = {"worker": "ipexperf.bench.worker", "facts": "ipexperf.bench.facts", "placement": "ipexperf.bench.placement"}
 
 
-def main() -> None:
-    """Loads ipexperf from beside this file and runs the entry that was named."""
+def load() -> None:
+    """Loads ipexperf from beside this file."""
     here = Path(__file__).resolve()
     package = here.parent.parent
     # Python put this folder first on the path, where `data` and `models` would shadow other people's modules.
@@ -26,9 +26,16 @@ def main() -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules["ipexperf"] = module
     spec.loader.exec_module(module)
+
+
+def main() -> None:
+    """Runs the entry that was named."""
+    load()
     entry = ENTRIES[sys.argv.pop(1)]
     runpy.run_module(entry, run_name="__main__", alter_sys=False)
 
 
 if __name__ == "__main__":
     main()
+elif __name__ == "__mp_main__":
+    load()  # a process that was spawned from here, such as a rank: it finds ipexperf where its parent did

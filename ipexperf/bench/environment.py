@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import facts
+from ipexperf.bench import facts, placement
 from ipexperf.bench.kinds import Device
 from ipexperf.bench.lazy import torch
 
@@ -40,7 +40,7 @@ def _cpu_model() -> str:
 def hardware() -> dict[str, Any]:
     """The machine as this process may use it. Needs no torch."""
     meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", _read("/proc/meminfo") or "", re.MULTILINE))
-    affinity = sorted(os.sched_getaffinity(0))
+    affinity = placement.allowed()
     return {
         "cpu": _cpu_model(),
         "isa": sorted(flag for flag in facts.cpu_flags() if ISA.match(flag)),
@@ -74,7 +74,7 @@ def machine_key(machine: dict[str, Any]) -> str:
     return f"{name}-{machine['cores']}c-{parts['memory_gib']}g-{digest}"
 
 
-def _libraries() -> dict[str, list[str]]:
+def libraries() -> dict[str, list[str]]:
     """Which OpenMP runtimes and allocators are really mapped into this process."""
     maps = _read("/proc/self/maps") or ""
     files = {Path(path).name for path in re.findall(r"(/\S+\.so\S*)", maps)}
@@ -87,7 +87,7 @@ def _libraries() -> dict[str, list[str]]:
 def software() -> dict[str, Any]:
     """Versions and builds, as the libraries themselves tell them."""
     found: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
-    found.update(_libraries())
+    found.update(libraries())
     if "torch" not in sys.modules:
         return {**found, "torch": None, "ipex": None}
     config = torch.__config__.show()

@@ -6,13 +6,15 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
+import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn")
+PACKAGES = ("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn", "oneccl_bind_pt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +26,21 @@ class Facts:
     cpu_flags: frozenset[str] = frozenset()
     accelerators: Mapping[str, str] = field(default_factory=dict)
     """For each accelerator that was asked for: why it can't be used, or an empty text where it can."""
+    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """For each accelerator that can be used: what a program may want of the card that it has not."""
+    cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    """How many a worker may use."""
+    compiler: str = ""
+    """The C++ compiler that torch.compile would call, or an empty text where there is none."""
 
     def missing(self, *packages: str) -> str | None:
         """The reason for leaving a cell out when a package is not installed."""
         absent = [name for name in packages if self.packages.get(name) is None]
         return f"{' and '.join(absent)} not installed in {self.python}" if absent else None
+
+    def uncompiled(self) -> str | None:
+        """The reason for leaving a cell out when torch cannot compile."""
+        return None if self.compiler else "torch.compile needs a C++ compiler: no g++ in PATH, and CXX names none"
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "cpu_flags": sorted(self.cpu_flags)}
@@ -56,35 +68,48 @@ def _version(package: str) -> str | None:
 
 
 def _accelerator(name: str) -> str:
-    """Asks torch whether the accelerator can be used; an empty answer means that it can."""
+    """Asks torch why the accelerator cannot be used; an empty answer means that it can."""
     if _version("torch") is None:
         return "torch is not installed"
     import torch
 
-    module = getattr(torch, name, None)
-    if module is None:
-        return f"torch {torch.__version__} has no {name} support"
-    if not module.is_available():
-        return f"torch {torch.__version__} sees no {name.upper()} on this machine"
-    return ""
+    from ipexperf.bench.devices import _diagnosis
+
+    return _diagnosis.why_not(name, torch)
+
+
+def _lacking(name: str) -> list[str]:
+    """What torch says that the card cannot do: of the Arcs' first series, float64."""
+    import torch
+
+    tell = getattr(getattr(torch, name), "get_device_properties", None)
+    return [] if tell is None or getattr(tell(0), "has_fp64", True) else ["float64"]
 
 
 def gather(accelerators: Sequence[str] = ()) -> Facts:
     """Looks at this interpreter. Torch is imported only where an accelerator is asked for."""
+    found = {name: _accelerator(name) for name in accelerators}
     return Facts(
+        # Before torch is asked for anything: told to bind its threads, OpenMP leaves the first of them one core.
+        cores=len(os.sched_getaffinity(0)),
         python=sys.executable,
         packages={name: _version(name) for name in PACKAGES},
         cpu_flags=cpu_flags(),
-        accelerators={name: _accelerator(name) for name in accelerators},
+        accelerators=found,
+        lacking={name: _lacking(name) for name, reason in found.items() if not reason},
+        compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
     )
 
 
 def main() -> None:
-    """Prints the facts as the last line of standard output, as JSON."""
+    """Writes the facts as JSON to a descriptor of their own: who knows what else this interpreter prints."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--accelerators", default="")
-    chosen = parser.parse_args().accelerators
-    sys.stdout.write("\n" + json.dumps(gather(chosen.split(",") if chosen else ()).to_json()) + "\n")
+    parser.add_argument("--into", type=int, required=True, metavar="DESCRIPTOR")
+    told = parser.parse_args()
+    found = gather(told.accelerators.split(",") if told.accelerators else ())
+    with os.fdopen(told.into, "w", encoding="utf-8") as into:
+        into.write(json.dumps(found.to_json()) + "\n")
 
 
 if __name__ == "__main__":

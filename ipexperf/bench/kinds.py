@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import Case
+from ipexperf.bench import measure
+from ipexperf.case import Case, identify
+from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
 
 if TYPE_CHECKING:
     from ipexperf.bench.facts import Facts
+    from ipexperf.bench.knobs import Knob
+    from ipexperf.bench.proof import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,16 @@ class Cell:
     dtype: str
     mode: str
     stack: str
+    knobs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The name for people, as the case would have it."""
+        return identify(self)
+
+    def knob(self, name: str) -> str | None:
+        """What was asked of this knob, or None where it stays at its default."""
+        return dict(self.knobs).get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +47,36 @@ class Settings:
     threads: int | None = None
     seed: int = 0
     weights: str | None = None
+    checkpoint: str | None = None
+    """Where training saves what it learned; None: nowhere."""
+    artifact: str | None = None
+    """The quantised network that an int8 case loads."""
     data_folder: str | None = None
     data_file: str | None = None
     train_steps: int = 66
+    placement: Mapping[str, Any] | None = None
+    """What the worker applies to itself, and proves: see `bench.placement`. None: it stays as it was started."""
+    cards: Sequence[Mapping[str, str]] = ()
+    """For each of several processes of a case, what its environment must say for it to have a device of its own."""
 
 
 class Device(ABC):
     """Where a case runs."""
 
     name: str
+    called: tuple[str, ...] = ()
+    """What people call it as well: a hint where such a name is refused, never another spelling of it."""
+    accelerator: bool = False
+    """Whether torch must be asked for it, as `torch.<name>.is_available()`: a process that imports torch."""
 
     @abstractmethod
     def why_not(self, facts: Facts) -> str | None:
         """Why it can't be used here, or None."""
+
+    def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
+        """What the environment of a worker must say for it to have this one of several such devices."""
+        del index, environment
+        return {}
 
     def start(self, settings: Settings) -> None:  # noqa: B027 - most devices have nothing to do
         """Makes the process ready, before anything is built: threads, index."""
@@ -59,6 +89,10 @@ class Device(ABC):
     def put(self, value: Any) -> Any:
         """Moves a tensor or module there."""
 
+    def pin(self, value: Any) -> Any:
+        """The tensor in host memory from which `put` is quickest."""
+        return value
+
     @abstractmethod
     def reset_peak_memory(self) -> None: ...
 
@@ -70,11 +104,26 @@ class Device(ABC):
         """Name, driver and properties, for the environment record."""
         return {"name": self.name}
 
+    def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
+        """Evidence that steps ran here, whatever their mode: for a device that can be asked."""
+        del step, block
+        return []
+
+    def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
+        """What the device tells of steps beside their time, by names of `result.METRICS`. Called after sampling."""
+        del step, block
+        return {}
+
+    def notes(self) -> list[str]:
+        """What a reader of the numbers must know of the device."""
+        return []
+
 
 class Stack(ABC):
     """The software that optimises."""
 
     name: str
+    knobs: tuple[Knob, ...] = ()
 
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
@@ -83,31 +132,66 @@ class Stack(ABC):
         """Imports what the stack needs, or proves that what it must not have is absent."""
 
     @abstractmethod
-    def for_inference(self, network: Any, dtype: str, example: Any) -> Any: ...
+    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any: ...
 
     @abstractmethod
-    def for_training(self, network: Any, optimizer: Any, dtype: str) -> tuple[Any, Any]: ...
+    def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]: ...
 
-    def kernel_dtypes(self, step: Callable[[], Any], device: str) -> Counter[str]:
-        """The dtypes that one step's arithmetic ran in, counted."""
-        del device
+    def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+        """Converts a network to int8, calibrated on these batches; without any it is an empty form, to be filled."""
+        del network, example, batches
+        raise WorkerError("error", f"{self.name} has no int8: {bench.case.id} cannot be made")
+
+    def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
+        """The network under `torch.compile`, as this stack is to be used with it: its first call compiles."""
+        from ipexperf.bench.lazy import torch
+
+        return torch.compile(self.for_inference(network, example, bench))
+
+    def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
+        """Evidence in what `compiled` returned, and in the Python code that inductor generated for it."""
+        del network, code, bench
+        return []
+
+    def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
+        """The arithmetic that one step really did."""
+        del bench
         from ipexperf.bench import proof
 
-        return proof.profiled_dtypes(step)
+        return proof.profiled(step)
 
-    def proof_of_inference(self, network: Any, dtype: str) -> list[Check]:
+    def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
         """Evidence in the optimised modules."""
-        del network, dtype
+        del network, bench
         return []
 
-    def proof_of_graph(self, graph: str, dtype: str) -> list[Check]:
+    def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
         """Evidence in the frozen graph after it ran."""
-        del graph, dtype
+        del graph, bench
         return []
 
-    def proof_of_training(self, network: Any, optimizer: Any, dtype: str) -> list[Check]:
-        del network, optimizer, dtype
+    def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
+        del network, optimizer, bench
         return []
+
+    def notes(self, bench: Workbench) -> list[str]:
+        """What a reader must know of what the stack does: a setting that it takes on this device and ignores."""
+        del bench
+        return []
+
+    def notes_of_training(self, optimizer: Any, bench: Workbench) -> list[str]:
+        """What a reader must know of how the stack trains: an optimizer that it leaves as it is."""
+        del optimizer, bench
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """A network in int8, its observers as text for a file, and in a few words how it was made."""
+
+    network: Any
+    observers: str
+    told: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +201,38 @@ class Workbench:
     case: Case
     model: Model
     device: Device
+    mode: Mode
     stack: Stack
     dataset: Dataset
     settings: Settings
     say: Callable[[str], None]
 
+    def knob(self, name: str) -> str:
+        """What the case asks for, or the default of the mode or stack that has this knob."""
+        chosen = dict(self.case.knobs).get(name)
+        if chosen is not None:
+            return chosen
+        for knob in (*self.mode.knobs, *self.stack.knobs):
+            if knob.name == name:
+                return knob.default(self.model)
+        raise UsageError(f"neither {self.mode.name} nor {self.stack.name} has a knob {name}")
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether images lie with their channels last: as the case says, or as the model wants them."""
+        chosen = dict(self.case.knobs).get("channels_last")
+        return chosen == "on" if chosen else self.model.channels_last
+
+    def turned(self, name: str) -> bool:
+        """Whether the case asks for this knob by name."""
+        return name in dict(self.case.knobs)
+
 
 class Session(ABC):
     """A case that is ready to be stepped."""
+
+    elsewhere: bool = False
+    """Whether other processes make the steps: the device that the worker itself has then knows nothing of them."""
 
     @abstractmethod
     def step(self) -> None:
@@ -138,15 +246,55 @@ class Session(ABC):
     def proof(self) -> list[Check]:
         """Evidence that the case ran as its label says. Called after warm-up."""
 
+    def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
+        """Times `count` blocks of steps. A mode whose steps are made by other processes lets those time them."""
+        return measure.sample(self.step, synchronise, count, block)
+
+    def items(self, batch: int) -> int:
+        """How many examples one step works off: one batch, where the mode says nothing else."""
+        return batch
+
+    def peak_memory(self, device: Device) -> int:
+        """Bytes at the highest point since the session began to be built, in all processes that it has."""
+        return device.peak_memory()
+
+    def metrics(self) -> dict[str, float]:
+        """What this mode measures beside the time of its steps, by names of `result.METRICS`. Called after sampling."""
+        return {}
+
+    def notes(self) -> list[str]:
+        """What a reader of the numbers must know: a setting that the software ignored, a dtype that is emulated."""
+        return []
+
+    def close(self) -> None:  # noqa: B027 - most sessions hold nothing but memory
+        """Ends what the session started. A worker that is killed never comes here."""
+
 
 class Mode(ABC):
     """What is done with a model."""
 
     name: str
     trains: bool = False
+    cold: bool = False
+    """Its one step is the first of its process: it is timed once a launch, and nothing is warmed up before."""
+    artifact: str = ""
+    """What an int8 case loads in this mode: `script` or `state`; empty: this mode has no int8."""
+    knobs: tuple[Knob, ...] = ()
+    batch: int | None = None
+    """The batch of its cases, whatever the model's; None: the model's."""
 
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
+
+    def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
+        """The cores of each of the workers that answer at the same time; none: one worker alone, with all of them."""
+        del case, cores
+        return []
+
+    def processes(self, case: Case) -> int:
+        """How many processes share the work of the case, each on a device of its own where there are several."""
+        del case
+        return 1
 
     @abstractmethod
     def open(self, bench: Workbench) -> Session: ...
@@ -168,6 +316,8 @@ class Model:
     learning_rate: float = 0.02
     trained: bool = True
     """Inference runs on weights that were trained; a model that has none of that kind says False."""
+    quantisation: str = "static"
+    """How it becomes int8 where nothing is asked for: `static`, or `dynamic` for a transformer."""
     why_nots: Mapping[str, str] = field(default_factory=dict)
     """Modes or dtypes in which the model makes no sense, each with its reason."""
 
@@ -175,7 +325,7 @@ class Model:
         return self.why_nots.get(cell.mode) or self.why_nots.get(cell.dtype) or facts.missing(*self.needs)
 
     def batch(self, mode: Mode) -> int:
-        return self.batch_train if mode.trains else self.batch_infer
+        return mode.batch or (self.batch_train if mode.trains else self.batch_infer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any, Protocol
 
 BLOCK_SECONDS = 0.02
 """A sample lasts at least this long: shorter steps are timed in blocks, or the timer and its neighbours show."""
@@ -14,27 +15,61 @@ WARM_SECONDS = 8.0
 WARM_STEPS = 4
 STEADY = 0.10
 
-_TASKS = Path("/proc/self/task")
+_TASKS = "/proc/self/task"
+_accounts: dict[str, int] = {}
+"""The open schedstat file of each thread."""
 
 
 def run_delay() -> float:
-    """Seconds that this process' threads were ready to run and did not: the scheduler's own account."""
+    """Seconds that this process' threads were ready to run and did not: the scheduler's own account.
+
+    The files stay open: opening them anew for each sample paused the threads long enough to slow the next step.
+    """
     total = 0
-    for task in _TASKS.iterdir():
+    threads = os.listdir(_TASKS)  # noqa: PTH208 - between samples: names are enough, and paths cost
+    for thread in tuple(threads):
         try:
-            total += int((task / "schedstat").read_text().split()[1])
+            if thread not in _accounts:
+                _accounts[thread] = os.open(f"{_TASKS}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            total += int(os.pread(_accounts[thread], 100, 0).split()[1])
         except (FileNotFoundError, ProcessLookupError):  # noqa: PERF203 - a thread may end while we look
-            continue
+            threads.remove(thread)
+    for ended in _accounts.keys() - set(threads):
+        os.close(_accounts.pop(ended))
     return total / 1e9
 
 
-def _timed(step: Callable[[], None], synchronise: Callable[[], None], steps: int) -> float:
+class Stopwatch(Protocol):
+    """Another clock than the host's, beside it."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def read(self, host: float, steps: int) -> None: ...
+
+
+def _timed(
+    step: Callable[[], Any], synchronise: Callable[[], None], steps: int, stopwatch: Stopwatch | None = None
+) -> float:
     synchronise()
     begin = time.perf_counter()
+    if stopwatch:
+        stopwatch.start()
     for _ in range(steps):
         step()
+    if stopwatch:
+        stopwatch.stop()
     synchronise()
-    return time.perf_counter() - begin
+    seconds = time.perf_counter() - begin
+    if stopwatch:
+        stopwatch.read(seconds, steps)
+    return seconds
+
+
+def clocked(step: Callable[[], Any], synchronise: Callable[[], None], block: int, stopwatch: Stopwatch) -> float:
+    """One block, timed as a sample is, with a second clock running."""
+    return _timed(step, synchronise, block, stopwatch)
 
 
 def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str, float]:
@@ -58,6 +93,26 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str,
         "steady": float(steady),
         "block": max(1, math.ceil(BLOCK_SECONDS / max(last, 1e-7))),
     }
+
+
+def serve(step: Callable[[], None], synchronise: Callable[[], None], at: float, seconds: float) -> dict[str, Any]:
+    """Answers requests from a moment of the machine's clock on, one after the other: each one's latency, never a block.
+
+    CPU time and run delay are of the whole window: to look between two requests would be a pause that no server has.
+    """
+    while (left := at - time.perf_counter()) > 0:
+        time.sleep(left)
+    latencies: list[float] = []
+    delay, cpu = run_delay(), time.process_time()
+    synchronise()
+    begin = now = time.perf_counter()
+    while now < at + seconds or not latencies:
+        step()
+        synchronise()
+        before, now = now, time.perf_counter()
+        latencies.append(now - before)
+    cpu, delay = time.process_time() - cpu, run_delay() - delay
+    return {"begin": begin, "end": now, "latencies": latencies, "cpu": cpu, "delay": delay}
 
 
 def sample(

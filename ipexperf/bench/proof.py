@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +20,92 @@ from ipexperf.bench.precision import torch_dtype
 from ipexperf.result import Check
 
 HEAVY = ("aten::_convolution", "aten::addmm", "aten::mm", "aten::bmm", "aten::convolution_backward")
-"""The operators that do the arithmetic, below autocast: their first input has the dtype of the case."""
-_PROFILER_NAMES = {"float": "float32", "c10::BFloat16": "bfloat16", "c10::Half": "float16", "double": "float64"}
+"""The operators that do the arithmetic, below autocast: their two operands have the dtype of the case."""
+FROZEN = ("mkldnn::_convolution_pointwise", "mkldnn::_linear_pointwise", "mkl::_mkl_linear")
+"""What inductor's freezing puts in their place: packed weights, and what follows fused to them."""
+QUANTISED = ("quantized::conv", "quantized::linear")
+"""How the names of those begin that do it in int8."""
+_PROFILER_NAMES = {
+    "float": "float32",
+    "c10::BFloat16": "bfloat16",
+    "c10::Half": "float16",
+    "double": "float64",
+    "c10::quint8": "uint8",
+    "c10::qint8": "int8",
+}
 _ONEDNN_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "s8": "int8", "u8": "uint8"}
 _PRIMITIVE = re.compile(
-    r"onednn_verbose,.*exec,\w+,(?:convolution|matmul|inner_product),[^,]*,[^,]*,[^,]*?src(?:_\w+)?:(\w+):"
+    r"onednn_verbose,.*exec,\w+,(?P<name>convolution|matmul|inner_product),[^,]*,(?P<kind>[^,]*),(?P<memory>[^,]*),"
 )
+# Up to version 3.5 the library wrote `src_f32::blocked:acdb`, since then `src:f32::blocked:acdb`.
+_OPERAND = re.compile(r"(?:^| )(src|wei|diff_dst)[_:](\w+):[^:]*:[^:]*:(\w*)")
+_BATCHED = re.compile(r",\d+(?:x\d+){2,}:(\d+(?:x\d+)*)x\d+x\d+[:,]")
+_SHAPE = re.compile(r"_(?:g\d+)?ic(\d+)oc\d+_ih(\d+)\w*_iw(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One piece of arithmetic that ran: its operands' dtypes, and how the images that it read were laid out."""
+
+    name: str
+    operands: tuple[str, ...]
+    layout: str = ""
+    """`channels_last` or `contiguous`; empty where that means nothing or cannot be told apart."""
+
+    @property
+    def dtype(self) -> str:
+        """The one dtype of both operands, or both names."""
+        return " x ".join(dict.fromkeys(self.operands))
 
 
 def device_of(value: Any, device: str) -> Check:
     """The tensor lies on the device of the label."""
     return Check("device", value.device.type == device, value.device.type, device)
+
+
+def placed(network: Any, inputs: Any, outputs: Any, device: str) -> Check:
+    """Everything that a step touches lies on the device of the label. Asked after a step: a network may move itself."""
+    kinds = {
+        "parameters": dict(getattr(network, "named_parameters", dict)()),
+        "buffers": dict(getattr(network, "named_buffers", dict)()),
+        "constants": dict(_constants(network)),
+        "inputs": dict(_tensors(inputs)),
+        "outputs": dict(_tensors(outputs)),
+    }
+    elsewhere = {
+        kind: {name: value.device.type for name, value in values.items() if value.device.type != device}
+        for kind, values in kinds.items()
+    }
+    told = ", ".join(f"{len(values)} {kind}" for kind, values in kinds.items() if values)
+    away = [
+        f"{len(names)} of {len(kinds[kind])} {kind} on {next(iter(names.values()))} ({next(iter(names))})"
+        for kind, names in elsewhere.items()
+        if names
+    ]
+    # A step without inputs or outputs would prove nothing of them.
+    empty = [f"no {kind}" for kind in ("inputs", "outputs") if not kinds[kind]]
+    wrong = [*away, *empty]
+    return Check("device", not wrong, "; ".join(wrong) or f"{told}: {device}", f"{device} for all of them")
+
+
+def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The tensors of whatever a network takes or gives, each with its way there."""
+    if isinstance(value, torch.Tensor):
+        yield name or "the tensor", value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _tensors(part, f"{name}[{key!r}]")
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            yield from _tensors(part, f"{name}[{index}]")
+
+
+def _constants(network: Any) -> Iterator[tuple[str, Any]]:
+    """The weights of a frozen graph: they are no parameters any more."""
+    if isinstance(network, torch.jit.ScriptModule) and hasattr(network, "graph"):
+        for node in network.graph.findAllNodes("prim::Constant"):
+            if node.output().type().kind() == "TensorType":
+                yield node.output().debugName(), node.output().toIValue()
 
 
 def layout(value: Any, *, channels_last: bool) -> Check:
@@ -49,25 +126,90 @@ def jitted(network: Any) -> Check:
 
 def dtype_of_kernels(found: Counter[str], dtype: str) -> Check:
     """Every operator that does arithmetic took its input in the dtype of the label."""
-    expected = str(torch_dtype(dtype)).removeprefix("torch.")
     told = ", ".join(f"{kind} x{count}" for kind, count in found.most_common()) or "no kernel with a dtype"
+    if dtype == "int8":
+        whole = {kind for kind in found if set(kind.split(" x ")) <= {"int8", "uint8"}}
+        return Check("dtype", bool(found) and whole == set(found), told, "int8 or uint8 in all")
+    expected = str(torch_dtype(dtype)).removeprefix("torch.")
     return Check("dtype", set(found) == {expected}, told, f"{expected} in all")
 
 
-def profiled_dtypes(step: Callable[[], Any]) -> Counter[str]:
-    """One step under torch's profiler: the dtype of the first input of each arithmetic operator."""
+def dtypes(kernels: Iterable[Kernel]) -> Counter[str]:
+    """How many pieces of arithmetic ran in which dtype."""
+    return Counter(kernel.dtype for kernel in kernels if kernel.operands)
+
+
+def layout_of_kernels(kernels: Iterable[Kernel], *, channels_last: bool) -> list[Check]:
+    """Every convolution read its images channels last, where the case says so: a model may turn them round inside.
+
+    Where it says no, only the input is looked at: with packed weights oneDNN lays images out as it likes best.
+    """
+    if not channels_last:
+        return []
+    found = Counter(kernel.layout for kernel in kernels if kernel.layout)
+    told = ", ".join(f"{layout} x{count}" for layout, count in found.most_common()) or "no convolution that shows it"
+    return [Check("kernel_layout", set(found) <= {"channels_last"}, told, "channels_last in all")]
+
+
+def profiled(step: Callable[[], Any]) -> list[Kernel]:
+    """One step under torch's profiler: the arithmetic operators and their operands."""
+    return kernels(traced(step))
+
+
+def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
+    """The arithmetic in a trace of torch's profiler."""
+    return [
+        Kernel(event["name"], _operands(event["name"], event["args"]), _strided(event))
+        for event in events
+        if arithmetic(event)
+    ]
+
+
+def traced(step: Callable[[], Any]) -> list[dict[str, Any]]:
+    """One step under torch's profiler: everything that it saw, as the events of its trace."""
     with torch.profiler.profile(record_shapes=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         step()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(path))
-        events = json.loads(path.read_text())["traceEvents"]
-    types = [event["args"]["Input type"] for event in events if event.get("name") in HEAVY and "args" in event]
-    return Counter(_PROFILER_NAMES.get(kinds[0], kinds[0]) for kinds in types if kinds)
+        found: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
+    return found
 
 
-def logged_dtypes(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> Counter[str]:
-    """One step with oneDNN's own log: the source dtype of each convolution, matrix product and inner product.
+def arithmetic(event: dict[str, Any]) -> bool:
+    """Whether an event of a trace is an operator that does arithmetic, and tells its operands."""
+    name = str(event.get("name"))
+    known = name in HEAVY or name.startswith((*FROZEN, *QUANTISED))
+    return known and "Input type" in event.get("args", {})
+
+
+def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
+    """The dtypes of the first two tensors: `addmm` has its bias in front, of the same dtype."""
+    kinds: list[str] = told["Input type"]
+    if name.startswith(QUANTISED) and name.endswith("_dynamic"):
+        return ("int8",)  # it takes a float tensor and quantises it itself
+    if name.startswith(FROZEN):
+        # What is added to the result may stand before the weights: all tensors in front but the bias, a row.
+        tensors = itertools.takewhile(lambda kind: kind and not kind.startswith("Scalar"), kinds)
+        kinds = [kind for kind, sizes in zip(tensors, told["Input Dims"], strict=False) if len(sizes) > 1]
+        return tuple(_PROFILER_NAMES.get(kind, kind) for kind in kinds)
+    return tuple(_PROFILER_NAMES.get(kind, kind) for kind in kinds[:2] if kind)
+
+
+def _strided(event: dict[str, Any]) -> str:
+    """The layout of a convolution's images by their strides; one channel or one pixel is laid out either way."""
+    strides, sizes = event["args"].get("Input Strides"), event["args"].get("Input Dims")
+    convolution = event["name"] == "aten::_convolution" or event["name"].startswith(("quantized::conv", FROZEN[0]))
+    if not convolution or not strides or not sizes or len(sizes[0]) != 4:
+        return ""
+    _, channels, height, width = sizes[0]
+    if channels == 1 or height * width == 1:
+        return ""
+    return "channels_last" if strides[0][1] == 1 else "contiguous"
+
+
+def logged(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> list[Kernel]:
+    """One step with oneDNN's own log: each convolution, matrix product and inner product.
 
     For operators whose packed weights hide their inputs from the profiler. The library prints to file
     descriptor 1, which a worker has long turned away from its protocol.
@@ -83,6 +225,30 @@ def logged_dtypes(step: Callable[[], Any], verbose: AbstractContextManager[Any])
             os.dup2(kept, 1)
             os.close(kept)
         log.seek(0)
-        lines = log.read().decode(errors="replace").splitlines()
-    matches = (_PRIMITIVE.match(line) for line in lines)
-    return Counter(_ONEDNN_NAMES.get(match.group(1), match.group(1)) for match in matches if match)
+        return primitives(log.read().decode(errors="replace"))
+
+
+def primitives(log: str) -> list[Kernel]:
+    """The arithmetic in oneDNN's log."""
+    found = []
+    for line in log.splitlines():
+        match = _PRIMITIVE.match(line)
+        if match is None:
+            continue
+        operands = {role: (kind, tag) for role, kind, tag in _OPERAND.findall(match["memory"])}
+        chosen = [operands[role][0] for role in ("src", "diff_dst", "wei") if role in operands][:2]
+        layout = _tagged(operands["src"][1], line) if match["name"] == "convolution" and "src" in operands else ""
+        # Weights have no batch: what has one on both sides is a product of two activations.
+        batch = _BATCHED.search(line) if match["name"] == "matmul" else None
+        several = batch is not None and set(batch[1].split("x")) != {"1"}
+        name = "batch_matmul" if several else match["name"]
+        found.append(Kernel(name, tuple(_ONEDNN_NAMES.get(kind, kind) for kind in chosen), layout))
+    return found
+
+
+def _tagged(tag: str, line: str) -> str:
+    """The layout of a convolution's images by oneDNN's tag; a blocked one (aBcd16b) is the library's own choice."""
+    shape = _SHAPE.search(line)
+    if shape is None or shape[1] == "1" or (shape[2], shape[3]) == ("1", "1"):
+        return ""
+    return {"acdb": "channels_last", "abcd": "contiguous"}.get(tag, "")

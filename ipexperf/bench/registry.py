@@ -54,12 +54,17 @@ class Registry(Generic[T]):
             raise UsageError(unknown(self.kind, name, self.names()))
         return self._items[name]
 
+    def called(self, name: str) -> list[str]:
+        """The leaves that say that people call them so."""
+        return [known for known in self.names() if name.lower() in getattr(self._items[known], "called", ())]
+
 
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
-    """The sentence for a name that does not exist, with the nearest one that does."""
+    """The sentence for a name that does not exist, with those that it may mean, or else the nearest one."""
     allowed = tuple(allowed)
-    near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "choose from " + ", ".join(allowed)
+    near = KINDS[kind].called(name) if kind in KINDS else []
+    near = near or difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "choose from " + ", ".join(allowed)
     return f"unknown {kind} '{name}': {hint}"
 
 
@@ -68,6 +73,7 @@ stacks: Registry[Stack] = Registry("stack")
 modes: Registry[Mode] = Registry("mode")
 models: Registry[Model] = Registry("model")
 datasets: Registry[Dataset] = Registry("dataset")
+KINDS: dict[str, Registry[Any]] = {known.kind: known for known in (devices, stacks, modes, models, datasets)}
 
 
 def model(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
@@ -89,16 +95,16 @@ def load(targets: Iterable[str]) -> None:
             try:
                 importlib.import_module(target)
             except ImportError as error:
-                raise UsageError(f"--perf-load {target}: {error}") from error
+                raise UsageError(f"--perf-load={target}: {error}") from error
             continue
         if not path.is_file():
-            raise UsageError(f"--perf-load {target}: there is no such file")
+            raise UsageError(f"--perf-load={target}: there is no such file")
         name = f"ipexperf_loaded_{path.stem}"
         if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
             continue
         spec = importlib.util.spec_from_file_location(name, path.resolve())
         if spec is None or spec.loader is None:
-            raise UsageError(f"--perf-load {target}: not a Python file")
+            raise UsageError(f"--perf-load={target}: not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
@@ -107,4 +113,4 @@ def load(targets: Iterable[str]) -> None:
             del sys.modules[name]
             if isinstance(error, UsageError):
                 raise
-            raise UsageError(f"--perf-load {target}: {type(error).__name__}: {error}") from error
+            raise UsageError(f"--perf-load={target}: {type(error).__name__}: {error}") from error

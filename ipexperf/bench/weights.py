@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +31,21 @@ def address(model: Model, data: str, data_path: str) -> str:
     return f"{model.name}-{data}-{digest.hexdigest()[:16]}.pt"
 
 
-def batches(split: Split, batch: int, seed: int) -> Any:
-    """Endless shuffled batches, the same for the same seed."""
+def order(examples: int, batch: int, seed: int) -> Iterator[Any]:
+    """The numbers of the examples in each of endless shuffled batches, the same for the same seed."""
+    if batch > examples:
+        raise WorkerError("error", f"a batch of {batch} is more than the {examples} examples that there are")
     generator = torch.Generator().manual_seed(seed)
     while True:
-        for part in torch.randperm(len(split.train_images), generator=generator).split(batch):
+        for part in torch.randperm(examples, generator=generator).split(batch):
             if len(part) == batch:
-                yield split.train_images[part], split.train_labels[part]
+                yield part
+
+
+def batches(split: Split, batch: int, seed: int) -> Iterator[tuple[Any, Any]]:
+    """Endless shuffled batches, the same for the same seed."""
+    for part in order(len(split.train_images), batch, seed):
+        yield split.train_images[part], split.train_labels[part]
 
 
 def train(bench: Workbench, path: str) -> dict[str, Any]:
@@ -63,9 +73,37 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
     return {"accuracy": reached}
 
 
+def network(bench: Workbench) -> Any:
+    """A network of the case's weights that nothing has optimised, as often as one is asked for."""
+    torch.manual_seed(bench.settings.seed)
+    built = bench.model.build()
+    if bench.model.trained:
+        if bench.settings.weights is None:
+            raise WorkerError("error", f"{bench.model.name} infers on trained weights, and none were given")
+        load(built, bench.settings.weights)
+    return built.eval()
+
+
 def load(network: Any, path: str) -> None:
-    """Reads weights only: a checkpoint can carry no code."""
-    network.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))
+    """Puts saved weights into a network."""
+    network.load_state_dict(restore(path))
+
+
+def restore(path: str) -> Any:
+    """Reads tensors and nothing else: a checkpoint can carry no code."""
+    return torch.load(path, weights_only=True, map_location="cpu")
+
+
+def save(network: Any, optimizer: Any, path: str) -> None:
+    """Writes a checkpoint that training could go on from: there all at once, or not at all."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_suffix(f".{os.getpid()}.part")
+    try:
+        torch.save({"model": network.state_dict(), "optimizer": optimizer.state_dict()}, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read(bench: Workbench) -> Split:

@@ -1,12 +1,12 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: prepare, environment, warm, sample, memory, proof, accuracy, weights, close. A reply is one line with
-`ok` true or false; lines with `say` before it are progress. Whatever torch and C++ print goes to standard error.
+Requests: prepare, environment, warm, sample, memory, proof, accuracy, weights, quantise, close. A reply is one
+line with `ok` true or false; lines with `say` before it are progress. Both have descriptors of their own, so that
+whatever torch and C++ print is in the log alone.
 """
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import os
@@ -14,16 +14,27 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import IO, Any
 
-from ipexperf.bench import environment, measure, registry
+from ipexperf.bench import environment, guard, measure, outcome, placement, registry
 from ipexperf.bench.kinds import Device, Session, Settings, Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 
-_PR_SET_PDEATHSIG = 1
+
+def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
+    """Everything that a request to prepare names, with the stack and the device started in this process."""
+    settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
+    registry.load(settings.load)
+    case = Case.from_json(request["case"])
+    device, stack = registry.devices.get(case.device), registry.stacks.get(case.stack)
+    # The stack first: what it loads (an OpenMP runtime, XPU support) decides what the device then finds.
+    stack.start()
+    device.start(settings)
+    model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
+    return Workbench(case, model, device, mode, stack, registry.datasets.get(case.data), settings, say)
 
 
 class Worker:
@@ -34,6 +45,8 @@ class Worker:
         self._session: Session | None = None
         self._device: Device | None = None
         self._block = 1
+        self._cold = False
+        self._placement: Mapping[str, Any] | None = None
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -41,34 +54,42 @@ class Worker:
             raise UsageError("nothing is prepared")
         return self._session, self._device
 
-    def _bench(self, request: dict[str, Any]) -> Workbench:
-        settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
-        registry.load(settings.load)
-        case = Case.from_json(request["case"])
-        device, stack = registry.devices.get(case.device), registry.stacks.get(case.stack)
-        # The stack first: what it loads (an OpenMP runtime, XPU support) decides what the device then finds.
-        stack.start()
-        device.start(settings)
-        model, dataset = registry.models.get(case.model), registry.datasets.get(case.data)
-        return Workbench(case, model, device, stack, dataset, settings, self._say)
+    def _workbench(self, request: dict[str, Any]) -> Workbench:
+        """The workbench of this process, which is placed first: what it imports finds the cores that it was given."""
+        self._placement = request["settings"].get("placement")
+        placement.apply(self._placement)
+        return workbench(request, self._say)
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         """Builds the case and makes it ready to be stepped."""
         begin = time.perf_counter()
-        bench = self._bench(request)
+        bench = self._workbench(request)
         imported = time.perf_counter() - begin
         bench.device.reset_peak_memory()
         begin = time.perf_counter()
-        self._session = registry.modes.get(bench.case.mode).open(bench)
+        self._session = bench.mode.open(bench)
         self._device = bench.device
+        self._cold = bench.mode.cold
         bench.device.synchronise()
-        return {"import_time": imported, "prepare_time": time.perf_counter() - begin}
+        prepared = time.perf_counter() - begin
+        return {
+            "import_time": imported,
+            "prepare_time": prepared,
+            "items": self._session.items(bench.case.batch),
+            "cold": bench.mode.cold,
+        }
 
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
         """Trains the case's model and saves its weights where the controller said."""
         from ipexperf.bench.weights import train
 
-        return train(self._bench(request), request["path"])
+        return train(self._workbench(request), request["path"])
+
+    def quantise(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Quantises the case's network and saves it where the controller said, with what it was made of beside it."""
+        from ipexperf.bench.artifact import make
+
+        return make(self._workbench(request), request["path"])
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
@@ -81,21 +102,47 @@ class Worker:
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
         block = int(request.get("block", self._block))
-        return {"samples": measure.sample(session.step, device.synchronise, request["count"], block), "block": block}
+        return {"samples": session.sample(device.synchronise, request["count"], block), "block": block}
+
+    def serve(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answers request after request from one moment to another, beside other workers that do the same."""
+        session, device = self._ready
+        return measure.serve(session.step, device.synchronise, request["at"], request["seconds"])
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
         """The peak since the case began to be built: asked for before the accuracy pass adds its own."""
-        return {"peak_memory": self._ready[1].peak_memory()}
+        session, device = self._ready
+        return {"peak_memory": session.peak_memory(device)}
+
+    def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
+        session, device = self._ready
+        metrics = session.metrics()
+        # What a device tells of warm steps says nothing of a cold start.
+        if not (session.elsewhere or self._cold):
+            metrics = {**metrics, **device.metrics(session.step, self._block)}
+        return {"metrics": metrics, "notes": [*session.notes(), *device.notes()]}
 
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"checks": [asdict(check) for check in self._ready[0].proof()]}
+        session, device = self._ready
+        # The device first: what a session's proof does on the device is no step of the case.
+        checks = [] if session.elsewhere else device.proof(session.step, self._block)
+        # Before the session's own: what that does to its threads is no part of what was measured.
+        placed = placement.checks(self._placement)
+        found = {} if self._placement is None else {"placement": placement.effect()}
+        return {"checks": [asdict(check) for check in (*placed, *session.proof(), *checks)], **found}
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
         metrics, checks = self._ready[0].accuracy()
         return {"metrics": metrics, "checks": [asdict(check) for check in checks]}
 
     def environment(self, _: dict[str, Any]) -> dict[str, Any]:
-        return environment.document(self._ready[1])
+        placed = {"placement": placement.effect()} if self._placement is not None else {}
+        return {**environment.document(self._ready[1]), **placed}
+
+    def close(self) -> None:
+        """Ends what the session started, if there ever was one."""
+        if self._session is not None:
+            self._session.close()
 
 
 def outcome_of(error: BaseException) -> str:
@@ -103,11 +150,11 @@ def outcome_of(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, WorkerError):
         return error.outcome
-    if isinstance(error, MemoryError) or "OutOfMemory" in text or "can't allocate memory" in text:
+    if isinstance(error, MemoryError):
         return "out_of_memory"
-    if isinstance(error, ImportError):
-        return "import_error"
-    return "error"
+    if named := outcome.told(text):
+        return named
+    return "import_error" if isinstance(error, ImportError) else "error"
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
@@ -122,31 +169,31 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     for line in requests:
         request = json.loads(line)
         if request["do"] == "close":
+            worker.close()
             write({"ok": True})
             return
         try:
             write({"ok": True, **getattr(worker, request["do"])(request)})
         except Exception as error:  # noqa: BLE001 - every failure becomes an outcome of this launch, with its reason
-            traceback.print_exc()
             reason = str(error) or type(error).__name__
             if not isinstance(error, (UsageError, WorkerError)):
+                traceback.print_exc()
                 reason = f"{type(error).__name__}: {reason}"
             write({"ok": False, "outcome": outcome_of(error), "reason": reason})
 
 
 def main() -> None:
-    """Keeps the protocol's pipe to itself, and dies with its parent."""
+    """Takes the descriptors that the controller opened for it, has a guard beside it, and dies with its controller."""
+    descriptors = [int(number) for number in sys.argv[1:3]]
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)  # what a worker starts must neither read nor answer
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        guard.die_with_parent(signal.SIGKILL)
         if str(os.getppid()) != os.environ.get("IPEXPERF_CONTROLLER", str(os.getppid())):
             return  # the controller was gone before we could ask to be told of its end
-    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    quiet = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(quiet, 0)
-    os.dup2(2, 1)
-    serve(requests, replies)
-    replies.flush()
+        guard.start()  # now, while this process is small and has one thread
+    requests, replies = descriptors
+    serve(os.fdopen(requests, "r", encoding="utf-8"), os.fdopen(replies, "w", encoding="utf-8"))
     # No interpreter shutdown: torch's and OpenMP's destructors are known to hang, and nothing is left to save.
     os._exit(0)
 

@@ -75,18 +75,21 @@ def run_ab(arguments: argparse.Namespace) -> int:
     options = planning.resolve(arguments)
     options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)
-    asked = matrix.accelerators(options)
     facts = []
-    for arm in words:
-        named = [value for axis, value in arm.axes.items() if axis == "device" and value != "cpu"]
-        facts.append(ask_facts(arm.python or options.python, tuple(dict.fromkeys([*asked, *named]))))
+    for name, arm in zip("ab", words, strict=True):
+        for axis, value in arm.axes.items():
+            matrix.check(axis, [value], f"arm {name}")
+        devices = [value for axis, value in arm.axes.items() if axis == "device"]
+        asked = matrix.accelerators(options, *devices)
+        variables = {**matrix.variables(options, asked), **arm.variables}
+        facts.append(ask_facts(arm.python or options.python, asked, variables))
     conductor = Conductor(options, plan.launches, Path.cwd(), _say)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     # An axis that both arms set makes one comparison of several planned cases.
     compared = dict.fromkeys(tuple(arm.case(planned) for arm in words) for planned in plan.cases)
     for cases in compared:
-        for name, case, arm, known in zip("ab", cases, words, facts, strict=True):
-            _check(name, case, arm, known)
+        for name, case, known in zip("ab", cases, facts, strict=True):
+            _check(name, case, known)
         a, b = (_arm(conductor, case, arm) for case, arm in zip(cases, words, strict=True))
         _compare(a, b, arguments, chance)
     return 0
@@ -96,16 +99,17 @@ def _say(text: str) -> None:
     sys.stderr.write(f"  {text}\n")
 
 
-def _check(name: str, case: Case, arm: ArmWords, facts: Facts) -> None:
+def _check(name: str, case: Case, facts: Facts) -> None:
     """Refuses an arm that cannot run, before anything is measured."""
     from ipexperf.bench import registry
     from ipexperf.bench.kinds import Cell
     from ipexperf.plan import matrix
 
-    for axis, value in arm.axes.items():
-        if value not in matrix.names(axis):
-            raise UsageError(f"arm {name}: {registry.unknown(axis, value, matrix.names(axis))}")
-    reason = matrix.why_not(Cell(**{axis: getattr(case, axis) for axis in AXES}), facts)
+    reason = matrix.why_not(Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs), facts)
+    if not reason and registry.modes.get(case.mode).batch is not None:
+        reason = f"the workers of {case.mode} answer beside one another, and those of ab take turns"
+    if not reason and registry.modes.get(case.mode).cold:
+        reason = f"{case.mode} is timed once a process, and the workers of ab take many turns"
     if reason:
         raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
 
@@ -115,9 +119,9 @@ def _arm(conductor: Conductor, case: Case, words: ArmWords) -> Arm:
     from ipexperf.conduct.turns import Arm
     from ipexperf.conduct.worker import QUIET
 
-    ready = conductor.ready(case)
+    ready = conductor.ready(case, words.python)
     # Whatever the shell says, the one that waits must not spin in the other's turn; an arm may say otherwise.
-    variables = {**QUIET, **words.variables}
+    variables = {**ready.variables, **QUIET, **words.variables}
     return Arm(case, dataclasses.replace(ready, python=words.python or ready.python, variables=variables))
 
 

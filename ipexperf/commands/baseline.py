@@ -10,11 +10,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.errors import BaselineError, UsageError
+from ipexperf.errors import BaselineError, HistoryError, UsageError
 
 if TYPE_CHECKING:
     from ipexperf.history.records import Recorded
-    from ipexperf.judge.accept import Candidate
+    from ipexperf.history.store import History
+    from ipexperf.judge.accept import Acceptance, Candidate
     from ipexperf.judge.baseline import Baselines
 
 
@@ -39,12 +40,9 @@ def _candidate(found: Recorded) -> Candidate:
     )
 
 
-def _chosen(arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
+def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
     """The run's cases by machine, those that --case names or all."""
-    from ipexperf.history.store import History
-
-    with History.open(arguments.db, create=False) as history:
-        found = history.measurements(arguments.run_selector)
+    found = history.measurements(arguments.run_selector)
     wanted = [x for x in found if not arguments.case or x.case.id in arguments.case]
     missing = set(arguments.case or ()) - {x.case.id for x in wanted}
     if missing:
@@ -57,32 +55,73 @@ def _chosen(arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
 
 def run_accept(arguments: argparse.Namespace) -> int:
     """Takes a run's cases in; what is refused is said, and makes the exit status 1."""
+    from ipexperf.history.store import History
     from ipexperf.judge import baseline
     from ipexperf.judge.accept import accept
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     refused = 0
-    for machine_key, candidates in _chosen(arguments).items():
-        known = baseline.read(arguments.baselines, machine_key)
-        acceptance = accept(
-            known,
-            candidates,
-            reason=arguments.reason,
-            by=arguments.by or getpass.getuser(),
-            now=now,
-            regression_ok=arguments.regression_ok,
-            replace=arguments.replace,
-            expires=arguments.expires,
-        )
-        for case_id, why in acceptance.refused:
-            _say(f"refused   {case_id}: {why}")
-        refused += len(acceptance.refused)
-        if acceptance.accepted:
-            path = baseline.write(arguments.baselines, acceptance.baselines)
-            for case_id in acceptance.accepted:
-                _say(f"accepted  {case_id}")
-            _say(f"{path}: review it with `git diff` and commit it")
+    with History.open(arguments.db, create=False) as history:
+        for machine_key, candidates in _chosen(history, arguments).items():
+            known = baseline.read(arguments.baselines, machine_key)
+            acceptance = accept(
+                known,
+                candidates,
+                reason=arguments.reason,
+                by=arguments.by or getpass.getuser(),
+                now=now,
+                regression_ok=arguments.regression_ok,
+                replace=arguments.replace,
+                expires=arguments.expires,
+            )
+            for case_id, why in acceptance.refused:
+                _say(f"refused   {case_id}: {why}")
+            refused += len(acceptance.refused)
+            if acceptance.accepted:
+                path = _keep(history, arguments.baselines, known, acceptance)
+                for case_id in acceptance.accepted:
+                    _say(f"accepted  {case_id}")
+                _say(f"{path}: review it with `git diff` and commit it")
     return 1 if refused else 0
+
+
+def _keep(history: History, folder: Path, known: Baselines, acceptance: Acceptance) -> Path:
+    """Writes the file and the history's rows: both, or neither."""
+    from ipexperf.history.records import Accepted
+    from ipexperf.judge import baseline
+
+    sessions = []
+    for candidate in acceptance.candidates:
+        former, new = known.at(candidate.case), acceptance.baselines.at(candidate.case)
+        assert new is not None  # noqa: S101 - it was put there just now
+        sessions.append(
+            Accepted(
+                run_uid=candidate.run,
+                case=candidate.case,
+                former=former.case if former else candidate.case,
+                machine_key=known.machine_key,
+                kept=frozenset(session.run for session in new.sessions),
+                at=new.accepted_at,
+                by=new.accepted_by,
+                reason=new.reason,
+            )
+        )
+    path = baseline.path_of(folder, known.machine_key)
+    existed, written = path.exists(), False
+    # The rows are written first and committed last: a database that takes none is found before the file changes, and
+    # a file that cannot be written takes the rows back. What is left is a commit that fails after that: it takes the
+    # file back, for an acceptance in the file alone would be refused when it is tried again.
+    try:
+        with history.accepting(sessions):
+            baseline.write(folder, acceptance.baselines)
+            written = True
+    except HistoryError:
+        if written and existed:
+            baseline.write(folder, known)
+        elif written:
+            path.unlink()
+        raise
+    return path
 
 
 def _files(arguments: argparse.Namespace) -> list[Baselines]:

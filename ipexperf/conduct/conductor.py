@@ -5,25 +5,30 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
+from ipexperf.bench import artifact, registry, weights
 from ipexperf.bench import environment as surroundings
-from ipexperf.bench import registry, weights
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import launch
+from ipexperf.conduct import instances, kept, launch, placement, seal
 from ipexperf.conduct.launch import Conditions
-from ipexperf.errors import WorkerError
+from ipexperf.conduct.quarantine import Quarantine
+from ipexperf.conduct.worker import ask_facts
+from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 
 RETRIES = 1
+MAKING = {
+    "weights": ("training weights", "the weights are trained again"),
+    "quantise": ("quantising", "the network is quantised again"),
+}
+"""What a worker is asked to make before the launches, in words."""
 
 
 def now() -> str:
@@ -38,81 +43,146 @@ class Conductor:
         self._launches = launches
         self._cache = options.cache or folder / ".ipexperf"
         self._say = say
+        self._quarantine = Quarantine()
         self._source = surroundings.source(folder)
+        self._placed = placement.find(options)
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
     def _conditions(self, case: Case) -> Conditions:
+        device = registry.devices.get(case.device)
         data = str(self._options.data) if self._options.data else None
         found, _ = registry.datasets.get(case.data).find(data)
         settings = Settings(
             load=tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in self._options.load),
             threads=self._options.threads,
+            checkpoint=str(self._cache.resolve() / "checkpoints" / f"{case.id}.pt"),
             data_folder=data,
             data_file=found,
         )
-        return Conditions(
+        settings = dataclasses.replace(settings, cards=self._cards(case))
+        conditions = Conditions(
             settings,
             python=self._options.python,
+            variables=device.variables(self._options.device_index, os.environ),
+            accelerator=device.accelerator,
             timeout=self._options.timeout,
             samples=self._options.samples,
             seconds=self._options.seconds,
             say=self._say,
         )
+        return placement.given(conditions, case, self._placed)
 
-    def ready(self, case: Case) -> Conditions:
-        """The conditions of a case, with trained weights where it infers: made once, kept by content."""
+    def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
+        """What gives each process of a case a device of its own, where it has several."""
+        processes, device = registry.modes.get(case.mode).processes(case), registry.devices.get(case.device)
+        if processes == 1:
+            return ()
+        first = self._options.device_index
+        try:
+            return tuple(device.variables(first + number, os.environ) for number in range(processes))
+        except UsageError as error:
+            raise WorkerError("error", f"{processes} processes need a device each: {error}") from None
+
+    def ready(self, case: Case, python: str | None = None) -> Conditions:
+        """The conditions of a case, with what it loads: made once, kept by content.
+
+        Inference has trained weights, and int8 a network that was quantised by the interpreter that will run it.
+        """
         conditions = self._conditions(case)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
-        if mode.trains or not model.trained:
+        if mode.trains or not (model.trained or case.dtype == "int8"):
             return conditions
-        path = self._cache / "weights" / weights.address(model, case.data, conditions.settings.data_file or "")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path}.lock"):
-            if not path.exists():
-                teacher = dataclasses.replace(case, mode="train", stack="stock", dtype="fp32")
-                part = path.with_suffix(f".{os.getpid()}.part")
-                try:
-                    with conditions.worker() as worker:
-                        request = {"case": teacher.to_json(), "settings": asdict(conditions.settings)}
-                        worker.ask("weights", path=str(part), timeout=6 * conditions.timeout, **request)
-                    part.replace(path)
-                finally:
-                    part.unlink(missing_ok=True)
-        return dataclasses.replace(conditions, settings=dataclasses.replace(conditions.settings, weights=str(path)))
+        made_of = weights.address(model, case.data, conditions.settings.data_file or "")
+        if model.trained:
+            path = self._made("weights", self._cache / "weights" / made_of, case, conditions)
+            conditions = conditions.given(weights=str(path))
+        if case.dtype == "int8":
+            made_of += seal.digest(path) if model.trained else ""
+            quantiser = dataclasses.replace(conditions, python=python or conditions.python)
+            name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
+            path = self._made("quantise", self._cache / "quantised" / name, case, quantiser, artifact.SIDES)
+            conditions = conditions.given(artifact=str(path))
+        return conditions
+
+    def _made(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
+        """What the case loads, made by a worker of its own where it is not there or damaged."""
+        doing, again = MAKING[do]
+        maker = case
+        if do == "weights":
+            maker = dataclasses.replace(case, mode="train", stack="stock", dtype="fp32", knobs=())
+
+        def make(part: Path) -> None:
+            with conditions.worker() as worker:
+                request = {"case": maker.to_json(), "settings": asdict(conditions.settings)}
+                worker.ask(do, path=str(part), timeout=6 * conditions.timeout, **request)
+
+        def damaged(flaw: str) -> None:
+            self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
+
+        try:
+            kept.keep(path, make, damaged, sides)
+        except WorkerError as error:
+            raise WorkerError(error.outcome, f"{doing}: {error.reason}", error.log) from error
+        return path
 
     def measure(self, case: Case) -> Measurement:
         """All launches of a case. The first that fails is the last: its outcome is the case's."""
         started = now()
-        launches: list[Launch] = []
+        launches = self._quarantine.launches(case)
         found: dict[str, Any] = {}
+        if launches:
+            return self._measurement(case, launches, found, started)
+        # Weights may take longer to train than anything else: none are, once the budget is spent.
+        if cut := self._cut(0):
+            return self._measurement(case, launches, found, started, cut)
         try:
             conditions = self.ready(case)
         except WorkerError as error:
-            launches.append(Launch(0, error.outcome, f"training weights: {error.reason}", log=error.log))  # type: ignore[arg-type]
+            known = Conditions(Settings(), accelerator=registry.devices.get(case.device).accelerator)
+            launches.append(Launch(0, *launch.ended(error, known), log=error.log))
             return self._measurement(case, launches, found, started)
         for index in range(self._launches):
-            if self._deadline and time.monotonic() > self._deadline:
-                if not launches:
-                    launches.append(Launch(0, "interrupted", "the budget (--perf-budget) was spent before it began"))
+            if cut := self._cut(index):
                 break
             self._say(f"{case.id}: launch {index + 1} of {self._launches}")
-            done, environment = self._launch(case, index, conditions)
+            tries, environment = self._launch(case, index, len(launches), conditions)
             found = found or environment
-            launches.append(done)
-            if done.outcome != "ok":
+            launches += tries
+            if launches[-1].outcome != "ok":
                 break
-        return self._measurement(case, launches, found, started)
+        return self._measurement(case, launches, found, started, cut)
 
-    def _launch(self, case: Case, index: int, conditions: Conditions) -> tuple[Launch, dict[str, Any]]:
-        """A contended launch is measured again; if it stays so, it says why its case is invalid."""
+    def _cut(self, done: int) -> str:
+        """Why no further launch may begin after so many, or an empty text."""
+        if self._deadline is None or time.monotonic() <= self._deadline:
+            return ""
+        when = f"after {done} of {self._launches} launches" if done else "before it began"
+        return f"the budget (--perf-budget) was spent {when}"
+
+    def _launch(
+        self, case: Case, index: int, number: int, conditions: Conditions
+    ) -> tuple[list[Launch], dict[str, Any]]:
+        """A contended launch is measured again and only recorded; if it stays so, it says why its case is invalid.
+
+        `index` counts the launches of the case, `number` the processes: one that was measured again had one too.
+        """
+        tries: list[Launch] = []
+        found: dict[str, Any] = {}
         for attempt in range(RETRIES + 1):
-            done, environment = launch.run(case, index, conditions)
-            if not done.contended or attempt == RETRIES:
+            measure = instances.run if conditions.instances else launch.run
+            done, environment = measure(case, number + attempt, conditions, accuracy=index == 0)
+            tries.append(done)
+            found = found or environment
+            if not done.contended or attempt == RETRIES or self._cut(index):
                 break
             self._say(f"{case.id}: launch {index + 1} again, {done.contended}")
-        return done, environment
+        replaced = [dataclasses.replace(known, outcome="contended", reason=known.contended) for known in tries[:-1]]
+        return [*replaced, tries[-1]], found
 
-    def _measurement(self, case: Case, launches: list[Launch], found: dict[str, Any], started: str) -> Measurement:
+    def _measurement(
+        self, case: Case, launches: list[Launch], found: dict[str, Any], started: str, cut: str = ""
+    ) -> Measurement:
+        self._quarantine.look(case, launches)
         if not found:
             machine = {**surroundings.hardware(), "accelerator": None, "threads": None}
             found = {
@@ -121,4 +191,4 @@ class Conductor:
                 "software": {"torch": None, "ipex": None},
                 "variables": {},
             }
-        return Measurement(case, tuple(launches), {**found, "git": self._source}, started, now())
+        return Measurement(case, tuple(launches), {**found, "git": self._source}, started, now(), cut)

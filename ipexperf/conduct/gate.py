@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ipexperf.bench import guard
 from ipexperf.result import Sample
 
 OTHERS = 0.25
@@ -30,12 +31,20 @@ def _tick() -> int:
     return os.sysconf("SC_CLK_TCK")
 
 
-def read(pid: int) -> Reading:
-    """Reads the machine's accounts and those of one process."""
+def _spent(pid: int) -> int:
+    """Ticks of a process, and of its children that ended: a rank that is over has not given its time back."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # it ended while we looked: its parent has its ticks
+    return sum(map(int, told.rsplit(")", 1)[1].split()[11:15]))
+
+
+def read(*workers: int) -> Reading:
+    """Reads the machine's accounts and those of workers, with all that they started."""
     fields = [int(value) for value in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     user, nice, system, _, _, irq, softirq, steal = fields
-    own = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    ours = int(own[11]) + int(own[12]) + sum(os.times()[:2]) * _tick()
+    ours = sum(map(_spent, {x for pid in workers for x in (pid, *guard.members(pid))})) + sum(os.times()[:2]) * _tick()
     busy = user + nice + system + irq + softirq
     return Reading(time.monotonic(), busy / _tick(), steal / _tick(), ours / _tick())
 

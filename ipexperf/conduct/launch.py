@@ -6,18 +6,27 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ipexperf.bench.kinds import Settings
+from ipexperf.bench.outcome import told as told_by
 from ipexperf.case import Case
 from ipexperf.conduct import gate
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.result import Check, Launch, Sample
+from ipexperf.result import FEWER, Check, Launch, LaunchOutcome, Sample
 
 CHUNK = 5
 """Samples asked for at a time: the stop rule is ours, and so is the order when two workers take turns."""
+PATIENCE = 12
+"""After so many times the asked seconds sampling ends, with fewer samples than were asked for."""
+P99_SAMPLES = 662
+"""So many samples a p99 needs. With n of them, the chance that at most one lies beyond the true p99 is
+0.99^n + n * 0.01 * 0.99^(n-1). 662 is the smallest n for which that is below 1 %, so that the second largest sample is
+an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
+TIMES = ("import_time", "prepare_time", "warm_time")
+"""What a worker tells of the time before its samples, as far as its mode has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +36,19 @@ class Conditions:
     settings: Settings
     python: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    accelerator: bool = False
+    """Whether the case is on a device that can be lost: what its runtime printed last is then looked at."""
     timeout: float = 600.0
     samples: int = 20
     seconds: float = 1.0
     say: Callable[[str], None] = lambda _: None
+    instances: tuple[Conditions, ...] = ()
+    """Of each worker, where several answer at the same time."""
+
+    def given(self, **more: Any) -> Conditions:
+        """The same, with settings that the worker is told beside the others."""
+        instances = tuple(instance.given(**more) for instance in self.instances)
+        return replace(self, settings=replace(self.settings, **more), instances=instances)
 
     def worker(self) -> Worker:
         return Worker(self.python, self.variables, self.timeout, self.say)
@@ -46,61 +64,95 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def figures(samples: list[Sample], case: Case, told: Mapping[str, Any]) -> dict[str, float]:
+def figures(samples: list[Sample], told: Mapping[str, Any]) -> dict[str, float]:
     """A launch's numbers, one for each metric."""
     walls = [sample.wall for sample in samples]
     step = statistics.median(walls)
     return {
         "step_time": step,
-        "throughput": case.batch / step,
-        "p50": percentile(walls, 0.5),
-        "p90": percentile(walls, 0.9),
+        "throughput": told["items"] / step,
+        **percentiles(walls, told.get("block", 1)),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
-        "prepare_time": told["prepare_time"],
-        "warm_time": told["warm_time"],
+        **{name: told[name] for name in TIMES if name in told},
         "peak_memory": float(told["peak_memory"]),
     }
 
 
-def run(case: Case, index: int, conditions: Conditions) -> tuple[Launch, dict[str, Any]]:
-    """Launches once. Accuracy is asked of the first launch alone: the same seed gives the same answer."""
+def percentiles(walls: list[float], block: int) -> dict[str, float]:
+    """Those that there are samples enough for: one has none, and the mean of a block hides a slow step from p99."""
+    if len(walls) == 1:
+        return {}
+    found = {"p50": percentile(walls, 0.5), "p90": percentile(walls, 0.9)}
+    return {**found, "p99": percentile(walls, 0.99)} if len(walls) >= P99_SAMPLES and block == 1 else found
+
+
+def notes(samples: list[Sample], conditions: Conditions) -> tuple[str, ...]:
+    """What a reader of a launch's numbers must know of how they were taken."""
+    if len(samples) >= conditions.samples:
+        return ()
+    step = statistics.median(sample.wall for sample in samples)
+    return (f"{FEWER}: {len(samples)} of {conditions.samples}, steps take {step:.3g} s",)
+
+
+def run(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tuple[Launch, dict[str, Any]]:
+    """Launches once. Accuracy is asked of one launch of a case: the same seed gives the same answer."""
     try:
         with conditions.worker() as worker:
-            return _measured(worker, case, index, conditions)
+            done, environment = _measured(worker, case, index, conditions)
+            return (_accurate(worker, done) if accuracy else done), environment
     except WorkerError as error:
-        return Launch(index, error.outcome, error.reason, log=error.log), {}  # type: ignore[arg-type]
+        return Launch(index, *ended(error, conditions), log=error.log), {}
+
+
+def ended(error: WorkerError, conditions: Conditions) -> tuple[LaunchOutcome, str]:
+    """How a launch ended, and why. An accelerator's runtime may end the process itself: its last words count."""
+    outcome: LaunchOutcome = error.outcome  # type: ignore[assignment]
+    if outcome in ("crashed", "timed_out") and conditions.accelerator:
+        for line in error.log.splitlines():
+            if named := told_by(line):
+                return named, f"{error.reason}: {line.strip()}"
+    return outcome, error.reason
 
 
 def _measured(worker: Worker, case: Case, index: int, conditions: Conditions) -> tuple[Launch, dict[str, Any]]:
     told = worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
     environment = worker.ask("environment")
-    told.update(worker.ask("warm"))
+    told.update({"block": 1} if told["cold"] else worker.ask("warm"))
     before = gate.read(worker.pid)
-    samples: list[Sample] = []
-    begin = time.monotonic()
-    # Both a least count and a least time: few long steps are as little evidence as many short ones in an instant.
-    while len(samples) < conditions.samples or time.monotonic() - begin < conditions.seconds:
-        samples += to_samples(worker.ask("sample", count=CHUNK)["samples"])
-        if len(samples) >= CHUNK and time.monotonic() - begin > 12 * conditions.seconds:
-            break  # steps of seconds: what there is by now must do
+    # A cold start is one sample, and the launches of its case are how often it is measured.
+    samples = to_samples(worker.ask("sample", count=1)["samples"]) if told["cold"] else _sampled(worker, conditions)
     shares = gate.between(before, gate.read(worker.pid), samples)
     told.update(worker.ask("memory"))
     proof = [Check(**check) for check in worker.ask("proof")["checks"]]
-    metrics, accuracy = figures(samples, case, told), []
-    if index == 0:
-        answer = worker.ask("accuracy")
-        metrics.update(answer["metrics"])
-        accuracy = [Check(**check) for check in answer["checks"]]
+    more = worker.ask("metrics")
     launch = Launch(
         index,
         "ok",
         samples=tuple(samples),
         block=told["block"],
-        metrics=metrics,
-        accuracy=tuple(accuracy),
+        metrics={**figures(samples, told), **more["metrics"]},
         proof=tuple(proof),
-        gate={**shares, "steady": told["steady"], "first_step": told["first_step"]},
+        gate={**shares, **{name: told[name] for name in ("steady", "first_step") if name in told}},
         contended=gate.contended(shares),
         log=worker.log(),
+        notes=(*(() if told["cold"] else notes(samples, conditions)), *more["notes"]),
     )
     return launch, environment
+
+
+def _sampled(worker: Worker, conditions: Conditions) -> list[Sample]:
+    """Samples until there are enough, or until patience ends."""
+    samples: list[Sample] = []
+    begin = time.monotonic()
+    # Both a least count and a least time: few long steps are as little evidence as many short ones in an instant.
+    while len(samples) < conditions.samples or time.monotonic() - begin < conditions.seconds:
+        samples += to_samples(worker.ask("sample", count=CHUNK)["samples"])
+        if len(samples) >= CHUNK and time.monotonic() - begin > PATIENCE * conditions.seconds:
+            break  # steps of seconds: what there is by now must do, and the launch says so
+    return samples
+
+
+def _accurate(worker: Worker, launch: Launch) -> Launch:
+    answer = worker.ask("accuracy")
+    checks = tuple(Check(**check) for check in answer["checks"])
+    return replace(launch, metrics={**launch.metrics, **answer["metrics"]}, accuracy=checks, log=worker.log())

@@ -18,11 +18,14 @@ from types import TracebackType
 from typing import Any
 
 from ipexperf import bench
+from ipexperf.bench import guard
 from ipexperf.bench.facts import Facts, gather
 from ipexperf.errors import UsageError, WorkerError
 
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15
+LAST_BYTES = 2**16
+"""So much of a log's end is looked at for its last lines."""
 POLL_SECONDS = 0.5
 MEMORY_SHARE = 0.92
 """A worker that takes more of the machine's memory than this is stopped before the kernel stops somebody else."""
@@ -50,26 +53,60 @@ def _resident(pid: int) -> int:
         return 0  # it ended while we looked: its end is told by the pipe
 
 
+def _proportional(pid: int) -> int:
+    """Its share of the pages that it holds: the kernel walks all of them for the answer."""
+    try:
+        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return _resident(pid)  # ended, or not ours to look into: what it holds at most
+    found = re.search(r"^Pss:\s+(\d+) kB", told, re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else 0
+
+
+def held(session: int, limit: int) -> int:
+    """Bytes that a worker and all that it started hold together."""
+    processes = guard.members(session)
+    most = sum(map(_resident, processes))
+    # Forked processes share pages, which are counted once for each here: it is looked at closely where it matters.
+    return most if most <= limit else sum(map(_proportional, processes))
+
+
 def _kernel_kills() -> int:
     found = re.search(r"^oom_kill (\d+)", Path("/proc/vmstat").read_text(), re.MULTILINE)
     return int(found.group(1)) if found else 0
 
 
-def ask_facts(python: str | None, accelerators: Sequence[str]) -> Facts:
-    """The facts of the workers' interpreter: this one's are at hand, another's are asked for in a process."""
+def ask_facts(python: str | None, accelerators: Sequence[str], variables: Mapping[str, str] | None = None) -> Facts:
+    """The facts of the workers' interpreter, under their variables: this one's are at hand, others need a process."""
     if python is None and not accelerators:
         return gather()
     command = [python or sys.executable, str(BOOT), "facts", "--accelerators", ",".join(accelerators)]
-    try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    except OSError as error:
-        raise UsageError(f"--perf-python {python}: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"{command[0]} did not say within 120 s whether it sees {', '.join(accelerators)}") from None
-    if told.returncode != 0:
+    # A file, not a pipe: nobody reads while the process runs, and it never waits for that.
+    with tempfile.TemporaryFile() as answer:
+        command += ["--into", str(answer.fileno())]
+        try:
+            told = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=120,
+                check=False,
+                env={**os.environ, **(variables or {})},
+                pass_fds=[answer.fileno()],
+            )
+        except OSError as error:
+            raise UsageError(f"--perf-python {python}: {error.strerror or error}") from None
+        except subprocess.TimeoutExpired:
+            reason = f"did not say within 120 s whether it sees {', '.join(accelerators)}"
+            raise UsageError(f"{command[0]} {reason}") from None
+        answer.seek(0)
+        facts = answer.read()
+    if told.returncode != 0 or not facts:
         last = (told.stderr.strip().splitlines() or ["no message"])[-1]
         raise UsageError(f"--perf-python {command[0]} can't run workers: {last}")
-    return Facts.from_json(json.loads(told.stdout.strip().splitlines()[-1]))
+    return Facts.from_json(json.loads(facts))
 
 
 class Worker:
@@ -85,20 +122,37 @@ class Worker:
         self._timeout = timeout
         self._say = say
         self._buffer = b""
+        self._look = time.monotonic() + POLL_SECONDS
+        self._killed = False
         self._kills = _kernel_kills()
         self._limit = memory_limit()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         environment = {**QUIET, **os.environ, **(variables or {}), "IPEXPERF_CONTROLLER": str(os.getpid())}
         if python:
             environment.pop("PYTHONPATH", None)  # our packages would replace the ones that are to be measured
-        self._process = subprocess.Popen(
-            [python or sys.executable, str(BOOT), "worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=environment,
-            start_new_session=True,
-        )
+        # The protocol has pipes of its own, from the first line of code on: all that prints, prints into the log.
+        requests, ours = os.pipe()
+        self._replies, replies = os.pipe()
+        self._requests = os.fdopen(ours, "wb")
+        try:
+            self._process = subprocess.Popen(
+                # -u: what it printed last, before a crash, is in the log too
+                [python or sys.executable, "-u", str(BOOT), "worker", str(requests), str(replies)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                env=environment,
+                pass_fds=(requests, replies),
+                start_new_session=True,
+            )
+        except BaseException:
+            self._requests.close()
+            os.close(self._replies)
+            self._log.close()
+            raise
+        finally:
+            os.close(requests)
+            os.close(replies)
         try:
             self._read(timeout)
         except BaseException:
@@ -123,13 +177,20 @@ class Worker:
 
     def ask(self, do: str, timeout: float | None = None, **request: Any) -> dict[str, Any]:
         """Sends one request and waits for its reply."""
+        self.send(do, **request)
+        return self.receive(timeout)
+
+    def send(self, do: str, **request: Any) -> None:
+        """Sends one request. What is asked of several workers at once is sent to all before any is heard."""
         line = json.dumps({"do": do, **request}) + "\n"
-        assert self._process.stdin is not None  # noqa: S101 - it was opened as a pipe
         try:
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
+            self._requests.write(line.encode())
+            self._requests.flush()
         except BrokenPipeError:
             raise self._death() from None
+
+    def receive(self, timeout: float | None = None) -> dict[str, Any]:
+        """Waits for the reply to the request that was sent."""
         reply = self._read(timeout or self._timeout)
         if not reply.pop("ok"):
             raise WorkerError(reply["outcome"], reply["reason"], self.log())
@@ -137,12 +198,9 @@ class Worker:
 
     def _read(self, timeout: float) -> dict[str, Any]:
         """The next reply; progress on the way is passed on. Watches the clock and the worker's memory."""
-        assert self._process.stdout is not None  # noqa: S101 - it was opened as a pipe
-        descriptor = self._process.stdout.fileno()
         until = time.monotonic() + timeout
-        look = time.monotonic() + POLL_SECONDS
         with selectors.DefaultSelector() as selector:
-            selector.register(descriptor, selectors.EVENT_READ)
+            selector.register(self._replies, selectors.EVENT_READ)
             while True:
                 while b"\n" in self._buffer:
                     line, _, self._buffer = self._buffer.partition(b"\n")
@@ -154,19 +212,25 @@ class Worker:
                 if left <= 0:
                     self.kill()
                     raise WorkerError("timed_out", f"no reply within {timeout:g} s", self.log())
-                if selector.select(min(left, POLL_SECONDS)):
-                    chunk = os.read(descriptor, 1 << 16)
+                over = self._process.poll() is not None
+                if selector.select(0 if over else min(left, POLL_SECONDS)):
+                    chunk = os.read(self._replies, 1 << 16)
                     if not chunk:
                         raise self._death()
                     self._buffer += chunk
-                # A worker that talks all the time is looked at too.
-                if time.monotonic() < look:
-                    continue
-                look = time.monotonic() + POLL_SECONDS
-                if _resident(self.pid) > self._limit:
-                    self.kill()
-                    reason = f"took more than {self._limit / 2**30:.1f} GiB, {MEMORY_SHARE:.0%} of the memory here"
-                    raise WorkerError("out_of_memory", reason, self.log())
+                elif over:
+                    raise self._death()  # a process that it forked holds the pipe, but will never answer
+                self._watch_memory()
+
+    def _watch_memory(self) -> None:
+        """Ends a worker that holds too much. One that talks all the time is looked at too."""
+        if time.monotonic() < self._look:
+            return
+        self._look = time.monotonic() + POLL_SECONDS
+        if held(self.pid, self._limit) > self._limit:
+            self.kill()
+            most = f"{self._limit / 2**30:.1f} GiB, {MEMORY_SHARE:.0%} of the memory here"
+            raise WorkerError("out_of_memory", f"took more than {most}, with all that it started", self.log())
 
     def _death(self) -> WorkerError:
         """Says what ended a worker that closed its pipe."""
@@ -182,25 +246,28 @@ class Worker:
         return WorkerError("crashed", f"ended with exit status {code}", self.log())
 
     def log(self) -> str:
-        """The last lines of standard error."""
-        self._log.seek(0)
-        lines = self._log.read().decode(errors="replace").splitlines()
-        return "\n".join(lines[-LAST_LINES:])
+        """The last lines that were printed, by whomever."""
+        # Without moving: the worker writes where this file's one position is.
+        size = os.fstat(self._log.fileno()).st_size
+        told = os.pread(self._log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
+        return "\n".join(told.decode(errors="replace").splitlines()[-LAST_LINES:])
 
     def close(self) -> None:
         """Asks it to end; one that doesn't is killed by the block's end."""
-        if self._process.stdin is None or self._process.stdin.closed:
-            return  # it was killed already: timed out, or over the memory limit
-        with contextlib.suppress(WorkerError):
+        if self._killed:
+            return  # timed out, or over the memory limit
+        with contextlib.suppress(WorkerError, subprocess.TimeoutExpired):
             self.ask("close", timeout=10)
             self._process.wait(timeout=10)
 
     def kill(self) -> None:
         """Ends the whole tree: the worker leads a session of its own, and all that it started is in it."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        if self._killed:
+            return  # by now its number may be somebody else's
+        self._killed = True
+        guard.end(self.pid)
+        self._process.kill()  # where /proc hides processes, this one is known all the same
+        with contextlib.suppress(BrokenPipeError):
+            self._requests.close()
+        os.close(self._replies)
         self._process.wait()

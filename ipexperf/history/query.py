@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, RowMapping, and_, select
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
-from ipexperf.history import statements
+from ipexperf.history import rows, statements
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.schema import case, environment, launch, measurement, policy, run, samples, series, verdict
@@ -68,8 +68,8 @@ class Queries:
         filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
         filters |= {"machine": machine, "branch": branch, "since": since_utc(since) if since else None}
         with reading(self._engine, self._name) as connection:
-            rows = connection.execute(statements.trend(limit=limit, **filters)).mappings()
-            return [_point(row) for row in rows]
+            found = connection.execute(statements.trend(limit=limit, **filters)).mappings()
+            return [_point(row) for row in found]
 
     def window(
         self,
@@ -88,13 +88,21 @@ class Queries:
             return [(row.uid, row.started_at, row.median) for row in connection.execute(asked)][::-1]
 
     def samples(self, selector: str, case_uid: str, metric: str = PRIMARY) -> dict[int, tuple[float, ...]]:
-        """Return the samples of one case in one run, by launch: `step_time`, `cpu_time` or `run_delay`."""
+        """Return the samples of one case in one run, by launch that counts: `step_time`, `cpu_time` or `run_delay`."""
         with reading(self._engine, self._name) as connection:
             asked = (
                 select(samples.c.launch, samples.c.data)
                 .join(series, series.c.id == samples.c.series_id)
                 .join(case, case.c.id == series.c.case_id)
-                .where(case.c.uid == case_uid, series.c.metric == metric)
+                .join(
+                    launch,
+                    and_(
+                        launch.c.run_id == samples.c.run_id,
+                        launch.c.case_id == case.c.id,
+                        launch.c.launch == samples.c.launch,
+                    ),
+                )
+                .where(case.c.uid == case_uid, series.c.metric == metric, launch.c.outcome != "contended")
                 .where(samples.c.run_id == _run_row(connection, selector)["id"])
                 .order_by(samples.c.launch)
             )
@@ -106,8 +114,8 @@ def _run_row(connection: Connection, selector: str) -> RowMapping:
     return connection.execute(statements.runs().where(run.c.uid == uid)).mappings().one()
 
 
-def _run_records(connection: Connection, rows: Any) -> list[RunRecord]:
-    counts: dict[int, dict[str, int]] = {row["id"]: {} for row in rows}
+def _run_records(connection: Connection, found: Any) -> list[RunRecord]:
+    counts: dict[int, dict[str, int]] = {row["id"]: {} for row in found}
     for run_id, outcome, count in connection.execute(statements.outcomes(list(counts))):
         counts[run_id][outcome] = count
     names = ("uid", "started_at", "finished_at", "status", "branch", "commit", "torch_version", "ipex_version")
@@ -118,7 +126,7 @@ def _run_records(connection: Connection, rows: Any) -> list[RunRecord]:
             outcomes=counts[row["id"]],
             meta=row["meta"],
         )
-        for row in rows
+        for row in found
     ]
 
 
@@ -129,13 +137,14 @@ def _environment_document(stored: dict[str, Any], meta: dict[str, Any]) -> dict[
 
 def _case(row: RowMapping) -> Case:
     axes = {name: row[name] for name in ("model", "device", "dtype", "mode", "stack", "batch", "version")}
-    return Case(**axes, size=row["params"]["size"], data=row["params"]["data"])
+    return Case.from_json({**axes, **row["params"]})
 
 
 def _point(row: RowMapping) -> Point:
-    names = set(Point.__dataclass_fields__) - {"size", "data"}
+    names = set(Point.__dataclass_fields__) - {"size", "data", "knobs"}
     params = row["params"]
-    return Point(**{name: row[name] for name in names}, size=params["size"], data=params["data"])
+    turned = "".join(f"+{name}:{value}" for name, value in sorted(params.get("knobs", {}).items()))
+    return Point(**{name: row[name] for name in names}, size=params["size"], data=params["data"], knobs=turned)
 
 
 def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
@@ -200,7 +209,7 @@ def _values(launches: list[LaunchRecord]) -> dict[str, tuple[float, ...]]:
 
 def _verdicts(connection: Connection, run_id: int) -> dict[int, Verdict]:
     asked = (
-        select(verdict, series.c.case_id, series.c.metric, policy.c.doc)
+        select(verdict, series.c.case_id, series.c.metric, policy.c.doc, policy.c.uid)
         .join(series, series.c.id == verdict.c.series_id)
         .join(policy, policy.c.id == verdict.c.policy_id)
         .where(and_(verdict.c.run_id == run_id, statements.newest_verdict()))
@@ -218,6 +227,6 @@ def _verdict(row: Row[Any]) -> Verdict:
         hi=row.reason["hi"],
         p_value=row.p_value,
         mde=row.mde,
-        policy=row.doc["policy"],
+        policy=rows.policy_label(row),
         baseline=row.reason["baseline"],
     )

@@ -77,6 +77,29 @@ class Recorded:
     started_at: str
     commit: str | None
 
+    @property
+    def counted(self) -> tuple[LaunchRecord, ...]:
+        """The launches that are the measurement: not those that were contended, and measured again."""
+        return tuple(x for x in self.launches if x.outcome != "contended")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """One session of one case that became a baseline.
+
+    `kept` names the runs whose sessions are the baseline now; the rows of all others are superseded, those of
+    `former` too, which is the case as it was accepted before: another version of it has another series.
+    """
+
+    run_uid: str
+    case: Case
+    former: Case
+    machine_key: str
+    kept: frozenset[str]
+    at: str
+    by: str
+    reason: str
+
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
@@ -108,6 +131,8 @@ class Point:
     size: int
     version: int
     data: str
+    knobs: str
+    """What was turned from its default: `+optimizer:adam`, or an empty text."""
     case_uid: str
     metric: str
     unit: str

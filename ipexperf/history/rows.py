@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.errors import HistoryError
 from ipexperf.history.values import content_uid, finite, now, pack, series_uid, summary, utc
 from ipexperf.result import METRICS, PRIMARY, Metric
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ipexperf.case import Case
+    from ipexperf.history.records import Accepted
+    from ipexperf.judge.policy import Policy
     from ipexperf.result import Launch, Measurement, Verdict
 
 # Time spent waiting for a core explains a sample but is never judged, so it is a series and no metric.
@@ -40,7 +43,7 @@ def versions(environment: Mapping[str, Any]) -> dict[str, str | None]:
 
 def case_row(case: Case, suite: str) -> dict[str, Any]:
     document = case.to_json()
-    params = {"size": document.pop("size"), "data": document.pop("data")}
+    params = {name: document.pop(name) for name in ("size", "data", "knobs") if name in document}
     return {"uid": case.uid, "suite": suite, **document, "params": params}
 
 
@@ -58,8 +61,12 @@ def series_row(case_uid: str, machine_key: str, name: str) -> dict[str, Any]:
 def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a row for every metric over its launches, and always one for the primary metric.
 
-    A failure has no numbers: of the whole measurement, or of the one metric that is not finite.
+    A failure has no numbers: of the whole measurement, or of the one metric that is not finite. A case that never
+    began has none either, and did not fail.
     """
+    if measurement.never_began:
+        yield PRIMARY, {"n": 0, **summary(()), "outcome": "interrupted", "reason": measurement.never_began}
+        return
     outcome, reason = "ok", ""
     if measurement.failure:
         outcome, reason = "failed", measurement.failure
@@ -88,6 +95,7 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "proof": [asdict(check) for check in launch.proof],
             "accuracy": [asdict(check) for check in launch.accuracy],
             "contended": launch.contended,
+            "notes": launch.notes,
         }
     )
     if refused := _refused(launch):
@@ -101,6 +109,25 @@ def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
     if launch.samples:
         for name in _SAMPLED.keys() - _refused(launch):
             yield name, pack(_column(launch, name))
+
+
+def policy_row(verdict: Verdict, policy: Policy | None) -> dict[str, Any]:
+    """Keep every constant that a verdict was made with; of an unknown policy there is only the label."""
+    document = {"policy": verdict.policy} if policy is None else policy.to_json()
+    if policy is not None and policy.label != verdict.policy:
+        raise HistoryError(f"a verdict by {verdict.policy!r} cannot be kept under the policy {policy.label!r}.")
+    return {"uid": content_uid(document), "doc": document}
+
+
+def policy_label(row: Any) -> str:
+    """Name a policy as its verdicts do."""
+    return str(row.doc["policy"] if "policy" in row.doc else f"{row.doc['name']}@{row.uid[:12]}")
+
+
+def baseline_row(accepted: Accepted) -> dict[str, Any]:
+    document = {"accepted_at": utc(accepted.at), "accepted_by": accepted.by, "reason": accepted.reason}
+    name = series_uid(accepted.case.uid, accepted.machine_key, PRIMARY)
+    return {"uid": content_uid([name, accepted.run_uid, document]), **document}
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, Row, Table, exists, insert, select, update
@@ -11,17 +12,21 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import rows
 from ipexperf.history.database import open_engine, writing
 from ipexperf.history.query import Queries
-from ipexperf.history.schema import case, environment, launch, measurement, policy, run, samples, series, verdict
-from ipexperf.history.values import content_uid, finite, now, run_uid, utc
+from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, samples, series, verdict
+from ipexperf.history.schema import policy as policies
+from ipexperf.history.values import content_uid, finite, now, run_uid, series_uid, utc
+from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from types import TracebackType
 
     from sqlalchemy import Engine
     from typing_extensions import Self
 
+    from ipexperf.history.records import Accepted
+    from ipexperf.judge.policy import Policy
     from ipexperf.result import Measurement, Verdict
 
 Status = Literal["running", "finished", "interrupted", "failed"]
@@ -70,10 +75,39 @@ class History(Queries):
             )
         return uid
 
-    def record(self, run_uid: str, measurement: Measurement, verdict: Verdict) -> None:
-        """Commit one case with its launches, samples and verdict, all or nothing; a case is recorded once a run."""
+    def record(self, run_uid: str, measurement: Measurement, verdict: Verdict, policy: Policy | None = None) -> None:
+        """Commit one case with its launches, samples and verdict, all or nothing; a case is recorded once a run.
+
+        The constants of the policy are kept with the verdict; of a policy that is not known only the label is.
+        """
         with writing(self._engine, self._name) as connection:
-            _Recorder(connection, self._run(connection, run_uid), measurement).record(verdict)
+            _Recorder(connection, self._run(connection, run_uid), measurement).record(verdict, policy)
+
+    def settle(self, run_uid: str, settled: Mapping[str, Any], verdicts: Mapping[str, Verdict], policy: Policy) -> None:
+        """Commit what a run said as a whole: in the run's `meta`, and one more verdict for each case uid given."""
+        document = finite(settled)
+        with writing(self._engine, self._name) as connection:
+            row = self._run(connection, run_uid)
+            connection.execute(update(run).where(run.c.id == row.id).values(meta={**row.meta, "settled": document}))
+            for case_uid, judged in verdicts.items():
+                asked = (
+                    select(measurement.c.series_id)
+                    .join(series, series.c.id == measurement.c.series_id)
+                    .join(case, case.c.id == series.c.case_id)
+                    .where(case.c.uid == case_uid, series.c.metric == judged.metric, measurement.c.run_id == row.id)
+                )
+                series_id = connection.execute(asked).scalar_one_or_none()
+                if series_id is None:
+                    raise HistoryError(f"the run {run_uid} has no case {case_uid}; record it before settling it.")
+                _judge(connection, series_id, row.id, judged, policy)
+
+    @contextmanager
+    def accepting(self, sessions: Iterable[Accepted]) -> Iterator[None]:
+        """Write what became a baseline, and commit it when the block has ended well: with an exception nothing is."""
+        with writing(self._engine, self._name) as connection:
+            for accepted in sessions:
+                _accept(connection, accepted, self._run(connection, accepted.run_uid).id)
+            yield
 
     def finish_run(self, run_uid: str, status: Status) -> None:
         """Say how a run ended."""
@@ -108,7 +142,7 @@ class _Recorder:
         self._environment = measured.environment if known else run_row.doc
         self._machine_key: str = self._environment["machine_key"]
 
-    def record(self, judged: Verdict) -> None:
+    def record(self, judged: Verdict, policy: Policy | None) -> None:
         environment_id = _environment_id(self._connection, self._environment)
         document = rows.case_row(self._measured.case, self._run.meta.get("suite", ""))
         case_id = _identify(self._connection, case, document)
@@ -123,15 +157,7 @@ class _Recorder:
             for metric, data in rows.sample_blobs(one):
                 values = {"series_id": self._series_id(case_id, metric), "run_id": self._run.id}
                 self._connection.execute(insert(samples).values(**values, launch=one.index, data=data))
-        policy_document = {"policy": judged.policy}
-        values = {
-            "series_id": self._series_id(case_id, judged.metric),
-            "run_id": self._run.id,
-            "policy_id": _identify(
-                self._connection, policy, {"uid": content_uid(policy_document), "doc": policy_document}
-            ),
-        }
-        self._connection.execute(insert(verdict).values(**values, **rows.verdict_row(judged)))
+        _judge(self._connection, self._series_id(case_id, judged.metric), self._run.id, judged, policy)
 
     def _refuse_repetition(self, case_id: int) -> None:
         """Facts are append-only: a second measurement of a case belongs into a second run."""
@@ -159,6 +185,29 @@ class _Recorder:
     def _series_id(self, case_id: int, metric: str) -> int:
         row = rows.series_row(self._measured.case.uid, self._machine_key, metric)
         return _identify(self._connection, series, {"case_id": case_id, **row})
+
+
+def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Policy | None) -> None:
+    policy_id = _identify(connection, policies, rows.policy_row(judged, policy))
+    values = {"series_id": series_id, "run_id": run_id, "policy_id": policy_id}
+    connection.execute(insert(verdict).values(**values, **rows.verdict_row(judged)))
+
+
+def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
+    """Write one session, and let it supersede every one that is no longer in its baseline."""
+    uids = [series_uid(one.uid, accepted.machine_key, PRIMARY) for one in (accepted.case, accepted.former)]
+    asked = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
+    known = {row.uid: row.id for row in connection.execute(asked)}
+    if uids[0] not in known:
+        raise HistoryError(f"{accepted.case.id} was never recorded on {accepted.machine_key} in this history.")
+    values = {**rows.baseline_row(accepted), "series_id": known[uids[0]], "run_id": run_id}
+    mine = _identify(connection, baseline, values)
+    others = (baseline.c.series_id.in_(list(known.values())), baseline.c.id != mine, baseline.c.superseded_by.is_(None))
+    kept = select(run.c.id).where(run.c.uid.in_(accepted.kept - {accepted.run_uid}))
+    gone = update(baseline).where(*others, baseline.c.run_id.not_in(kept))
+    connection.execute(gone.values(superseded_by=mine))
+    # The very same acceptance a second time, within its second: it counts again.
+    connection.execute(update(baseline).where(baseline.c.id == mine).values(superseded_by=None))
 
 
 def _environment_id(connection: Connection, document: Mapping[str, Any]) -> int:

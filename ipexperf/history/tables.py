@@ -56,6 +56,7 @@ def run_text(detail: RunDetail) -> Text:
         ("commit", f"{run.commit or '-'} on {run.branch or '-'}{' (dirty)' if git.get('dirty') else ''}"),
         ("stack", f"torch {run.torch_version or '-'}, IPEX {run.ipex_version or '-'}"),
         ("machine", run.machine_key),
+        *((("settled", line),) if (line := run.meta.get("settled", {}).get("line")) else ()),
     )
     return Text("\n".join(f"{name:8} {value}" for name, value in lines))
 
@@ -71,7 +72,7 @@ def cases_table(cases: Iterable[Recorded]) -> Table:
             str(recorded.case.batch),
             *(human(value, "s") for value in (step.median, step.lo, step.hi)),
             f"{human(rate.median, rate.unit)} {rate.unit}" if rate and rate.median is not None else "-",
-            str(len(recorded.launches)),
+            str(len(recorded.counted)),
             recorded.outcome,
             _ratio(ratio),
             recorded.verdict.reason if recorded.verdict else step.reason,
@@ -80,12 +81,16 @@ def cases_table(cases: Iterable[Recorded]) -> Table:
 
 
 def failures_text(cases: Iterable[Recorded]) -> Text:
-    """Tell of every launch that did not end well: what happened, and the last lines that it wrote."""
+    """Tell of every launch that did not end well, with the last lines that it wrote, and what was noted of others."""
     lines = []
     for recorded in cases:
         for launch in recorded.launches:
-            if launch.outcome != "ok":
-                lines.append(f"{recorded.case.id}, launch {launch.index}: {launch.outcome}: {launch.reason}")
+            name = f"{recorded.case.id}, launch {launch.index}"
+            lines += [f"{name} {note}" for note in launch.document.get("notes", ())]
+            if launch.outcome == "contended":
+                lines.append(f"{name}: contended: {launch.reason}; it was measured again, and does not count")
+            elif launch.outcome != "ok":
+                lines.append(f"{name}: {launch.outcome}: {launch.reason}")
                 lines += [f"    {line}" for line in launch.log.splitlines()[-LOG_LINES:]]
     return Text("\n".join(lines))
 
@@ -114,7 +119,7 @@ def trend_table(points: Sequence[Point]) -> Table:
 
 
 def _case_id(point: Point) -> str:
-    return "-".join(getattr(point, axis) for axis in AXES)
+    return "-".join(getattr(point, axis) for axis in AXES) + point.knobs
 
 
 def _table(*columns: str) -> Table:

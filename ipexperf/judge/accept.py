@@ -52,11 +52,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The baselines after accepting, the case ids that got in, and why the others did not."""
+    """The baselines after accepting, the candidates that got in, and why the others did not, by their case ids."""
 
     baselines: Baselines
-    accepted: list[str]
+    candidates: list[Candidate]
     refused: list[tuple[str, str]]
+
+    @property
+    def accepted(self) -> list[str]:
+        """The case ids that got in."""
+        return [candidate.case.id for candidate in self.candidates]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ def accept(
         except ValueError as error:
             raise BaselineError(f"expires must be a date such as 2026-12-31, got {expires!r}") from error
     policy = policy or Policy()
-    accepted: list[str] = []
+    accepted: list[Candidate] = []
     refused: list[tuple[str, str]] = []
     taken: set[tuple[str, int, int, str]] = set()
     for candidate in sorted(records, key=lambda x: x.started_at):
@@ -129,7 +134,7 @@ def accept(
                 environment=rounded(candidate.environment),
             )
         )
-        accepted.append(candidate.case.id)
+        accepted.append(candidate)
     return Acceptance(baselines, accepted, refused)
 
 

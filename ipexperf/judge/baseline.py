@@ -8,7 +8,7 @@ import os
 import re
 import statistics
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,10 @@ class Baselines:
     def at(self, case: Case) -> CaseBaseline | None:
         """The baseline that accepting this case would extend or replace: the same work, whatever its version."""
         return next((x for x in self.cases if slot(x.case) == slot(case)), None)
+
+    def judged(self, cases: Iterable[Case]) -> int:
+        """How many of these cases have a baseline of the very same work: what else there is raises no alarm."""
+        return len({x.case for x in self.cases} & set(cases))
 
     def put(self, baseline: CaseBaseline) -> Baselines:
         """The same baselines with this one in its place."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ipexperf.case import Case
 
-FINDINGS = ("variables", "software", "hardware")
+FINDINGS = ("variables", "software", "hardware", "placement")
 """The sections whose differences explain a verdict. `git` is left out: every commit differs from the last."""
 VOLATILE = frozenset({"frequency_khz", "executable"})
 """What changes from run to run without meaning: the clock of one moment, the path of an interpreter."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ipexperf.errors import UsageError
@@ -20,7 +20,7 @@ class Policy:
     hard_limit: float = 0.30
     """While the noise between sessions is unknown, only a slowdown surely beyond this fraction fails."""
     alpha: float = 0.005
-    """How often one unchanged case may be called regressed (or improved)."""
+    """How often one unchanged case may be called regressed (or improved), however few cases there are."""
     ok_alpha: float = 0.05
     """How often a case that is slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
     mde_power: float = 0.80
@@ -46,7 +46,7 @@ class Policy:
     fidelity_floor: float = 1e-5
     """Two fidelities below this are both rounding, and equal."""
     false_discovery_rate: float = 0.05
-    """Of the regressions that one run reports, this share may be noise (Benjamini-Hochberg)."""
+    """A run's alarm rate: its cases share it (Bonferroni), and of what it finds as a whole so much may be noise."""
     shift_cases: int = 5
     """From this many judged cases on, a moved median case is a shift of the platform."""
 
@@ -71,6 +71,14 @@ class Policy:
     def label(self) -> str:
         """How a verdict names the policy: its name and the start of its uid."""
         return f"{self.name}@{self.uid[:12]}"
+
+    def shared(self, cases: int) -> Policy:
+        """The policy for each of so many judged cases: one run has one alarm rate, however many they are."""
+        return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))
+
+    def for_run(self) -> Policy:
+        """The policy that a run as a whole is settled by: it has a name of its own, and so verdicts of its own."""
+        return replace(self, name="run-1")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

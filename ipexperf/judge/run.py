@@ -19,14 +19,16 @@ SPEED = ("ok", "improved", "regressed", "inconclusive")
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The final verdict of every case, and one line on the run as a whole (empty: nothing to say)."""
+    """The settled verdict of every case, and one line on the run as a whole (empty: nothing to say)."""
 
     verdicts: Mapping[str, Verdict]
     line: str = ""
     shift: float | None = None
     """How many times slower the median case is, where the platform moved."""
     fails: bool = False
-    """Whether the run fails: some case does, or the platform surely became slower, which is one alarm."""
+    """Whether the run fails: a test did, or the platform surely became slower, which no single test says."""
+    slower: tuple[str, ...] = ()
+    """The cases that are slower than chance allows over all of them, though none is beyond its own share."""
 
 
 def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:
@@ -47,44 +49,43 @@ def platform_shift(verdicts: Mapping[str, Verdict], policy: Policy) -> float | N
 
 
 def settle(verdicts: Mapping[str, Verdict], policy: Policy) -> RunVerdict:
-    """The verdicts once the run is known as a whole: too many questions asked, or all cases moved together."""
-    tested = {name: x.p_value for name, x in verdicts.items() if x.outcome in SPEED and x.p_value is not None}
-    kept = dict(zip(tested, benjamini_hochberg(list(tested.values()), policy.false_discovery_rate), strict=True))
-    settled = {
-        name: _doubted(x, len(tested)) if x.outcome == "regressed" and not kept.get(name, True) else x
+    """What the verdicts say together. It never takes a failed test back: each case was judged with its share."""
+    slower = _slower_together(verdicts, policy)
+    shift = platform_shift(verdicts, policy)
+    settled = {name: _shifted(x, shift, policy, name in slower) for name, x in verdicts.items()} if shift else verdicts
+    rest = tuple(name for name in slower if settled[name].outcome != "platform_shift")
+    lines = [_headline(verdicts, settled, shift)] if shift else []
+    if rest:
+        lines.append(
+            f"{len(rest)} of {_judged(verdicts)} judged cases {'is' if len(rest) == 1 else 'are'} slower than chance "
+            "allows over all of them, though none is beyond its own share of the alarm rate"
+        )
+    # The median case surely became slower where half of the cases did.
+    proven = len({name for name, x in verdicts.items() if x.outcome == "regressed"} | set(slower))
+    moved = shift is not None and shift > 1 and 2 * proven >= _judged(verdicts)
+    return RunVerdict(settled, "; ".join(lines), shift, moved or any(x.fails for x in verdicts.values()), rest)
+
+
+def _slower_together(verdicts: Mapping[str, Verdict], policy: Policy) -> list[str]:
+    """The cases that only the whole matrix shows to be slower than the tolerance.
+
+    Those whose noise between sessions is assumed take no part: an assumption is good for an alarm far out, and that
+    one their own verdict raises.
+    """
+    tested = {
+        name: x.p_value
         for name, x in verdicts.items()
+        if x.outcome in SPEED and x.p_value is not None and (x.baseline or {}).get("between_sessions_known")
     }
-    doubted = sum(settled[name].outcome != x.outcome for name, x in verdicts.items())
-    shift = platform_shift(settled, policy)
-    if shift is None:
-        line = f"{doubted} of {len(tested)} judged cases looked regressed, but no more than so many show by chance"
-        line = line if doubted else ""
-        return RunVerdict(settled, line, None, any(x.fails for x in settled.values()))
-
-    proven = any(x.outcome == "regressed" for x in settled.values())
-    settled = {name: _shifted(x, shift, policy) for name, x in settled.items()}
-    moved = sum(x.outcome == "platform_shift" for x in settled.values())
-    word = f"{shift - 1:.1%} slower" if shift > 1 else f"{1 - shift:.1%} faster"
-    line = f"platform shift: the median of {_judged(verdicts)} judged cases is {word} than its baseline"
-    line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
-    common = _common_differences(verdicts)
-    if common:
-        line += f"; changed for all: {', '.join(common)}"
-    slower = shift > 1 and proven
-    return RunVerdict(settled, line, shift, slower or any(x.fails for x in settled.values()))
+    kept = benjamini_hochberg(list(tested.values()), policy.false_discovery_rate)
+    found = [name for name, keep in zip(tested, kept, strict=True) if keep]
+    return [name for name in found if verdicts[name].outcome != "regressed"]
 
 
-def _doubted(verdict: Verdict, cases: int) -> Verdict:
-    return replace(
-        verdict,
-        outcome="inconclusive",
-        reason=f"looks regressed, but not beyond what {cases} cases show by chance: {verdict.reason}",
-    )
-
-
-def _shifted(verdict: Verdict, shift: float, policy: Policy) -> Verdict:
+def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Verdict:  # noqa: FBT001 - one of two ways
     """A case that moved with the platform is no finding of its own; one that moved further still is."""
-    if verdict.ratio is None or (verdict.outcome, shift > 1) not in (("regressed", True), ("improved", False)):
+    moved = verdict.outcome == "regressed" or slower if shift > 1 else verdict.outcome == "improved"
+    if verdict.ratio is None or not moved:
         return verdict
     sign, nearest = (1, verdict.lo) if shift > 1 else (-1, verdict.hi)
     if nearest is not None and sign * math.log(nearest / shift) > math.log1p(policy.tolerance):
@@ -93,7 +94,17 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy) -> Verdict:
         verdict,
         outcome="platform_shift",
         reason=f"moved with the platform, whose median case went {shift - 1:+.1%}: {verdict.reason}",
+        policy=policy.label,
     )
+
+
+def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
+    moved = sum(x.outcome == "platform_shift" for x in settled.values())
+    word = f"{shift - 1:.1%} slower" if shift > 1 else f"{1 - shift:.1%} faster"
+    line = f"platform shift: the median of {_judged(verdicts)} judged cases is {word} than its baseline"
+    line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
+    common = _common_differences(verdicts)
+    return line + (f"; changed for all: {', '.join(common)}" if common else "")
 
 
 def _judged(verdicts: Mapping[str, Verdict]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.judge.environment import changed_case, differences, incomparable
@@ -21,6 +22,13 @@ SHOWN = 4
 
 def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, not_comparable: str = "") -> Verdict:
     """Says what became of a case. Order: failed, invalid, no_baseline, not_comparable, accuracy, speed."""
+    if measurement.never_began:
+        return Verdict("inconclusive", measurement.never_began, policy=policy.label)
+    verdict = _judge(measurement, baseline, policy, not_comparable)
+    return replace(verdict, reason=f"{verdict.reason}; {measurement.cut}") if measurement.cut else verdict
+
+
+def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, not_comparable: str) -> Verdict:
     if measurement.failure:
         return Verdict("failed", measurement.failure, policy=policy.label)
     if measurement.invalid:

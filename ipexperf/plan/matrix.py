@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ipexperf.bench import registry
@@ -12,6 +13,7 @@ from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell
 from ipexperf.case import AXES, DTYPES, Case
 from ipexperf.errors import UsageError
+from ipexperf.plan import knobs
 from ipexperf.plan.options import Options
 
 ALL = "all"
@@ -28,6 +30,7 @@ class Preset:
     launches: int
 
 
+_RESNETS = ("resnet18", "resnet50")
 PRESETS: dict[str, Preset] = {
     # Minutes on a laptop: low-precision training is there only where the hardware makes it quick.
     "quick": Preset(
@@ -41,8 +44,11 @@ PRESETS: dict[str, Preset] = {
     ),
     "nightly": Preset(
         (
-            {"dtype": ("fp32", "bf16"), "model": ("resnet18", "resnet50")},
-            {"dtype": ("fp16",), "model": ("resnet50",), "mode": ("infer", "infer_jit")},
+            {"model": _RESNETS, "dtype": ("fp32", "bf16"), "mode": ("train", "infer", "infer_jit", "load")},
+            {"model": ("resnet50",), "dtype": ("fp32", "bf16"), "mode": ("infer_compile", "realtime")},
+            {"model": ("resnet50",), "dtype": ("fp16",), "mode": ("infer", "infer_jit")},
+            {"model": ("resnet50",), "dtype": ("int8",), "mode": ("infer_jit",)},
+            {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
         ),
         launches=5,
     ),
@@ -60,7 +66,7 @@ class LeftOut:
 
     @property
     def id(self) -> str:
-        return "-".join(getattr(self.cell, axis) for axis in AXES)
+        return self.cell.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +87,43 @@ def names(axis: str) -> tuple[str, ...]:
     """Every value that an axis can have."""
     if axis == "dtype":
         return DTYPES
-    known: dict[str, registry.Registry[object]] = {
-        "model": registry.models,  # type: ignore[dict-item]
-        "device": registry.devices,  # type: ignore[dict-item]
-        "mode": registry.modes,  # type: ignore[dict-item]
-        "stack": registry.stacks,  # type: ignore[dict-item]
-    }
-    return known[axis].names()
+    return registry.KINDS[axis].names()
 
 
 def check_names(options: Options) -> None:
-    """Refuses a name that no registry has, with the nearest one that exists."""
+    """Refuses a name that no registry has, with the place that it came from."""
     for axis in AXES:
-        for value in options.axis(axis) or ():
-            if value != ALL and value not in names(axis):
-                source = options.sources.get(axis, f"--{axis}")
-                raise UsageError(f"{source}: {registry.unknown(axis, value, names(axis))}")
+        asked = [value for value in options.axis(axis) or () if value != ALL]
+        check(axis, asked, options.sources.get(axis, f"--{axis}"))
+    knobs.check(options)
 
 
-def accelerators(options: Options) -> tuple[str, ...]:
-    """The devices other than the CPU that must be looked for."""
-    asked = options.device or DEFAULT_DEVICE
-    return tuple(name for name in names("device") if name != "cpu" and (name in asked or ALL in asked))
+def check(axis: str, asked: Iterable[str], source: str) -> None:
+    """Refuses the first of these names that the axis doesn't have."""
+    known = names(axis)
+    for value in asked:
+        if value not in known:
+            raise UsageError(f"{source}: {registry.unknown(axis, value, known)}")
+
+
+def accelerators(options: Options, *more: str) -> tuple[str, ...]:
+    """The devices that torch must be asked for, among those of the options and these."""
+    asked = {*(options.device or DEFAULT_DEVICE), *more}
+    wanted = [name for name in names("device") if name in asked or ALL in asked]
+    return tuple(name for name in wanted if registry.devices.get(name).accelerator)
+
+
+def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
+    """What the environment of a worker says of which of several devices it may see."""
+    found: dict[str, str] = {}
+    for name in devices:
+        found.update(registry.devices.get(name).variables(options.device_index, os.environ))
+    return found
 
 
 def _cells(options: Options) -> Iterator[Cell]:
-    seen = set()
+    """Every combination that the preset and the wish ask for, each once."""
+    combinations: dict[tuple[str, ...], None] = {}
     for block in PRESETS[options.preset].blocks:
         choices = []
         for axis in AXES:
@@ -114,11 +131,8 @@ def _cells(options: Options) -> Iterator[Cell]:
             if asked is None:
                 asked = DEFAULT_DEVICE if axis == "device" else block.get(axis, (ALL,))
             choices.append(names(axis) if ALL in asked else asked)
-        for values in itertools.product(*choices):
-            cell = Cell(**dict(zip(AXES, values, strict=True)))
-            if cell not in seen:
-                seen.add(cell)
-                yield cell
+        combinations.update(dict.fromkeys(itertools.product(*choices)))
+    return (Cell(model, device, dtype, mode, stack) for model, device, dtype, mode, stack in combinations)
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
@@ -131,13 +145,23 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
     )
 
 
+def _fixed(cell: Cell, options: Options) -> str | None:
+    """Why the cell's mode cannot have the batch or the threads that were asked for, or None."""
+    fixed = registry.modes.get(cell.mode).batch
+    if fixed is None:
+        return None
+    if options.batch not in (None, fixed):
+        return f"{cell.mode} has batch {fixed} always: --perf-batch {options.batch} is not for it"
+    return f"{cell.mode} has a thread a core always: --perf-threads is not for it" if options.threads else None
+
+
 def make(options: Options, facts: Facts) -> Plan:
     """Cases and left-out cells; a name that the user spelled out and that no case has is an error."""
     cases: list[Case] = []
     left_out: list[LeftOut] = []
     missing: dict[str, str | None] = {}
-    for cell in _cells(options):
-        reason = why_not(cell, facts)
+    for cell, unmet in (variant for plain in _cells(options) for variant in knobs.variants(plain, options, facts)):
+        reason = why_not(cell, facts) or unmet or _fixed(cell, options)
         if reason is None:
             model = registry.models.get(cell.model)
             data = CIFAR if options.data and model.data == "digits" else model.data
@@ -146,11 +170,13 @@ def make(options: Options, facts: Facts) -> Plan:
             reason = missing[data]
             if reason is None:
                 batch = options.batch or model.batch(registry.modes.get(cell.mode))
-                axes = {axis: getattr(cell, axis) for axis in AXES}
-                cases.append(Case(**axes, batch=batch, size=model.size, version=model.version, data=data))
+                axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
+                turned = knobs.placed(cell.knobs, options)
+                cases.append(Case(*axes, batch, model.size, model.version, data, turned))
                 continue
         left_out.append(LeftOut(cell, reason))
     _refuse_what_was_named(options, cases, left_out)
+    _refuse_knobs_without_a_case(options, cases, left_out)
     return Plan(tuple(cases), tuple(left_out), options.launches or PRESETS[options.preset].launches)
 
 
@@ -166,3 +192,22 @@ def _refuse_what_was_named(options: Options, cases: list[Case], left_out: list[L
                 raise UsageError(f"{wish}: {value} cannot run here: {reason}")
     if not cases and left_out:
         raise UsageError(f"nothing in preset {options.preset} can run here: {left_out[0].reason}")
+
+
+def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
+    """Every setting that was asked for by name must be in a case, be it as its mode's or stack's default."""
+    wishes = [(name, value) for name, values in knobs.asked(options).items() for value in values]
+    for name, value in wishes:
+        for case in cases:
+            cell = Cell(case.model, case.device, case.dtype, case.mode, case.stack)
+            knob = knobs.of(cell).get(name)
+            if knob and dict(case.knobs).get(name, knob.default(registry.models.get(case.model))) == value:
+                break
+        else:
+            reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name) in (value, None))
+            told = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
+            raise UsageError(f"{knobs.spelled(options, name, value)}: {told}")
+    for name in options.ablate:
+        if not any(dict(case.knobs).get(name) for case in cases):
+            reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name))
+            raise UsageError(f"--perf-ablate {name}: {'; '.join(list(reasons)[:REASONS]) or 'no case has it'}")

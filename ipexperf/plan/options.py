@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ipexperf.case import AXES
+from ipexperf import bench
+from ipexperf.case import AXES, DTYPES
 from ipexperf.errors import UsageError
+from ipexperf.plan import placement as places
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -43,6 +45,24 @@ def seconds(text: str) -> float:
     return number
 
 
+def index(text: str) -> int:
+    """A whole number of at least 0."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got '{text}'")
+    return int(text)
+
+
+def settings(text: str) -> tuple[tuple[str, str], ...]:
+    """A comma list of NAME=VALUE."""
+    found = []
+    for word in words(text):
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not (name and equals and value):
+            raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got '{word}'")
+        found.append((name, value))
+    return tuple(found)
+
+
 def flag(text: str) -> bool:
     """A yes or no out of an ini file or a variable. Never `bool(text)`: bool("False") is True."""
     known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -70,6 +90,8 @@ class Option:
     help: str
     metavar: str | None = None
     repeat: bool = False
+    knob: bool = False
+    """A short way to say `--perf-knobs` for the knob of its name."""
 
     @property
     def name(self) -> str:
@@ -89,12 +111,18 @@ class Option:
         return self.read is flag
 
 
+def shipped(kind: str) -> str:
+    """The leaves of a kind by their files' names: a help text is no reason to import them."""
+    folder = Path(bench.__file__).parent / f"{kind}s"
+    return ", ".join(sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")))
+
+
 _AXIS_HELP = {
     "model": "models, e.g. resnet18,resnet50",
-    "device": "cpu, xpu, cuda",
-    "dtype": "fp32, bf16, fp16, int8",
-    "mode": "train, infer, infer_jit",
-    "stack": "ipex, stock",
+    "device": shipped("device"),
+    "dtype": ", ".join(DTYPES),
+    "mode": shipped("mode"),
+    "stack": shipped("stack"),
 }
 
 OPTIONS: tuple[Option, ...] = (
@@ -107,17 +135,26 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
     Option("--perf-launches", positive, None, "fresh processes a case (default: the preset's)", "N"),
     Option("--perf-batch", positive, None, "batch size of every case (default: the model's)", "N"),
+    Option("--perf-knobs", settings, (), "settings to turn, each value a case: level=O0", "N=V", repeat=True),
+    Option("--perf-optimizer", words, (), "optimizers of training, e.g. adam,adamw", "NAMES", repeat=True, knob=True),
+    Option("--perf-input", words, (), "where batches come from: device, host, loader", "KINDS", repeat=True, knob=True),
+    Option("--perf-ablate", words, (), "beside each case, one with each of these knobs off", "KNOBS", repeat=True),
     Option("--perf-samples", positive, 20, "least number of samples a launch", "N"),
     Option("--perf-seconds", seconds, 1.0, "least sampling time a launch, in seconds", "S"),
     Option("--perf-budget", seconds, None, "seconds for the run: no launch begins after them", "S"),
     Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
     Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
+    Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
+    Option("--perf-device-index", index, 0, "which of several xpu or cuda devices", "N"),
     Option("--perf-data", Path, None, "folder with CIFAR-10 in its on-disk format (default: embedded digits)", "DIR"),
     Option("--perf-cache", Path, None, "folder of trained weights (default: .ipexperf in this folder)", "DIR"),
     Option("--perf-python", str, None, "interpreter of the workers (default: this one)", "PYTHON"),
     Option("--perf-load", words, (), "modules or .py files that register models, modes, devices", "NAMES", repeat=True),
     Option("--perf-no-record", flag, False, "write nothing to the database"),
 )
+
+SHORTHANDS = tuple(option.name for option in OPTIONS if option.knob)
+"""The knobs that have an option of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +171,17 @@ class Options:
     baselines: Path = Path("baselines")
     launches: int | None = None
     batch: int | None = None
+    knobs: tuple[tuple[str, str], ...] = ()
+    optimizer: tuple[str, ...] = ()
+    input: tuple[str, ...] = ()
+    ablate: tuple[str, ...] = ()
     samples: int = 20
     seconds: float = 1.0
     budget: float | None = None
     timeout: float = 600.0
     threads: int | None = None
+    placement: places.Wish | None = None
+    device_index: int = 0
     data: Path | None = None
     cache: Path | None = None
     python: str | None = None

@@ -37,12 +37,14 @@ def _rows(
 ) -> Iterator[tuple[str, str]]:
     yield "why", verdict.reason
     if verdict.outcome == "failed":
-        yield from _failures(measurement.launches)
+        yield from _failures(measurement.counted)
     elif verdict.outcome == "invalid":
-        yield from _checks(measurement.launches)
+        yield from _checks(measurement.counted)
     new = measurement.median(PRIMARY)
     if new is not None and verdict.outcome != "failed":
         yield "measured", _measured(measurement, new)
+        for note in dict.fromkeys(note for launch in measurement.counted for note in launch.notes):
+            yield "note", f"a launch {note}"
     if verdict.baseline:
         yield "baseline", _baseline(verdict.baseline)
     for index, line in enumerate(differences):

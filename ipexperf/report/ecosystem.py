@@ -10,13 +10,13 @@ from ipexperf.result import Measurement, Verdict
 def feed(benchmark: Any, measurement: Measurement, verdict: Verdict) -> None:
     """Gives the benchmark fixture every sample of every launch. What it shows is for people, not for verdicts."""
     case = measurement.case
-    samples = [sample for launch in measurement.launches for sample in launch.samples]
+    samples = [sample for launch in measurement.counted for sample in launch.samples]
     if not samples or benchmark.disabled:
         benchmark.skipped = True
         return
     benchmark.group = benchmark.group or f"{case.model}-{case.mode}"
     benchmark.extra_info.update(
-        {"case": case.to_json(), "verdict": verdict.outcome, "launches": len(measurement.launches)}
+        {"case": case.to_json(), "verdict": verdict.outcome, "launches": len(measurement.counted)}
         | {name: measurement.median(name) for name in measurement.metrics}
     )
     # Samples are seconds a step already, whatever the block: one iteration each.

@@ -10,7 +10,13 @@ METRICS = (
     PRIMARY,
     "p50",
     "p90",
+    "p99",
     "cpu_time",
+    "import_time",
+    "build_time",
+    "optimise_time",
+    "trace_time",
+    "first_inference",
     "accuracy",
     "agreement",
     "fidelity",
@@ -23,13 +29,13 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
     """The properties of one test case. What was not measured is left out, never 0."""
     case = measurement.case
     found = [(name, str(getattr(case, name))) for name in (*AXES, "batch", "size", "version")]
-    found += [("case", case.id), ("case_uid", case.uid)]
+    found += [("case", case.id), ("case_uid", case.uid), *(("knob_" + name, value) for name, value in case.knobs)]
     found += [
         (name, _number(value))
         for name in METRICS
         if (value := measurement.median(name)) is not None and verdict.outcome != "failed"
     ]
-    found.append(("launches", str(len(measurement.launches))))
+    found.append(("launches", str(len(measurement.counted))))
     found += [
         (name, _number(value))
         for name in ("ratio", "lo", "hi", "p_value", "mde")

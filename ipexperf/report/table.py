@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ipexperf.plan.placement import KNOB
 from ipexperf.report.units import digits, interval, percent, plural, seconds
-from ipexperf.result import PRIMARY, Measurement, Outcome, Verdict
+from ipexperf.result import FEWER, PRIMARY, Measurement, Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,6 +68,14 @@ def summary_lines(
     return lines
 
 
+def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:
+    """What the run says as a whole, which stands above the table: no row of it does."""
+    lines = _told(f"{line}: {_named(slower)}" if slower else line)
+    if fails:
+        lines += _wrapped("THE RUN FAILS", "no test did, but half of the judged cases or more became slower together")
+    return lines
+
+
 def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> dict[str, float]:
     """Case uid -> times the throughput of its stock fp32 case; neither side counts if it is failed or invalid."""
     speeds = {}
@@ -84,7 +93,8 @@ def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict
 
 def yardstick(case: Case) -> Case:
     """The plain case that a case is to beat: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
-    return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0])
+    placed = tuple(knob for knob in case.knobs if knob[0] == KNOB)
+    return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0], knobs=placed)
 
 
 def _row(measurement: Measurement, verdict: Verdict | None, factor: float | None) -> tuple[str, ...]:
@@ -134,19 +144,52 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
-    outcomes = {x.case.uid: verdicts[x.case.uid].outcome for x in measurements if x.case.uid in verdicts}
+    # What never began is inconclusive for a reason of its own, and is told once.
+    outcomes = {
+        x.case.uid: verdicts[x.case.uid].outcome for x in measurements if x.case.uid in verdicts and not x.never_began
+    }
     counts = Counter(outcomes.values())
+    told = [
+        (word, meaning, [x.case.id for x in measurements if outcomes.get(x.case.uid) == outcome])
+        for outcome, word, meaning in LOUD
+    ]
+    never = [x.case.id for x in measurements if x.never_began]
+    told.append(("NOT MEASURED", "the budget (--perf-budget) was spent before they began", never))
+    short = [x.case.id for x in measurements if x.cut and not x.never_began]
+    told.append(("CUT SHORT", "fewer launches than planned, the budget (--perf-budget) was spent", short))
     lines = []
-    for outcome, word, meaning in LOUD:
-        if not counts[outcome]:
-            continue
-        names = [x.case.id for x in measurements if outcomes.get(x.case.uid) == outcome]
-        named = ", ".join(dict.fromkeys(names[:NAMED]))
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        lines += _wrapped(f"{word} ({counts[outcome]})", f"{meaning}: {named}{more}")
+    for word, meaning, names in told:
+        if names:
+            lines += _wrapped(f"{word} ({len(names)})", f"{meaning}: {_named(names)}")
+    lines += _fewer(measurements)
     fine = [f"{counts[name]} {name}" for name in ("ok", "improved") if counts[name]]
     return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
 
 
+def _fewer(measurements: Sequence[Measurement]) -> list[str]:
+    """Launches whose steps were too slow for what was asked: counted, and told once a case."""
+    found = [
+        (x.case, note.removeprefix(f"{FEWER}: "))
+        for x in measurements
+        for launch in x.counted
+        for note in launch.notes
+        if note.startswith(FEWER)
+    ]
+    if not found:
+        return []
+    cases = dict(reversed(found))  # the first of each case stays
+    told = [f"{detail} ({case.id})" for case, detail in reversed(cases.items())]
+    return _wrapped("FEWER SAMPLES", f"{plural(len(found), 'launch', 'launches')} {FEWER}: {_named(told)}")
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(dict.fromkeys(names[:NAMED])) + more
+
+
 def _wrapped(label: str, text: str) -> list[str]:
-    return textwrap.wrap(f"{label}: {text}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+    return _told(f"{label}: {text}")
+
+
+def _told(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,6 +109,25 @@ def test_run_delay_is_an_account_that_only_grows() -> None:
     first = measure.run_delay()
     second = measure.run_delay()
     assert 0 <= first <= second
+
+
+def test_the_account_of_a_thread_that_ended_is_closed() -> None:
+    """Threads may come and go: each is counted while it lives, and no file of it stays open."""
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        waiting.set()
+        go_on.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    waiting.wait()
+    measure.run_delay()
+    assert str(thread.native_id) in measure._accounts
+    go_on.set()
+    thread.join()
+    measure.run_delay()
+    assert str(thread.native_id) not in measure._accounts
 
 
 class CannotAllocateOutOfMemoryError(RuntimeError):

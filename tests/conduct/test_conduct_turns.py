@@ -17,7 +17,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.plan.options import Options
-from ipexperf.result import Launch, Sample
+from ipexperf.result import Check, Launch, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,8 +134,7 @@ def test_figures_are_medians_in_base_units() -> None:
     """Step and CPU time are medians of the samples, and throughput is items a second at the median step."""
     walls = (0.010, 0.020, 0.040)
     samples = [Sample(wall, 2 * wall, 0.0) for wall in walls]
-    eight = Case("tiny", "fake", "fp32", "spin", "plain", 8, 1)
-    found = launch.figures(samples, eight, {"prepare_time": 1.5, "warm_time": 0.5, "peak_memory": 7})
+    found = launch.figures(samples, {"items": 8, "prepare_time": 1.5, "warm_time": 0.5, "peak_memory": 7})
     assert found == pytest.approx(
         {
             "step_time": 0.020,
@@ -185,26 +184,103 @@ def test_a_contended_launch_is_measured_once_more(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second try counts; where it is contended too, the case is invalid and says why."""
-    calls: list[int] = []
-
-    def contended_at_first(case: Case, index: int, conditions: Conditions) -> tuple[Launch, dict[str, Any]]:
-        calls.append(index)
-        busy = "other processes took 50% (limit 25%)" if index == 1 or len(calls) == 1 else ""
-        return Launch(index, "ok", metrics={"step_time": 0.1}, contended=busy), {"machine_key": "m"}
-
-    monkeypatch.setattr(conductor.launch, "run", contended_at_first)
+    asked = launched(monkeypatch, [BUSY, "", BUSY, BUSY])
     found = make(launches=2).measure(case())
-    assert calls == [0, 0, 1, 1]
-    assert [bool(x.contended) for x in found.launches] == [False, True]
-    assert found.contended == "machine contended: other processes took 50% (limit 25%)"
+    assert asked == [(0, True), (1, True), (2, False), (3, False)]
+    assert [(x.index, x.outcome, bool(x.contended)) for x in found.launches] == [
+        (0, "contended", True),
+        (1, "ok", False),
+        (2, "contended", True),
+        (3, "ok", True),
+    ]
+    assert found.failure == ""
+    assert found.contended == f"machine contended: {BUSY}"
 
 
-def test_a_spent_budget_is_a_failure_with_its_reason(
+def test_a_launch_that_was_measured_again_is_kept_and_does_not_count(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A case that the budget left no time for is interrupted and says so: it is no pass."""
+    """Its numbers and its reason are recorded; no statistic, no check and no outcome of the case is made of them."""
+    launched(monkeypatch, [BUSY, "", ""])
+    found = make(launches=2).measure(case())
+    assert (found.failure, found.contended, found.invalid) == ("", "", "")
+    assert [x.index for x in found.counted] == [1, 2]
+    assert found.values("step_time") == (1.0, 2.0)
+    assert found.values("accuracy") == (1.0,)
+    first = found.launches[0]
+    assert (first.outcome, first.reason, first.metrics["step_time"]) == ("contended", BUSY, 0.0)
+    assert not first.proof[0].ok
+
+
+def test_a_failure_after_a_contended_launch_is_the_cases(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the second try ended with is the outcome of the case, on the machine that the first one told of."""
+    launched(monkeypatch, [BUSY, "crashed"])
+    found = make(launches=3).measure(case())
+    assert [x.outcome for x in found.launches] == ["contended", "crashed"]
+    assert found.failure == "crashed: it fell over"
+    assert found.environment["machine_key"] == "m"
+    assert found.values("step_time") == ()
+
+
+BUSY = "other processes took 50% (limit 25%)"
+
+
+def launched(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> list[tuple[int, bool]]:
+    """Lets launches be contended or crash as told, each with its number as step time; what they were asked is kept.
+
+    Contended ones seem unproven as well: it must not matter.
+    """
+    asked: list[tuple[int, bool]] = []
+
+    def run(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tuple[Launch, dict[str, Any]]:
+        asked.append((index, accuracy))
+        if told[index] == "crashed":
+            return Launch(index, "crashed", "it fell over"), {}
+        metrics = {"step_time": float(index), **({"accuracy": float(index)} if accuracy else {})}
+        proof = (Check("dtype", not told[index], "anything", "fp32"),)
+        return Launch(index, "ok", metrics=metrics, proof=proof, contended=told[index]), {"machine_key": "m"}
+
+    monkeypatch.setattr(conductor.launch, "run", run)
+    return asked
+
+
+def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even its weights are looked for: it never began, it says why, and it did not fail."""
     planned = make(budget=0.001)
     monkeypatch.setattr(planned, "_deadline", 0.5)
+    monkeypatch.setattr(planned, "ready", lambda _: pytest.fail("weights were looked for"))
     found = planned.measure(case())
-    assert [x.outcome for x in found.launches] == ["interrupted"]
-    assert "--perf-budget" in found.failure
+    assert (found.launches, found.failure, found.metrics) == ((), "", ())
+    assert found.never_began == "the budget (--perf-budget) was spent before it began"
+
+
+def test_launches_that_the_budget_left_no_time_for_are_told(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launches that there was time for count, and the measurement says how many are missing."""
+    planned = make(launches=3, budget=3600.0)
+
+    def the_last(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tuple[Launch, dict[str, Any]]:
+        monkeypatch.setattr(planned, "_deadline", 0.5)
+        return Launch(index, "ok", metrics={"step_time": 0.1}), {"machine_key": "m"}
+
+    monkeypatch.setattr(conductor.launch, "run", the_last)
+    found = planned.measure(case())
+    assert (found.values("step_time"), found.failure, found.never_began) == ((0.1,), "", "")
+    assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
+
+
+def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No launch begins after the budget, not a second try either: the case stays contended."""
+    asked = launched(monkeypatch, [BUSY, ""])
+    planned = make(launches=1, budget=3600.0)
+    spent = iter(["", "", "the budget was spent"])
+    monkeypatch.setattr(planned, "_cut", lambda _: next(spent))
+    assert planned.measure(case()).contended == f"machine contended: {BUSY}"
+    assert asked == [(0, True)]

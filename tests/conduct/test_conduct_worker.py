@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ipexperf.bench import guard
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
@@ -35,9 +38,11 @@ def case(model: str = "tiny") -> Case:
 def run(fake: str) -> Callable[..., Launch]:
     """Launches a fake model once, quickly."""
 
-    def run(model: str, timeout: float = 30.0, **variables: str) -> Launch:
-        conditions = Conditions(Settings(load=(fake,)), variables=variables, timeout=timeout, samples=5, seconds=0.05)
-        return launch.run(case(model), 0, conditions)[0]
+    def run(model: str, timeout: float = 30.0, samples: int = 5, seconds: float = 0.05, **variables: str) -> Launch:
+        conditions = Conditions(
+            Settings(load=(fake,)), variables=variables, timeout=timeout, samples=samples, seconds=seconds
+        )
+        return launch.run(case(model), 0, conditions, accuracy=True)[0]
 
     return run
 
@@ -60,16 +65,26 @@ def test_a_launch_that_ends_well(run: Callable[..., Launch]) -> None:
     assert done.block * done.metrics["step_time"] > 0.005
 
 
-def test_accuracy_is_asked_of_the_first_launch_alone(fake: str) -> None:
-    """A later launch has the same seed and answer: it isn't asked again."""
+def test_accuracy_is_asked_of_one_launch_alone(fake: str) -> None:
+    """Another launch has the same seed and answer: it isn't asked again."""
     conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
-    done, environment = launch.run(case(), 1, conditions)
+    done, environment = launch.run(case(), 1, conditions, accuracy=False)
     assert done.outcome == "ok"
     assert "accuracy" not in done.metrics
     assert done.accuracy == ()
     assert done.proof
     assert environment["software"]["torch"] is None
     assert environment["machine_key"]
+
+
+def test_a_launch_that_ends_before_it_has_its_samples_says_so(run: Callable[..., Launch]) -> None:
+    """Steps too slow for what was asked end after a while, and the launch notes how many samples there are."""
+    few = run("slow", samples=50, seconds=0.01)
+    assert len(few.samples) == 5
+    [note] = few.notes
+    assert re.fullmatch(r"ended with fewer samples than asked: 5 of 50, steps take [\d.]+ s", note)
+    assert few.outcome == "ok"
+    assert run("slow", samples=5, seconds=0.01).notes == ()
 
 
 def test_a_hang_times_out_and_its_whole_tree_is_dead(
@@ -130,7 +145,7 @@ def test_a_request_that_makes_no_sense_is_an_error_and_no_end(fake: str) -> None
 
 
 def test_a_waiting_worker_burns_no_cpu(fake: str) -> None:
-    """While nothing is asked of it, a prepared worker takes next to no CPU time."""
+    """While nothing is asked of them, a prepared worker and its guard take next to no CPU time."""
 
     def used(pid: int) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -139,9 +154,11 @@ def test_a_waiting_worker_burns_no_cpu(fake: str) -> None:
     with Worker(timeout=30) as worker:
         worker.ask("prepare", case=case().to_json(), settings={"load": [fake]})
         worker.ask("warm")
-        before = used(worker.pid)
+        alive = guard.members(worker.pid)
+        assert len(alive) == 2
+        before = sum(map(used, alive))
         time.sleep(1)
-        assert used(worker.pid) - before < 0.2
+        assert sum(map(used, alive)) - before < 0.2
 
 
 def test_a_worker_never_outlives_its_block(gone: Callable[[int], bool]) -> None:
@@ -186,6 +203,129 @@ def test_a_worker_dies_with_its_controller(gone: Callable[[int], bool]) -> None:
     assert gone(pid)
 
 
+@pytest.mark.parametrize("model", ["parent", "leader"])
+def test_what_a_worker_started_dies_with_the_controller(
+    model: str, fake: str, tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """A controller that is killed leaves no worker and none of its children, in whatever process group they are."""
+    program = f"""
+        from ipexperf.conduct.worker import Worker
+        case = {case(model).to_json()!r}
+        with Worker(timeout=30, variables={{"FAKE_PID_FILE": {str(tmp_path / "pids")!r}}}) as worker:
+            worker.ask("prepare", case=case, settings={{"load": [{fake!r}]}})
+            worker.ask("warm")
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as controller:
+        worker, child = _pids(tmp_path / "pids")
+        everybody = guard.members(worker)
+        assert {worker, child} < set(everybody)
+        controller.send_signal(signal.SIGKILL)
+        controller.wait(timeout=10)
+    assert all(gone(pid) for pid in (worker, child, *everybody))
+
+
+def test_what_a_worker_started_dies_with_the_worker(fake: str, tmp_path: Path, gone: Callable[[int], bool]) -> None:
+    """A worker that dies of SIGKILL leaves nothing behind, before the controller has done anything about it."""
+    with Worker(variables={"FAKE_PID_FILE": str(tmp_path / "pids")}, timeout=30) as worker:
+        worker.ask("prepare", case=case("orphans").to_json(), settings={"load": [fake]})
+        with pytest.raises(WorkerError, match="killed by SIGKILL"):
+            worker.ask("warm")
+        _, *children = _pids(tmp_path / "pids")
+        assert len(children) == 2
+        assert all(gone(child) for child in children)
+        assert not [pid for pid in guard.members(worker.pid) if not gone(pid)]
+
+
+def test_the_guard_holds_nothing_and_hears_nobody_else(fake: str, gone: Callable[[int], bool]) -> None:
+    """The guard has no descriptor but the log, and signals to the worker's group don't end it."""
+    with Worker(timeout=30) as worker:
+        worker.ask("prepare", case=case().to_json(), settings={"load": [fake]})
+        [beside] = set(guard.members(worker.pid)) - {worker.pid}
+        assert {path.name for path in Path(f"/proc/{beside}/fd").iterdir()} <= {"0", "1", "2"}
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            os.kill(beside, number)
+        assert not gone(beside, within=0.5)
+        assert worker.ask("warm")["steps"] > 0
+    assert gone(beside)
+
+
+def test_what_a_worker_starts_cannot_speak_for_it(fake: str, tmp_path: Path) -> None:
+    """The protocol's pipes are not among what a child inherits, even where it inherits all that it may."""
+    with Worker(variables={"FAKE_PID_FILE": str(tmp_path / "pids")}, timeout=30) as worker:
+        worker.ask("prepare", case=case("generous").to_json(), settings={"load": [fake]})
+        assert Path(f"/proc/{worker.pid}/fd/0").resolve() == Path(os.devnull)
+        own = Path("/proc/self/fd")
+        ours = {str((own / str(number)).readlink()) for number in (worker._requests.fileno(), worker._replies)}
+        assert ours <= _open_files(worker.pid)
+        worker.ask("warm")
+        child = _pids(tmp_path / "pids")[1]
+        assert _open_files(child)
+        assert not ours & _open_files(child)
+
+
+def test_a_dead_worker_is_noticed_though_a_process_holds_its_pipe(run: Callable[..., Launch], tmp_path: Path) -> None:
+    """A copy of the worker that left the session keeps the pipe open; the worker's end is seen all the same."""
+    try:
+        done = run("daemon", timeout=20.0, FAKE_PID_FILE=str(tmp_path / "pids"))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(_pids(tmp_path / "pids")[1], signal.SIGKILL)
+    assert (done.outcome, done.reason) == ("crashed", "killed by SIGKILL")
+
+
+NOISE = """
+import atexit, os, subprocess, sys
+
+print('{"ok": false, "outcome": "error", "reason": "garbage of sitecustomize"}')
+sys.stdout.flush()
+os.write(1, b"garbage without an end")
+atexit.register(print, "{}")
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter that prints before and after everything else, and reads what it finds."""
+    (tmp_path / "sitecustomize.py").write_text(NOISE)
+    known = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *([known] if known else [])]))
+
+
+def test_noise_before_the_first_line_of_ours_stays_out_of_the_protocol(noise: None, run: Callable[..., Launch]) -> None:
+    """A sitecustomize that prints, even what looks like a reply, ends in the log, and reads nothing of ours."""
+    done = run("tiny")
+    assert (done.outcome, done.reason) == ("ok", "")
+    assert "garbage of sitecustomize" in done.log
+
+
+def test_noise_stays_out_of_the_facts(noise: None) -> None:
+    """An interpreter that prints before and after them tells its facts all the same."""
+    assert workers.ask_facts(sys.executable, ()) == workers.ask_facts(None, ())
+
+
+def test_reading_the_log_moves_nothing(fake: str) -> None:
+    """A worker goes on writing where it was, though its log is the same open file as the controller's."""
+    with Worker(timeout=30) as worker:
+        with pytest.raises(WorkerError, match="a_module_that_nobody_has"):
+            worker.ask("prepare", case={**case().to_json(), "model": "import_error"}, settings={"load": [fake]})
+        os.lseek(worker._log.fileno(), 7, os.SEEK_SET)
+        assert "a_module_that_nobody_has" in worker.log()
+        assert os.lseek(worker._log.fileno(), 0, os.SEEK_CUR) == 7
+
+
+def _pids(path: Path) -> tuple[int, ...]:
+    """Waits until a fake model has told its pids."""
+    until = time.monotonic() + 30
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    return tuple(map(int, path.read_text().split()))
+
+
+def _open_files(pid: int) -> set[str]:
+    return {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()}
+
+
 def test_a_worker_over_the_memory_limit_is_stopped(
     fake: str, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
 ) -> None:
@@ -211,6 +351,37 @@ def test_the_limit_is_read_when_a_worker_starts(monkeypatch: pytest.MonkeyPatch,
     """A launch under a tiny limit ends as out of memory instead of in the kernel's hands."""
     monkeypatch.setattr(workers, "memory_limit", lambda: 2**20)
     assert run("hang").outcome == "out_of_memory"
+
+
+def test_what_a_worker_started_counts_as_its_memory(
+    run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """A worker that is small itself is stopped for the memory that its child takes, and the child with it."""
+    monkeypatch.setattr(workers, "memory_limit", lambda: 2**27)
+    done = run("hungry_child", timeout=20.0, FAKE_PID_FILE=str(tmp_path / "pids"))
+    assert done.outcome == "out_of_memory"
+    assert "0.1 GiB" in done.reason
+    assert "with all that it started" in done.reason
+    assert all(gone(pid) for pid in _pids(tmp_path / "pids"))
+
+
+def test_pages_that_processes_share_are_counted_once(gone: Callable[[int], bool]) -> None:
+    """Two processes with one set of pages hold them once, where it is looked at closely: above the limit."""
+    program = "import os, time; held = b'x' * 2**27; os.fork(); time.sleep(1000)"
+    with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as leader:
+        try:
+            until = time.monotonic() + 30
+            while len(guard.members(leader.pid)) < 2 and time.monotonic() < until:
+                time.sleep(0.02)
+            both = guard.members(leader.pid)
+            roughly, closely = (workers.held(leader.pid, limit) for limit in (2**40, 2**27))
+        finally:
+            guard.end(leader.pid)
+            leader.kill()
+    assert len(both) == 2
+    assert roughly > 2 * 2**27
+    assert 2**27 < closely < 1.5 * 2**27
+    assert all(gone(pid) for pid in both)
 
 
 def test_a_worker_sees_the_variables_of_its_arm(fake: str) -> None:

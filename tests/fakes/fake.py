@@ -1,6 +1,6 @@
 """A device, a stack, a mode, a dataset and models that need no torch, each model with a fault of its own.
 
-Loaded with `--perf-load tests/fakes/fake.py`, in the controller and in every worker.
+Loaded with `--perf-load=tests/fakes/fake.py`, in the controller and in every worker.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class PlainStack(Stack):
         del facts
         return None if cell.device == "fake" else "the plain stack runs on the fake device"
 
-    def for_inference(self, network: Any, dtype: str, example: Any) -> Any:
-        del dtype, example
+    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
+        del example, bench
         return network
 
-    def for_training(self, network: Any, optimizer: Any, dtype: str) -> tuple[Any, Any]:
-        del dtype
+    def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
+        del bench
         return network, optimizer
 
 
@@ -184,6 +184,72 @@ def parent() -> Step:
     return step
 
 
+@model("leader")
+def leader() -> Step:
+    """Its child leaves the worker's process group, as a shell's jobs do."""
+
+    def step() -> int:
+        child = subprocess.Popen(["sleep", "1000"], preexec_fn=os.setpgrp)  # noqa: PLW1509 - no thread is here yet
+        tell_pids(child.pid)
+        return hang()
+
+    return step
+
+
+@model("orphans")
+def orphans() -> Step:
+    """Dies of SIGKILL and leaves two children behind."""
+
+    def step() -> int:
+        children = [subprocess.Popen(["sleep", "1000"]) for _ in range(2)]
+        tell_pids(*(child.pid for child in children))
+        os.kill(os.getpid(), signal.SIGKILL)
+        return hang()
+
+    return step
+
+
+@model("daemon")
+def daemon() -> Step:
+    """Dies of SIGKILL and leaves a copy of itself behind, descriptors and all, in a session of its own."""
+
+    def step() -> int:
+        child = os.fork()
+        if not child:
+            os.setsid()
+            time.sleep(1000)
+            os._exit(0)
+        tell_pids(child)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return hang()
+
+    return step
+
+
+@model("generous")
+def generous() -> Step:
+    """Leaves every descriptor open that its child may inherit."""
+
+    def step() -> int:
+        child = subprocess.Popen(["sleep", "1000"], close_fds=False)
+        tell_pids(child.pid)
+        return spin()
+
+    return step
+
+
+@model("hungry_child")
+def hungry_child() -> Step:
+    """Takes little itself; its child takes 256 MiB."""
+
+    def step() -> int:
+        child = subprocess.Popen([sys.executable, "-c", "import time; held = b'x' * 2**28; time.sleep(1000)"])
+        tell_pids(child.pid)
+        return hang()
+
+    return step
+
+
 def _die(number: signal.Signals) -> Step:
     def step() -> int:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -215,6 +281,15 @@ def eater() -> Step:
 def import_error() -> Step:
     importlib.import_module("a_module_that_nobody_has")
     return spin
+
+
+@model("slow")
+def slow() -> Step:
+    def step() -> int:
+        time.sleep(0.03)
+        return spin()
+
+    return step
 
 
 @model("noisy_stdout")

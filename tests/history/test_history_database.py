@@ -114,6 +114,16 @@ def test_an_older_history_is_backed_up_and_migrated(path, request):
         assert connection.execute("SELECT uid FROM run").fetchall() == [(uid,)]
 
 
+def test_a_policy_of_which_only_the_label_was_kept_is_still_read(path):
+    """Histories of earlier versions hold no constants, and their verdicts keep the name of their policy."""
+    with History.open(path) as history:
+        uid = history.start_run(HARDWARE, {})
+        history.record(uid, make_measurement(), OK)
+        assert history.measurements(uid)[0].verdict.policy == "v1"
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT doc FROM policy").fetchall() == [('{"policy": "v1"}',)]
+
+
 def test_a_migration_that_fails_changes_nothing(path, future, monkeypatch):
     """The whole migration is one transaction."""
     monkeypatch.setattr(schema, "REVISION", "0001")

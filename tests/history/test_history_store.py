@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import statistics
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from history_records import CRASHED, ENVIRONMENT, HARDWARE, OK, make_case, make_launch, make_measurement
@@ -14,6 +17,8 @@ from history_records import CRASHED, ENVIRONMENT, HARDWARE, OK, make_case, make_
 import ipexperf
 from ipexperf.errors import HistoryError
 from ipexperf.history import History
+from ipexperf.history.records import Accepted
+from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Verdict
 
 
@@ -49,6 +54,194 @@ def test_a_measurement_comes_back_as_it_was(history):
     assert (summary.unit, summary.higher_is_better) == ("s", False)
     assert case.launches[0].document["proof"] == [{"name": "dtype", "ok": True, "found": "bf16", "expected": "bf16"}]
     assert case.launches[0].document["gate"] == {"load": 0.25}
+
+
+def rows(history, sql):
+    with history._engine.connect() as connection:
+        return [tuple(row) for row in connection.exec_driver_sql(sql)]
+
+
+def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(history):
+    """The budget was spent: the case has a row, a reason and a verdict, and neither a launch nor a 0."""
+    measurement = make_measurement(launches=(), cut="the budget was spent before it began")
+    uid = recorded(history, measurement, Verdict("inconclusive", measurement.cut))
+    (case,) = history.measurements(uid)
+    assert (case.outcome, case.verdict.reason, case.launches, case.values) == ("inconclusive", measurement.cut, (), {})
+    (summary,) = case.metrics.values()
+    assert (summary.metric, summary.outcome, summary.reason) == ("step_time", "interrupted", measurement.cut)
+    assert (summary.n, summary.median, summary.mean, summary.lo, summary.hi) == (0, None, None, None, None)
+    assert history.window(measurement.case, "xeon-8480-2s") == []
+    assert [(point.outcome, point.median) for point in history.trend()] == [("interrupted", None)]
+
+
+def test_a_verdict_is_kept_with_every_constant_of_its_policy(history):
+    """In ten years the row alone says what the verdict was made by, and its uid is the policy's."""
+    shared = Policy().shared(200)
+    uid = history.start_run(ENVIRONMENT, {})
+    history.record(uid, make_measurement(), Verdict("ok", "fine", policy=shared.label), shared)
+    history.record(uid, make_measurement(make_case("vgg16")), Verdict("ok", "fine", policy=shared.label), shared)
+    assert [case.verdict.policy for case in history.measurements(uid)] == [shared.label] * 2
+    ((name, document),) = rows(history, "SELECT uid, doc FROM policy")
+    assert Policy.from_json(json.loads(document)) == shared
+    assert name == shared.uid
+
+
+def test_a_verdict_is_not_kept_under_another_policy(history):
+    """Constants that a verdict was not made with would be worse than none."""
+    uid = history.start_run(ENVIRONMENT, {})
+    with pytest.raises(HistoryError, match="cannot be kept under the policy 'screen-1@"):
+        history.record(uid, make_measurement(), Verdict("ok", "fine", policy=Policy().shared(200).label), Policy())
+    assert history.measurements(uid) == []
+
+
+def test_what_a_run_says_as_a_whole_is_shown_and_the_first_verdict_stays(history):
+    """The settled verdict is one more row under a policy of its own; the run keeps its line."""
+    policy, whole = Policy(), Policy().for_run()
+    uid = history.start_run(ENVIRONMENT, {"suite": "smoke"})
+    slow = Verdict("regressed", "20 % slower", ratio=1.2, policy=policy.label)
+    other = make_case("vgg16")
+    for measurement in (make_measurement(), make_measurement(other)):
+        history.record(uid, measurement, slow, policy)
+    moved = Verdict("platform_shift", "moved with the platform", ratio=1.2, policy=whole.label)
+    said = {"line": "platform shift", "shift": 1.2, "fails": True}
+    history.settle(uid, said, {other.uid: moved}, whole)
+    assert [case.verdict for case in history.measurements(uid)] == [slow, moved]
+    assert history.find_run(uid).outcomes == {"regressed": 1, "platform_shift": 1}
+    assert [point.verdict for point in history.trend(model="vgg16", metric="step_time")] == ["platform_shift"]
+    assert history.find_run(uid).meta == {"suite": "smoke", "git": ENVIRONMENT["git"], "settled": said}
+    assert rows(history, "SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome") == [
+        ("platform_shift", 1),
+        ("regressed", 2),
+    ]
+
+
+def test_the_sql_of_the_documentation_answers_and_shows_a_settled_case_once(history):
+    """Each example runs as it is printed; two verdicts of one case are one line, the newer."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "database.md"
+    every, *others = re.findall(r"```sql\n(.*?)```", page.read_text(), re.DOTALL)
+    whole = Policy().for_run()
+    uid = recorded(history, make_measurement(make_case("resnet18", mode="infer_jit")))
+    moved = Verdict("platform_shift", "", policy=whole.label)
+    history.settle(uid, {}, {make_case("resnet18", mode="infer_jit").uid: moved}, whole)
+    assert [row[-1] for row in rows(history, every)] == ["platform_shift"]
+    assert len(others) == 3
+    assert [len(rows(history, sql)) for sql in others] == [3, 2, 0]
+
+
+def test_a_case_that_was_not_recorded_cannot_be_settled(history):
+    """All of it is written, or nothing."""
+    uid = recorded(history, make_measurement())
+    whole = Policy().for_run()
+    moved = Verdict("platform_shift", "", policy=whole.label)
+    with pytest.raises(HistoryError, match="record it before settling it"):
+        history.settle(uid, {"line": "x"}, {make_case().uid: moved, "nobody": moved}, whole)
+    assert history.measurements(uid)[0].verdict == OK
+    assert "settled" not in history.find_run(uid).meta
+
+
+def accepted(uid, kept=(), case=None, former=None, **changes):
+    case = case or make_case()
+    at = "2026-05-05T10:00:00+00:00"
+    values = {"run_uid": uid, "case": case, "former": former or case, "machine_key": "xeon-8480-2s"}
+    values |= {"kept": frozenset({uid, *kept}), "at": at, "by": "ada", "reason": "first light"}
+    return Accepted(**(values | changes))
+
+
+def live(history):
+    """The runs whose rows are superseded by none."""
+    return {
+        uid for (uid,) in rows(history, "SELECT run.uid FROM baseline b JOIN run ON run.id = b.run_id "
+                                        "WHERE b.superseded_by IS NULL")
+    }  # fmt: skip
+
+
+def test_an_accepted_session_is_a_row_of_its_series(history):
+    """Who, when and why, for the step time of that very case."""
+    uid = recorded(history, make_measurement())
+    with history.accepting([accepted(uid)]):
+        pass
+    assert rows(
+        history,
+        "SELECT run.uid, s.metric, b.accepted_at, b.accepted_by, b.reason, b.superseded_by FROM baseline b "
+        "JOIN run ON run.id = b.run_id JOIN series s ON s.id = b.series_id",
+    ) == [(uid, "step_time", "2026-05-05T10:00:00.000000+00:00", "ada", "first light", None)]
+
+
+def test_a_session_that_joins_supersedes_nothing_and_one_that_replaces_does(history):
+    """The rows that none superseded are the runs whose sessions the baseline is made of."""
+    first, second, third = (recorded(history, make_measurement()) for _ in range(3))
+    other = recorded(history, make_measurement(make_case("vgg16")))
+    for one in (accepted(first), accepted(other, case=make_case("vgg16")), accepted(second, kept=[first])):
+        with history.accepting([one]):
+            pass
+    assert live(history) == {first, second, other}
+    with history.accepting([accepted(third)]):
+        pass
+    assert live(history) == {third, other}
+    superseded = rows(
+        history,
+        "SELECT run.uid, newer.uid FROM baseline b JOIN run ON run.id = b.run_id JOIN baseline n "
+        "ON n.id = b.superseded_by JOIN run newer ON newer.id = n.run_id ORDER BY b.id",
+    )
+    assert superseded == [(first, third), (second, third)]
+
+
+def test_a_run_that_is_accepted_again_counts_once(history):
+    """With another reason it is another row; the very same words again are the same row."""
+    first, second = (recorded(history, make_measurement()) for _ in range(2))
+    for one in (accepted(first), accepted(first, reason="again"), accepted(second), accepted(first), accepted(first)):
+        with history.accepting([one]):
+            pass
+        assert live(history) == {one.run_uid}
+        assert rows(history, "SELECT count(*) FROM baseline WHERE superseded_by IS NULL") == [(1,)]
+    assert rows(history, "SELECT count(*) FROM baseline") == [(3,)]
+
+
+def test_a_new_version_of_a_case_supersedes_the_old_one(history):
+    """It has a series of its own, and the same place in the baseline's file."""
+    newer = make_case(version=2)
+    old, new = recorded(history, make_measurement()), recorded(history, make_measurement(newer))
+    for one in (accepted(old), accepted(new, case=newer, former=make_case())):
+        with history.accepting([one]):
+            pass
+    assert live(history) == {new}
+
+
+def test_what_is_accepted_is_taken_back_where_the_block_fails(history):
+    """The baseline's file could not be written: no row says that it was."""
+    uid = recorded(history, make_measurement())
+    with pytest.raises(OSError, match="disk"), history.accepting([accepted(uid)]):
+        raise OSError("disk full")
+    assert rows(history, "SELECT * FROM baseline") == []
+
+
+def test_a_launch_that_was_measured_again_is_kept_and_counts_for_nothing(history):
+    """Its numbers, its gate and its samples are there for who looks; no value, summary or list of samples has them."""
+    busy = replace(make_launch(0, 9.0), outcome="contended", reason="others took 50%", contended="others took 50%")
+    measurement = make_measurement(launches=(busy, make_launch(1, 0.010), make_launch(2, 0.012)))
+    uid = recorded(history, measurement)
+    (case,) = history.measurements(uid)
+    assert case.values["step_time"] == (0.010, 0.012)
+    assert (case.metrics["step_time"].n, case.metrics["step_time"].hi) == (2, 0.012)
+    assert case.metrics["step_time"].outcome == "ok"
+    assert [(x.index, x.outcome) for x in case.launches] == [(0, "contended"), (1, "ok"), (2, "ok")]
+    assert [x.index for x in case.counted] == [1, 2]
+    document = case.launches[0].document
+    assert (document["metrics"]["step_time"], document["gate"], document["contended"]) == (
+        9.0,
+        {"load": 0.25},
+        "others took 50%",
+    )
+    assert set(history.samples(uid, measurement.case.uid)) == {1, 2}
+    assert rows(history, "SELECT DISTINCT launch FROM samples ORDER BY launch") == [(0,), (1,), (2,)]
+
+
+def test_what_was_noted_of_a_launch_is_kept(history):
+    """A launch with too few samples says so as long as the history lasts."""
+    noted = replace(make_launch(0, 0.01), notes=("ended with fewer samples than asked: 7 of 20",))
+    uid = recorded(history, make_measurement(launches=(noted, make_launch(1, 0.01))))
+    found = [x.document["notes"] for x in history.measurements(uid)[0].launches]
+    assert found == [["ended with fewer samples than asked: 7 of 20"], []]
 
 
 def test_samples_come_back_by_launch(history):
@@ -161,6 +354,8 @@ def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
         (lambda h: h.start_run({"hardware": {}}, {}), "needs a `machine_key`"),
         (lambda h: h.start_run(HARDWARE, {"started_at": "2026-05-04T10:00:00"}), "has no time zone"),
         (lambda h: h.start_run(HARDWARE, {"what": object()}), "must be finite plain JSON"),
+        (lambda h: h.accepting([accepted("nobody")]).__enter__(), "has no run 'nobody'"),
+        (lambda h: h.accepting([accepted(h.start_run(HARDWARE, {}))]).__enter__(), "never recorded on xeon-8480-2s"),
         (lambda h: h.trend("speed"), "there is no metric 'speed'; it must be one of step_time"),
         (lambda h: h.trend(since="yesterday"), "'yesterday' is no date or time"),
     ],

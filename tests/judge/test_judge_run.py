@@ -17,8 +17,11 @@ from ipexperf.judge.run import benjamini_hochberg, settle
 from ipexperf.result import Verdict
 
 POLICY = Policy()
-OK = Verdict("ok", "fine", ratio=1.0, lo=0.99, hi=1.01, p_value=0.9)
-SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4)
+KNOWN = {"between_sessions_known": True}
+OK = Verdict("ok", "fine", ratio=1.0, lo=0.99, hi=1.01, p_value=0.9, baseline=KNOWN)
+SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4, baseline=KNOWN)
+WEAK = replace(SLOW, outcome="inconclusive", p_value=0.004)
+"""A case that looks slower, though not beyond its share of the alarm rate."""
 
 
 def test_benjamini_hochberg_knows_the_textbook_example() -> None:
@@ -40,29 +43,93 @@ def test_a_plain_regression_stays_one() -> None:
     assert (run.verdicts["a"], run.line, run.shift, run.fails) == (SLOW, "", None, True)
 
 
-def test_among_two_hundred_cases_a_weak_regression_is_chance() -> None:
-    weak = replace(SLOW, p_value=0.004)
-    run = settle({"weak": weak, **{str(x): OK for x in range(200)}}, POLICY)
-    assert run.verdicts["weak"].outcome == "inconclusive"
-    assert "201 cases" in run.verdicts["weak"].reason
-    assert not run.fails
-    assert run.line.startswith("1 of 201 judged cases looked regressed")
+@given(st.integers(0, 400), st.integers(1, 50))
+def test_however_many_cases_share_the_alarm_rate_the_run_keeps_it(cases: int, more: int) -> None:
+    share = POLICY.shared(cases)
+    assert 0 < share.alpha <= POLICY.alpha
+    assert cases * share.alpha <= POLICY.false_discovery_rate + 1e-12
+    assert POLICY.shared(cases + more).alpha <= share.alpha
+    assert replace(share, alpha=POLICY.alpha) == POLICY
 
 
-def test_a_moved_platform_is_one_finding_that_fails_the_run_once() -> None:
-    facts = {"differences": ["torch: 2.8.0 -> 2.9.0"]}
+def test_ten_cases_are_few_enough_for_the_rate_of_one() -> None:
+    """A small run is judged by the very policy that a single case is, under the same name."""
+    assert POLICY.shared(0) == POLICY.shared(1) == POLICY.shared(10) == POLICY
+    assert POLICY.shared(11).label != POLICY.label
+    assert POLICY.shared(200).alpha == pytest.approx(0.00025)
+
+
+def test_a_failed_test_is_never_taken_back() -> None:
+    """Each case was judged with its share: what it said is final, even where the run says more of it."""
+    lone = settle({"a": replace(SLOW, p_value=0.004), **{str(x): OK for x in range(200)}}, POLICY)
+    assert (lone.verdicts["a"].outcome, lone.fails, lone.line) == ("regressed", True, "")
+    assert settle({str(x): SLOW for x in range(6)}, POLICY).fails
+
+
+def test_one_weak_case_among_two_hundred_is_chance() -> None:
+    run = settle({"weak": WEAK, **{str(x): OK for x in range(200)}}, POLICY)
+    assert (run.line, run.slower, run.fails) == ("", (), False)
+
+
+def test_many_weak_cases_are_more_than_chance_and_are_told_in_one_line() -> None:
+    """No single one is beyond its share, so no test fails, and neither does the run."""
+    weak = {f"weak {x}": WEAK for x in range(20)}
+    run = settle({**weak, **{str(x): OK for x in range(180)}}, POLICY)
+    assert run.slower == tuple(weak)
+    assert run.line == (
+        "20 of 200 judged cases are slower than chance allows over all of them, "
+        "though none is beyond its own share of the alarm rate"
+    )
+    assert run.fails is False
+    assert run.verdicts == {**weak, **{str(x): OK for x in range(180)}}
+
+
+@pytest.mark.parametrize("facts", [None, {"between_sessions_known": False}])
+def test_an_assumed_noise_proves_nothing_about_the_whole(facts: dict[str, bool] | None) -> None:
+    """Where no noise between sessions was seen, the run says no more than its cases do."""
+    run = settle({str(x): replace(WEAK, baseline=facts) for x in range(6)}, POLICY)
+    assert (run.slower, run.fails, {x.outcome for x in run.verdicts.values()}) == ((), False, {"inconclusive"})
+
+
+def test_a_moved_platform_is_one_headline() -> None:
+    """The cases that moved with it are no findings of their own; one that moved further is."""
+    facts = {**KNOWN, "differences": ["torch: 2.8.0 -> 2.9.0"]}
     moved = {str(x): replace(SLOW, baseline=facts) for x in range(6)}
-    run = settle({**moved, "far": replace(SLOW, ratio=3.0, lo=2.8, hi=3.2, baseline=facts)}, POLICY)
+    run = settle({**moved, "far": replace(SLOW, ratio=3.0, lo=2.8, hi=3.2, baseline=facts)}, POLICY.for_run())
     assert {run.verdicts[str(x)].outcome for x in range(6)} == {"platform_shift"}
+    assert {run.verdicts[str(x)].policy for x in range(6)} == {POLICY.for_run().label}
     assert run.verdicts["far"].outcome == "regressed"
     assert run.shift == pytest.approx(1.2)
-    assert "platform shift: the median of 7 judged cases is 20.0% slower" in run.line
-    assert "changed for all: torch: 2.8.0 -> 2.9.0" in run.line
-    assert settle(moved, POLICY).fails
+    assert run.line == (
+        "platform shift: the median of 7 judged cases is 20.0% slower than its baseline (6 cases moved with it); "
+        "changed for all: torch: 2.8.0 -> 2.9.0"
+    )
+
+
+@pytest.mark.parametrize(("weak", "fails"), [(5, True), (4, False)])
+def test_a_run_fails_where_half_of_its_cases_became_slower_though_none_did_alone(weak: int, fails: bool) -> None:  # noqa: FBT001
+    """All tests passed: it is the median case that is proven to be slower, and that is one alarm."""
+    vague = replace(WEAK, p_value=0.3)
+    cases = {str(x): WEAK if x < weak else vague for x in range(10)}
+    run = settle(cases, POLICY)
+    assert not any(x.fails for x in cases.values())
+    assert run.fails is fails
+    assert [x.outcome for x in run.verdicts.values()].count("platform_shift") == weak
+    assert f"({weak} cases moved with it)" in run.line
+    assert run.slower == ()
+
+
+def test_a_weak_case_that_moved_further_than_the_platform_is_told_beside_it() -> None:
+    far = replace(WEAK, ratio=3.0, lo=2.0, hi=4.0)
+    run = settle({"far": far, **{str(x): SLOW for x in range(6)}}, POLICY)
+    assert run.verdicts["far"] == far
+    assert run.slower == ("far",)
+    assert run.line.endswith("; 1 of 7 judged cases is slower than chance allows over all of them, "
+                             "though none is beyond its own share of the alarm rate")  # fmt: skip
 
 
 def test_a_shift_that_no_case_proves_fails_nothing() -> None:
-    vague = replace(SLOW, outcome="inconclusive", p_value=0.2)
+    vague = replace(WEAK, p_value=0.2)
     run = settle({str(x): vague for x in range(6)}, POLICY)
     assert (run.fails, {x.outcome for x in run.verdicts.values()}) == (False, {"inconclusive"})
     assert "no single case proves it" in run.line
@@ -74,6 +141,10 @@ def test_a_faster_platform_is_no_list_of_improvements() -> None:
     assert run.verdicts["0"].outcome == "platform_shift"
     assert run.verdicts["slow"].outcome == "regressed"
     assert "20.0% faster" in run.line
+    assert not settle({str(x): fast for x in range(6)}, POLICY).fails
+    mixed = {f"weak {x}": WEAK for x in range(3)} | {str(x): replace(fast, ratio=0.5) for x in range(3)}
+    assert settle(mixed, POLICY).shift == pytest.approx(math.sqrt(1.2 * 0.5))
+    assert not settle(mixed, POLICY).fails
 
 
 def test_four_cases_are_no_platform() -> None:

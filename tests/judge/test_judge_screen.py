@@ -161,6 +161,26 @@ def test_one_launch_has_no_spread_to_judge_with() -> None:
     assert (verdict.outcome, verdict.lo, verdict.p_value) == ("inconclusive", None, None)
 
 
+def test_a_case_that_never_began_is_inconclusive_and_has_no_number() -> None:
+    """Nothing was launched, so nothing failed and nothing is known: there is no verdict on speed, and no 0."""
+    never = Measurement(CASE, (), ENVIRONMENT, "", "", cut="the budget was spent before it began")
+    for known in (None, baseline()):
+        verdict = judge(never, known, POLICY)
+        assert (verdict.outcome, verdict.fails) == ("inconclusive", False)
+        assert verdict.reason == "the budget was spent before it began"
+        assert (verdict.ratio, verdict.lo, verdict.p_value) == (None, None, None)
+    assert judge(replace(never, cut=""), None, POLICY).outcome == "failed"
+
+
+@pytest.mark.parametrize(("values", "outcome"), [([0.02] * 3, "regressed"), ([0.02], "inconclusive")])
+def test_launches_that_are_missing_are_said_whatever_the_verdict(values: list[float], outcome: str) -> None:
+    cut = replace(measurement(values), cut="the budget was spent after 1 of 3 launches")
+    verdict = judge(cut, baseline(), POLICY)
+    assert verdict.outcome == outcome
+    assert verdict.reason.endswith("; the budget was spent after 1 of 3 launches")
+    assert judge(cut, None, POLICY).reason.endswith("; the budget was spent after 1 of 3 launches")
+
+
 def test_an_expired_baseline_is_judged_against_and_said_loudly() -> None:
     verdict = judge(measurement([0.02, 0.02, 0.02]), baseline(expires="2026-03-03"), POLICY)
     assert verdict.outcome == "regressed"
@@ -223,7 +243,22 @@ def test_the_p_value_and_the_bound_agree(new: list[float], old: list[list[float]
             assert (comparison.p_value(limit) < tail) == (comparison.lower(tail) > limit)
 
 
-def _simulated(seed: int, slowdown: float, noise: float, sessions: int, count: int) -> list[str]:
+def test_with_many_cases_a_case_needs_more_to_fail() -> None:
+    """What is an alarm for one case alone is none for one of two hundred; what is far out is one for both."""
+    slow = measurement([0.0162, 0.0160, 0.0161])
+    alone, share = judge(slow, baseline(), POLICY), judge(slow, baseline(), POLICY.shared(200))
+    assert (alone.outcome, share.outcome) == ("regressed", "inconclusive")
+    assert (alone.ratio, alone.p_value) == (share.ratio, share.p_value)
+    assert alone.mde is not None
+    assert share.mde is not None
+    assert alone.mde < share.mde
+    assert share.policy == POLICY.shared(200).label != alone.policy
+    assert judge(measurement([0.05, 0.05, 0.05]), baseline(), POLICY.shared(200)).outcome == "regressed"
+
+
+def _simulated(
+    seed: int, slowdown: float, noise: float, sessions: int, count: int, policy: Policy = POLICY
+) -> list[str]:
     chance = random.Random(seed)  # noqa: S311 - a simulation, no secret
 
     def session(level: float) -> list[float]:
@@ -231,7 +266,7 @@ def _simulated(seed: int, slowdown: float, noise: float, sessions: int, count: i
         return [level * math.exp(shift + chance.gauss(0, noise / 2)) for _ in range(3)]
 
     return [
-        decide(compare(session(slowdown), [session(1.0) for _ in range(sessions)], POLICY), POLICY)
+        decide(compare(session(slowdown), [session(1.0) for _ in range(sessions)], policy), policy)
         for _ in range(count)
     ]
 
@@ -240,6 +275,17 @@ def _simulated(seed: int, slowdown: float, noise: float, sessions: int, count: i
 def test_identical_code_is_called_regressed_at_most_once_in_a_hundred(noise: float, sessions: int) -> None:
     """Even at twice the noise that was assumed. Of 300: three, at the stated alpha of 0.5 %."""
     assert _simulated(1, 1.0, noise, sessions, 300).count("regressed") <= 3
+
+
+def test_a_run_of_many_cases_fails_by_chance_no_more_often_than_it_says() -> None:
+    """Runs of forty cases, each slower by just the tolerance: alone they raise alarms, with their share hardly any."""
+    runs, cases = 40, 40
+    alarms = {}
+    for policy in (POLICY, POLICY.shared(cases)):
+        seen = _simulated(5, 1 + policy.tolerance, 0.1, 8, runs * cases, policy)
+        alarms[policy] = sum("regressed" in seen[run * cases : (run + 1) * cases] for run in range(runs))
+    assert alarms[POLICY.shared(cases)] <= 4  # two are expected at 5 %
+    assert alarms[POLICY] > alarms[POLICY.shared(cases)]
 
 
 def test_a_doubled_time_is_always_caught_on_a_quiet_machine() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
+from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Device, Model
 from ipexperf.bench.modes.infer import Infer
@@ -85,9 +86,12 @@ def test_the_batch_is_the_models_for_what_is_done() -> None:
 
 def test_all_means_every_name_of_the_axis() -> None:
     """`all` takes every dtype there is: those that cannot run are left out, and nothing is refused."""
-    plan = matrix.make(Options(dtype=("all",), mode=("infer",), stack=("stock",)), facts())
+    plan = matrix.make(Options(dtype=("all",), mode=("train",), stack=("stock",)), facts())
     assert {case.dtype for case in plan.cases} | {left.cell.dtype for left in plan.left_out} == set(DTYPES)
-    assert plan.reasons == {"stock int8 quantisation is not built yet": 1}
+    assert set(plan.reasons) == {
+        "fp16 training on a CPU skips every step of its gradient scaler: use bf16",
+        "int8 is for inference: there is no int8 training",
+    }
 
 
 def test_all_models() -> None:
@@ -101,7 +105,7 @@ def test_all_models() -> None:
     [
         ("model", "resnet5", "--model: unknown model 'resnet5': did you mean resnet50?"),
         ("model", "zzz", "--model: unknown model 'zzz': choose from resnet18, resnet50"),
-        ("device", "gpu", "--device: unknown device 'gpu': did you mean xpu?"),
+        ("device", "cdua", "--device: unknown device 'cdua': did you mean cuda?"),
         ("dtype", "fp17", "--dtype: unknown dtype 'fp17': did you mean fp16?"),
         ("mode", "inferjit", "--mode: unknown mode 'inferjit': did you mean infer_jit?"),
         ("stack", "ipx", "--stack: unknown stack 'ipx': did you mean ipex?"),
@@ -112,6 +116,29 @@ def test_an_unknown_name_is_refused_with_the_nearest(axis: str, wrong: str, told
     with pytest.raises(UsageError) as error:
         matrix.check_names(Options(**{axis: ("all", wrong)}))
     assert str(error.value) == told
+
+
+@pytest.mark.parametrize(
+    ("called", "meant"),
+    [("gpu", "cuda or xpu"), ("GPU", "cuda or xpu"), ("nvidia", "cuda"), ("arc", "xpu"), ("intel", "cpu or xpu")],
+)
+def test_what_people_call_a_device_is_a_hint_and_no_name(called: str, meant: str) -> None:
+    """Each device tells what it is called: all that may be meant are named, and none is taken in its place."""
+    with pytest.raises(UsageError) as error:
+        matrix.check_names(Options(device=(called,)))
+    assert str(error.value) == f"--device: unknown device '{called}': did you mean {meant}?"
+
+
+def test_a_device_of_somebodys_own_gives_hints_too() -> None:
+    """A leaf declares what it is called, and no list elsewhere needs to know it."""
+
+    class Tpu(Cpu):
+        called = ("gpu", "tensor")
+
+    registry.devices.add("tpu", Tpu())
+    for called, meant in (("gpu", "cuda or tpu or xpu"), ("tensor", "tpu")):
+        with pytest.raises(UsageError, match=f"did you mean {meant}\\?$"):
+            registry.devices.get(called)
 
 
 def test_an_unknown_name_names_the_place_it_came_from() -> None:
@@ -208,6 +235,15 @@ def test_an_accelerator_is_looked_for_only_where_it_is_asked_for() -> None:
     assert matrix.accelerators(Options(device=("cpu",))) == ()
     assert matrix.accelerators(Options(device=("xpu",))) == ("xpu",)
     assert matrix.accelerators(Options(device=("all",))) == ("cuda", "xpu")
+    assert matrix.accelerators(Options(), "cuda") == ("cuda",)
+
+
+def test_torch_is_not_asked_for_a_device_that_is_none_of_its_own(fake: str) -> None:
+    """A device of somebody's own is planned without a process that imports torch, alone or beside an accelerator."""
+    registry.load([fake])
+    assert matrix.accelerators(Options(device=("fake",))) == ()
+    assert matrix.accelerators(Options(device=("fake", "xpu"))) == ("xpu",)
+    assert matrix.accelerators(Options(device=("all",))) == ("cuda", "xpu")
 
 
 def test_an_absent_accelerator_is_refused_by_name_and_left_out_of_all() -> None:
@@ -274,7 +310,7 @@ def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pyte
 )
 def test_what_cannot_be_loaded_is_refused(target: str, told: str) -> None:
     """A file or module that isn't there is a usage error that names it."""
-    with pytest.raises(UsageError, match=f"^--perf-load {target}: {told}"):
+    with pytest.raises(UsageError, match=f"^--perf-load={target}: {told}"):
         registry.load([target])
 
 
@@ -308,6 +344,7 @@ CASES = st.builds(
     size=st.integers(1, 1024),
     version=st.integers(1, 99),
     data=st.one_of(st.just(""), st.text(max_size=8)),
+    knobs=st.dictionaries(NAMES, NAMES, max_size=3).map(lambda knobs: tuple(sorted(knobs.items()))),
 )
 
 
@@ -329,7 +366,8 @@ def test_cases_share_a_uid_only_where_they_are_equal(one: Case, two: Case) -> No
 def test_every_field_is_part_of_the_uid(case: Case, name: str) -> None:
     """Changing any one field of a case makes it another case."""
     old: Any = getattr(case, name)
-    changed = dataclasses.replace(case, **{name: old + 1 if isinstance(old, int) else old + "x"})
+    other = {int: 1, str: "x", tuple: (("a knob that no case has", "on"),)}[type(old)]
+    changed = dataclasses.replace(case, **{name: old + other})
     assert changed.uid != case.uid
 
 

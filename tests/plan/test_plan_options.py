@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ipexperf.errors import UsageError
-from ipexperf.plan import options
+from ipexperf.plan import matrix, options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ipexperf.plan.options import Options
+
+ROOT = Path(__file__).parents[2]
 
 
 def resolved(
@@ -119,6 +123,34 @@ def test_a_bad_value_on_the_command_line_is_refused_by_the_parser() -> None:
 def test_a_repeated_option_adds_up() -> None:
     """A comma list and a repetition mean the same, in the order in which they were given."""
     assert resolved("--dtype", "fp32,bf16", "--dtype", "fp16").dtype == ("fp32", "bf16", "fp16")
+
+
+def told_by_help(axis: str) -> list[str]:
+    [option] = [option for option in options.OPTIONS if option.name == axis]
+    return option.help.removesuffix(", or all (comma list, repeatable)").split(", ")
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("axis", ["device", "dtype", "mode", "stack"])
+def test_help_names_what_the_registries_hold(axis: str) -> None:
+    """The help text of an axis names every value that is shipped, and no other."""
+    assert tuple(told_by_help(axis)) == matrix.names(axis)
+
+
+@pytest.mark.usefixtures("registries")
+def test_help_names_models_that_exist() -> None:
+    """The models that the help text gives as examples are shipped."""
+    examples = told_by_help("model")[1].removeprefix("e.g. ").split(",")
+    assert set(examples) <= set(matrix.names("model"))
+    assert len(examples) == 2
+
+
+def test_declaring_the_options_imports_no_leaf() -> None:
+    """Every pytest run declares the options: their help texts import neither a registry nor what is in it."""
+    code = "import sys, ipexperf.plugin, ipexperf.plan.options; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = {name for name in told.stdout.split() if name.startswith("ipexperf.bench")}
+    assert loaded == {"ipexperf.bench"}
 
 
 def test_every_option_has_its_own_name_variable_and_key() -> None:

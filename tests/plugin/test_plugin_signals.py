@@ -27,6 +27,19 @@ def test_an_interrupted_run_keeps_what_it_has_and_leaves_nobody(suite: Suite, go
     assert suite.query("SELECT count(*) FROM verdict") == [(1,)]
 
 
+@pytest.mark.parametrize("model", ["parent", "leader"])
+def test_a_killed_run_leaves_nothing_that_its_worker_started(
+    model: str, suite: Suite, gone: Callable[[int], bool]
+) -> None:
+    """After SIGKILL, when pytest can clean nothing up, the worker's children end with it."""
+    with suite.start(model) as process:
+        pids = suite.pids()
+        process.kill()
+        process.communicate(timeout=30)
+    assert len(pids) == 2
+    assert all(gone(pid) for pid in pids)
+
+
 def test_a_killed_run_loses_the_case_in_flight_alone(suite: Suite, gone: Callable[[int], bool]) -> None:
     """After SIGKILL the cases before are in the database, the worker is dead, and the next run joins them."""
     with suite.start("tiny,hang,other") as process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ def refused(result: pytest.RunResult, told: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--device", "gpu"), "--device: unknown device 'gpu': did you mean xpu?"),
+        (("--device", "gpu"), "--device: unknown device 'gpu': did you mean cuda or xpu?"),
         (("--dtype", "fp17"), "--dtype: unknown dtype 'fp17': did you mean fp16?"),
         (("--model", "resnet5"), "--model: unknown model 'resnet5': did you mean resnet50?"),
         (("--mode", "inferjit"), "--mode: unknown mode 'inferjit': did you mean infer_jit?"),
@@ -50,12 +51,12 @@ def refused(result: pytest.RunResult, told: str) -> None:
         (("--device", "xpu"), "--device xpu: xpu cannot run here: torch not installed"),
         (("--perf-launches", "0"), "expected a whole number of at least 1, got '0'"),
         (("--perf-preset", "weekly"), "expected one of quick, nightly, full, got 'weekly'"),
-        (("--perf-load", "nowhere.py"), "--perf-load nowhere.py: there is no such file"),
-        (("--perf-load=broken.py",), "--perf-load broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
+        (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
+        (("--perf-load=broken.py",), "--perf-load=broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
         (("--perf-python", "/no/such/python"), "--perf-python /no/such/python: No such file or directory"),
         (("-o", "ipexperf_launches=many"), "ipexperf_launches: expected a whole number of at least 1, got 'many'"),
         (("-o", "ipexperf_no_record=maybe"), "ipexperf_no_record: expected yes or no, got 'maybe'"),
-        (("-o", "ipexperf_device=gpu"), "ipexperf_device: unknown device 'gpu': did you mean xpu?"),
+        (("-o", "ipexperf_device=gpu"), "ipexperf_device: unknown device 'gpu': did you mean cuda or xpu?"),
     ],
 )
 def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[str, ...], told: str) -> None:
@@ -90,6 +91,17 @@ def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
     result = torch_suite.raw("--device", "xpu")
     refused(result, f"--device xpu: xpu cannot run here: {why_not}")
     assert "torch" in why_not
+
+
+def test_a_path_after_an_equals_sign_does_not_move_the_root_folder(suite: Suite) -> None:
+    """Where a file that is loaded has an ini file beside it, the suite's own root folder and ini file stay."""
+    elsewhere = suite.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(suite.fake, elsewhere / "fake.py")
+    (elsewhere / "pytest.ini").write_text("[pytest]\n")
+    result = suite.raw(f"--perf-load={elsewhere / 'fake.py'}", "--model", "tiny", *CELL, "--collect-only")
+    assert f"rootdir: {suite.path}" in result.outlines
+    assert "1 test collected" in result.stdout.str()
 
 
 def test_a_database_in_no_folder_is_refused_before_anything_is_measured(suite: Suite) -> None:
@@ -187,6 +199,7 @@ def test_the_options_are_documented_by_help(suite: Suite) -> None:
 
 WATCH = """
 import re
+import shutil
 import sys
 
 import pytest

@@ -44,6 +44,10 @@ def measurement(case: Case, step: float, **metrics: float) -> Measurement:
     return Measurement(case, launches, {}, AT, AT)
 
 
+def out_of_budget(case: Case) -> Measurement:
+    return Measurement(case, (), {}, AT, AT, cut="the budget (--perf-budget) was spent before it began")
+
+
 def unproven() -> Measurement:
     check = Check("dtype", ok=False, found="fp32 kernels", expected="bf16 kernels")
     launch = Launch(0, "ok", metrics={"step_time": 0.005, "throughput": 1600.0}, proof=(check,))

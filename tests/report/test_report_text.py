@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_records import FACTS, FAST, LONG, PLAIN, SLOW, crashed, measurement, unproven
+from report_records import FACTS, FAST, LONG, PLAIN, SLOW, crashed, measurement, out_of_budget, unproven
 
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
-from ipexperf.report.table import speedups, summary_lines, yardstick
-from ipexperf.result import Measurement, Verdict
+from ipexperf.report.table import run_lines, speedups, summary_lines, yardstick
+from ipexperf.result import FEWER, Launch, Measurement, Verdict
 
 RATIOS = st.floats(1e-6, 1e6)
 GOLDEN = Path(__file__).parent / "golden"
@@ -77,6 +77,65 @@ def test_the_table_of_a_run() -> None:
 
 def test_a_run_without_cases_says_so() -> None:
     assert summary_lines([], {}, {}, []) == ["no case was measured"]
+
+
+def test_what_the_budget_left_out_is_told_loudly_and_has_no_number() -> None:
+    """A case that never began is named as such, not among what was measured and shown nothing."""
+    never, short = out_of_budget(FAST), replace(measurement(PLAIN, 0.08), cut="the budget was spent after 3 of 5")
+    verdicts = {x.case.uid: judge(x, None, Policy()) for x in (never, short)}
+    row, *told = [line for line in summary_lines([never, short], verdicts, {}, []) if "bf16" in line or "CUT" in line]
+    assert row.split() == [FAST.id, "8", "-", "-", "-", "-", "-", "inconclusive"]
+    assert told == [
+        f"NOT MEASURED (1): the budget (--perf-budget) was spent before they began: {FAST.id}",
+        f"CUT SHORT (1): fewer launches than planned, the budget (--perf-budget) was spent: {PLAIN.id}",
+    ]
+    assert speedups([never, short], verdicts) == {PLAIN.uid: 1.0}
+    found = dict(properties(never, verdicts[FAST.uid]))
+    assert (found["verdict"], found["launches"], "step_time" in found) == ("inconclusive", "0", False)
+
+
+def note(samples: int) -> str:
+    return f"{FEWER}: {samples} of 20, steps take 2.4 s"
+
+
+def test_launches_with_fewer_samples_than_asked_are_counted_loudly() -> None:
+    """All of them are counted, and each case is told once; the block of a failed test says it too."""
+    slow, slower, fine = measurement(PLAIN, 0.08), measurement(LONG, 0.08), measurement(FAST, 0.02)
+    first, second, third = slow.launches
+    slow = replace(slow, launches=(replace(first, notes=(note(7),)), replace(second, notes=(note(9),)), third))
+    slower = replace(slower, launches=(replace(first, notes=(note(5),)),))
+    text = " ".join(line.strip() for line in summary_lines([slow, slower, fine], {}, {}, []))
+    details = {f"7 of 20, steps take 2.4 s ({PLAIN.id})", f"5 of 20, steps take 2.4 s ({LONG.id})"}
+    assert "FEWER SAMPLES: 3 launches ended with fewer samples than asked: " in text
+    assert all(detail in text for detail in details)
+    assert "9 of 20" not in text
+    assert FAST.id not in text.split("FEWER SAMPLES")[1]
+    assert "FEWER SAMPLES" not in "".join(summary_lines([fine], {}, {}, []))
+    assert f"note        a launch {note(7)}" in failure_block(slow, SLOW, [], "", "")
+
+
+def test_a_launch_that_was_measured_again_is_in_no_number() -> None:
+    """It is not counted, not fed to pytest-benchmark, not called a failure, and its notes are nobody's."""
+    good = measurement(FAST, 0.02)
+    busy = Launch(9, "contended", "steal 50 %", metrics={"step_time": 9.0}, notes=(note(7),), contended="steal 50 %")
+    both = replace(good, launches=(busy, *good.launches))
+    verdict = judge(both, None, Policy())
+    assert verdict == judge(good, None, Policy())
+    assert properties(both, verdict) == properties(good, verdict)
+    assert summary_lines([both], {FAST.uid: verdict}, {}, []) == summary_lines([good], {FAST.uid: verdict}, {}, [])
+    for outcome in ("failed", "invalid", "regressed"):
+        assert failure_block(both, Verdict(outcome, ""), [], "", "") == failure_block(
+            good, Verdict(outcome, ""), [], "", ""
+        )
+
+
+def test_what_the_run_says_as_a_whole_names_its_cases() -> None:
+    """One line, and a second one where the run fails though no test did."""
+    assert run_lines("", [], fails=False) == []
+    assert run_lines("5 cases are slower", list("abcde"), fails=False) == ["5 cases are slower: a, b, c, d and 1 more"]
+    (_, why) = run_lines("platform shift: slower", [], fails=True)
+    assert why.startswith("THE RUN FAILS: no test did")
+    assert max(map(len, run_lines("word " * 100, [], fails=True))) <= 120
 
 
 @given(

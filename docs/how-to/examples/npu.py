@@ -1,4 +1,4 @@
-"""Another accelerator, `torch.npu`, registered for the suite by `--perf-load npu.py`. Not seen on hardware."""
+"""Another accelerator, `torch.npu`, registered for the suite by `--perf-load=npu.py`. Not seen on hardware."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class Npu(Device):
     """A device with a queue of its own."""
 
     name = "npu"
+    accelerator = True
 
     def why_not(self, facts: Facts) -> str | None:
         # An empty text means that torch sees the device in the interpreter of the workers.

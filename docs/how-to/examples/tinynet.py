@@ -1,4 +1,4 @@
-"""A small convolutional network, registered for the suite by `--perf-load tinynet.py`."""
+"""A small convolutional network, registered for the suite by `--perf-load=tinynet.py`."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.kinds import Dataset, Split
 from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.errors import WorkerError
 
 FOLDER = "cifar-10-batches-py"
 MEAN = (0.4914, 0.4822, 0.4465)
@@ -21,16 +22,24 @@ class Cifar10(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         if folder is None:
-            return None, "CIFAR-10 needs its folder: --perf-data FOLDER"
+            return None, "CIFAR-10 needs its folder: --perf-data=FOLDER"
         if not (Path(folder) / FOLDER).is_dir():
-            return None, f"--perf-data {folder} holds no {FOLDER}, CIFAR-10's on-disk format"
+            return None, f"--perf-data={folder} holds no {FOLDER}, CIFAR-10's on-disk format"
         return folder, None
 
     def read(self, path: str, size: int) -> Split:
         """torchvision checks the files' MD5 sums before anything is read."""
 
         def tensors(*, train: bool) -> tuple[Any, Any]:
-            data = torchvision.datasets.CIFAR10(path, train=train, download=False)
+            try:
+                data = torchvision.datasets.CIFAR10(path, train=train, download=False)
+            except RuntimeError:
+                folder = Path(path) / FOLDER
+                damaged = ", ".join(_damaged(folder))
+                if not damaged:
+                    raise
+                told = f"{folder} is not CIFAR-10 as published: {damaged} missing or damaged"
+                raise WorkerError("error", f"{told}; unpack cifar-10-python.tar.gz there again") from None
             images = torch.from_numpy(data.data).permute(0, 3, 1, 2).float() / 255
             images = (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(DEVIATION).view(3, 1, 1)
             if size != images.shape[-1]:
@@ -38,6 +47,13 @@ class Cifar10(Dataset):
             return images.contiguous(), torch.tensor(data.targets)
 
         return Split(*tensors(train=True), *tensors(train=False))
+
+
+def _damaged(folder: Path) -> list[str]:
+    """The files that are not there or whose MD5 sum is another than the published one."""
+    known = torchvision.datasets.CIFAR10
+    published = [*known.train_list, *known.test_list, (known.meta["filename"], known.meta["md5"])]
+    return [name for name, md5 in published if not torchvision.datasets.utils.check_integrity(folder / name, md5)]
 
 
 registry.datasets.add("cifar10", Cifar10())

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from ipexperf.bench import measure
+from ipexperf.bench.devices import _arithmetic, _diagnosis
+from ipexperf.bench.devices._stopwatch import Stopwatch
+from ipexperf.bench.devices._telemetry import Seen, Telemetry, Tool
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Device, Settings
 from ipexperf.bench.lazy import torch
-from ipexperf.errors import WorkerError
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.result import Check
+
+CLOCKED = 5
+"""Blocks of steps that are timed by the device's own clock, after the samples."""
 
 
 class Accelerator(Device):
     """A device with a queue of its own: nothing is done until it was synchronised."""
+
+    accelerator = True
+    variable: str
+    """The vendor's variable that says which cards a process may see."""
+    properties: tuple[str, ...] = ()
+    """What torch may know of the card, for the record; an older torch knows less."""
+    tool: Tool
+    telemetry = Telemetry()
+
+    def __init__(self) -> None:
+        self._stopwatch: Stopwatch | None = None
+        self._seen: Seen | None = None
+        self._reserved: int | None = None
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch") or facts.accelerators.get(self.name, "it was not looked for") or None
@@ -20,11 +43,27 @@ class Accelerator(Device):
     def _api(self) -> Any:
         return getattr(torch, self.name)
 
+    def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
+        """The vendor's variable, with one card of those that it leaves us: a worker sees that card alone."""
+        allowed = environment.get(self.variable)
+        if not allowed:
+            return {self.variable: str(index)}
+        cards = [word.strip() for word in allowed.split(",")]
+        if index >= len(cards):
+            told = f"{self.variable}={allowed} leaves {len(cards)}"
+            raise UsageError(f"--perf-device-index {index}: there is no such {self.name} device: {told}")
+        return {self.variable: cards[index]}
+
     def start(self, settings: Settings) -> None:
         del settings
-        if not self._api.is_available():
-            raise WorkerError("error", f"torch sees no {self.name} in the worker: it ran nowhere else instead")
+        if reason := _diagnosis.why_not(self.name, torch):
+            raise WorkerError("error", f"{reason}; the case ran nowhere else instead")
+        count = self._api.device_count()
+        if count != 1:
+            pin = f"{self.variable}={os.environ.get(self.variable, '')}"
+            raise WorkerError("error", f"{pin} was to leave the worker one {self.name} device, and torch sees {count}")
         self._api.set_device(0)
+        self._stopwatch, self._seen, self._reserved = None, None, None
 
     def synchronise(self) -> None:
         self._api.synchronize()
@@ -32,22 +71,70 @@ class Accelerator(Device):
     def put(self, value: Any) -> Any:
         """Copies from pinned memory without blocking, as an input pipeline does; modules move as they are."""
         if isinstance(value, torch.Tensor) and value.device.type == "cpu":
-            value = value.pin_memory() if self.name == "cuda" else value.pin_memory(self.name)
-            return value.to(self.name, non_blocking=True)
+            return self.pin(value).to(self.name, non_blocking=True)
         return value.to(self.name)
+
+    def pin(self, value: Any) -> Any:
+        # Since torch 2.5 memory is pinned for the accelerator that there is; to name one is deprecated.
+        return value if value.is_pinned() else value.pin_memory()
 
     def reset_peak_memory(self) -> None:
         self._api.reset_peak_memory_stats()
 
     def peak_memory(self) -> int:
+        # Now as well, before the proof and the accuracy pass add their own.
+        self._reserved = int(self._api.max_memory_reserved())
         return int(self._api.max_memory_allocated())
 
     def describe(self) -> dict[str, Any]:
         properties = self._api.get_device_properties(0)
+        known = {name: getattr(properties, name) for name in self.properties if hasattr(properties, name)}
         return {
             "name": self.name,
             "properties": self._api.get_device_name(0),
             "memory": int(properties.total_memory),
-            "driver": getattr(properties, "driver_version", None),
+            "driver": self.driver(properties),
             "runtime": getattr(torch.version, self.name, None),
+            "pinned": f"{self.variable}={os.environ.get(self.variable, '')}",
+            **{
+                name: value if isinstance(value, (bool, int, list, tuple)) else str(value)
+                for name, value in known.items()
+            },
         }
+
+    def driver(self, properties: Any) -> str | None:
+        """The version of the driver."""
+        return getattr(properties, "driver_version", None)
+
+    def _clocked(self, step: Callable[[], Any], block: int) -> Stopwatch:
+        """The stopwatch, with some blocks of steps on it: taken once, by whoever asks first."""
+        if self._stopwatch is None:
+            stopwatch = Stopwatch(self._api)
+            for _ in range(CLOCKED):
+                measure.clocked(step, self.synchronise, block, stopwatch)
+            self._stopwatch = stopwatch
+        return self._stopwatch
+
+    def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
+        return [_arithmetic.check(_arithmetic.of_step(step), self.name), self._clocked(step, block).check()]
+
+    def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
+        found = {} if self._reserved is None else {"reserved_memory": float(self._reserved)}
+        device_time = self._clocked(step, block).device_time
+        if device_time is not None:
+            found["device_time"] = device_time
+        self._seen = self.telemetry.watch(step, self.synchronise, block, self.tool, self.card())
+        return {**found, **self._seen.metrics()}
+
+    def card(self) -> str | None:
+        """What the vendor's tool calls the card, where torch knows it."""
+        return None
+
+    def notes(self) -> list[str]:
+        if self._stopwatch is None or self._seen is None:
+            return []  # nothing was measured here
+        unable = self._stopwatch.unable
+        silent = [f"{self.name} has no clock of its own here: {unable}"] if unable else []
+        if self._seen.frequency is None:
+            silent.append(f"the system does not tell the clock rate of the {self.name} device")
+        return [*silent, *self._seen.notes]

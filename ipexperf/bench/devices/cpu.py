@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import registry
+from ipexperf.bench import placement, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Device, Settings
 from ipexperf.bench.lazy import torch
@@ -18,12 +17,13 @@ _RESET_PEAK = "5"
 
 class Cpu(Device):
     name = "cpu"
+    called = ("intel",)
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch")
 
     def start(self, settings: Settings) -> None:
-        torch.set_num_threads(settings.threads or len(os.sched_getaffinity(0)))
+        torch.set_num_threads(settings.threads or len(placement.allowed()))
 
     def synchronise(self) -> None:
         """Nothing to wait for: every call returns when it is done."""

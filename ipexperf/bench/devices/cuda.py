@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 from ipexperf.bench import registry
 from ipexperf.bench.devices._accelerator import Accelerator
+from ipexperf.bench.devices._telemetry import NVIDIA_SMI
+
+_DRIVER = Path("/proc/driver/nvidia/version")
 
 
 class Cuda(Accelerator):
     name = "cuda"
+    called = ("gpu", "nvidia")
+    variable = "CUDA_VISIBLE_DEVICES"
+    properties = ("major", "minor", "multi_processor_count", "is_integrated", "L2_cache_size", "uuid", "pci_bus_id")
+    tool = NVIDIA_SMI
+
+    def driver(self, properties: Any) -> str | None:
+        """Torch does not know it; the kernel's module says it."""
+        del properties
+        found = re.search(r"Kernel Module.*?\s(\d+[\d.]+)", _DRIVER.read_text()) if _DRIVER.exists() else None
+        return found.group(1) if found else None
+
+    def card(self) -> str | None:
+        uuid = getattr(self._api.get_device_properties(0), "uuid", None)
+        return f"GPU-{uuid}" if uuid is not None else None
 
 
 registry.devices.add("cuda", Cuda())

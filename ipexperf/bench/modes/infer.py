@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench import registry
+from ipexperf.bench import artifact, quantised, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
-from ipexperf.bench.modes._inference import InferenceSession
+from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.result import Check
 
 
 class EagerSession(InferenceSession):
     def build(self, network: Any, example: Any) -> Any:
-        return self.bench.stack.for_inference(network, self.bench.case.dtype, example)
+        if self.bench.case.dtype == "int8":
+            return artifact.state(network, example, self.bench)
+        return self.bench.stack.for_inference(network, example, self.bench)
 
     def proof(self) -> list[Check]:
-        return [*super().proof(), *self.bench.stack.proof_of_inference(self.network, self.bench.case.dtype)]
+        converted = [quantised.modules(self.network)] if self.bench.case.dtype == "int8" else []
+        return [*super().proof(), *converted, *self.bench.stack.proof_of_inference(self.network, self.bench)]
 
 
 class Infer(Mode):
     name = "infer"
+    knobs = (*KNOBS, artifact.Quantisation())
+    artifact = "state"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del cell, facts

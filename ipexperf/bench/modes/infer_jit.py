@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench import proof, registry
+from ipexperf.bench import artifact, proof, quantised, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes._inference import InferenceSession
+from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.precision import autocast
 from ipexperf.result import Check
 
@@ -17,30 +17,53 @@ PROFILING_CALLS = 3
 
 
 class JitSession(InferenceSession):
+    def ready(self, example: Any) -> Any:
+        if self.bench.case.dtype != "int8":
+            return super().ready(example)
+        # Deployment as it is documented: what was quantised, traced and frozen in another process is loaded.
+        self.network = artifact.script(self.bench)
+        self._untraced = self.bench.stack.proof_of_inference(self.network, self.bench)
+        self.settle(example)
+        return self.network
+
     def build(self, network: Any, example: Any) -> Any:
+        self.network = self.trace(self.optimise(network, example), example)
+        self.settle(example)
+        return self.network
+
+    def optimise(self, network: Any, example: Any) -> Any:
+        return self.bench.stack.for_inference(network, example, self.bench)
+
+    def trace(self, network: Any, example: Any) -> Any:
         case = self.bench.case
-        network = self.bench.stack.for_inference(network, case.dtype, example)
-        self._untraced = self.bench.stack.proof_of_inference(network, case.dtype)
+        # Looked at before it is traced: in the graph there are no modules.
+        self._untraced = self.bench.stack.proof_of_inference(network, self.bench)
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
-            traced = torch.jit.freeze(torch.jit.trace(network, example))
-            for _ in range(PROFILING_CALLS):
-                traced(example)
-        return traced
+            return torch.jit.freeze(torch.jit.trace(network, example))
+
+    def settle(self, example: Any) -> None:
+        """Calls the graph until it stands as it will be measured."""
+        for _ in range(PROFILING_CALLS):
+            self.forward(example)
 
     def proof(self) -> list[Check]:
         case = self.bench.case
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
             graph = str(self.network.graph_for(self.inputs[0]))
+        converted = [quantised.graph(graph, self.layers)] if case.dtype == "int8" else []
         return [
             *super().proof(),
             *self._untraced,
             proof.jitted(self.network),
-            *self.bench.stack.proof_of_graph(graph, case.dtype),
+            *converted,
+            *self.bench.stack.proof_of_graph(graph, self.bench),
         ]
 
 
 class InferJit(Mode):
     name = "infer_jit"
+    knobs = (*KNOBS, artifact.Quantisation())
+    artifact = "script"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del cell, facts

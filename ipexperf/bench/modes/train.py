@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ipexperf.bench import accuracy, proof, registry, weights
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.modes import _curve, _input, _optimizers
+from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast
 from ipexperf.result import Check
 
-MOMENTUM = 0.9
+PROVEN_STEPS = 3
+"""So many steps are looked at one by one, after the samples: each must change the weights."""
 
 
 class TrainSession(Session):
@@ -21,45 +27,107 @@ class TrainSession(Session):
         case = bench.case
         self.bench = bench
         self.split = weights.read(bench)
-        self.format = torch.channels_last if bench.model.channels_last else torch.contiguous_format
+        self.format = torch.channels_last if bench.channels_last else torch.contiguous_format
         torch.manual_seed(bench.settings.seed)
         network = bench.model.build().train().to(memory_format=self.format)
         network = bench.device.put(network)
-        optimizer = torch.optim.SGD(network.parameters(), lr=bench.model.learning_rate, momentum=MOMENTUM)
+        optimizer = _optimizers.make(bench.knob("optimizer"), network.parameters(), bench.model)
         self.loss = torch.nn.CrossEntropyLoss()
-        self.network, self.optimizer = bench.stack.for_training(network, optimizer, case.dtype)
+        self.optimised, self.optimizer = bench.stack.for_training(network, optimizer, bench)
+        self.network = self.joined(self.optimised)
+        self.accumulate = int(bench.knob("accumulate"))
         self.scaler = torch.amp.GradScaler(case.device, enabled=case.dtype == "fp16")
-        self.feed = weights.batches(self.split, case.batch, bench.settings.seed)
+        self.feed = _input.feed(bench, (self.split.train_images, self.split.train_labels), self.order(), self.format)
         self.losses: list[Any] = []
         # What the optimizer holds, not network.parameters(): IPEX leaves unpacked twins there that nobody trains.
         self.trained = [value for group in self.optimizer.param_groups for value in group["params"]]
         self.start = [value.detach().clone() for value in self.trained]
+        self.ledger = Ledger(self.optimizer, self.scaler, self.accumulate)
+
+    def order(self) -> Iterator[Any]:
+        """The examples in each batch of this process, by their numbers: every batch, where nobody trains beside it."""
+        return _curve.order(self.bench, self.split, 0, 1)
+
+    def joined(self, network: Any) -> Any:
+        """The network as it is stepped: alone here, with those of other processes where there are several."""
+        return network
+
+    def apart(self) -> AbstractContextManager[Any]:
+        """Around a batch after which no update follows yet: what several processes exchange can wait."""
+        return nullcontext()
 
     def step(self) -> None:
-        put = self.bench.device.put
-        images, labels = next(self.feed)
-        images, labels = put(images.to(memory_format=self.format)), put(labels)
         self.optimizer.zero_grad(set_to_none=True)
-        with autocast(self.bench.case.device, self.bench.case.dtype):
-            loss = self.loss(self.network(images), labels)
-        self.scaler.scale(loss).backward()
+        parts = []
+        for _ in range(self.accumulate - 1):
+            with self.apart():
+                parts.append(self._batch())
+        parts.append(self._batch())
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.losses.append(loss.detach())
+        self.ledger.steps += 1
+        self.losses.append(parts[0] if len(parts) == 1 else torch.stack(parts).sum())
+
+    def _batch(self) -> Any:
+        """Forward and backward of one batch; its loss, as a share of the step's."""
+        images, labels = next(self.feed)
+        self.ledger.batches += 1
+        with autocast(self.bench.case.device, self.bench.case.dtype):
+            outputs = self.network(images)
+            loss = self.loss(outputs, labels)
+        self.last = (images, labels), outputs.detach()
+        if self.accumulate > 1:
+            loss = loss / self.accumulate
+        self.scaler.scale(loss).backward()
+        return loss.detach()
+
+    def items(self, batch: int) -> int:
+        return batch * self.accumulate
+
+    def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
+        """Keeps account of the updates that the timed steps made, outside the time."""
+        before = self.ledger.read()
+        samples = super().sample(synchronise, count, block)
+        self.ledger.enter(before, self.ledger.read(), count * block)
+        return samples
+
+    def metrics(self) -> dict[str, float]:
+        return _input.waited(self)
+
+    def notes(self) -> list[str]:
+        stack = self.bench.stack
+        return [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
+
+    def close(self) -> None:
+        self.feed.close()
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        """Trains on to the agreed number of steps, then looks at images that training never saw."""
+        """Trains on to the agreed number of steps, then looks at the losses, and at images that training never saw."""
+        self.train_on()
+        metrics, checks = self.learned()
+        curve = _curve.check(self.bench, self.split, [_curve.told(self.losses)], self.skipped())
+        return metrics, [*checks, curve]
+
+    def skipped(self) -> list[int]:
+        """Which of the compared steps a gradient scaler did not make."""
+        return self.ledger.skipped(_curve.STEPS)
+
+    def train_on(self) -> None:
+        """Trains on to the agreed number of steps."""
         target = self.bench.settings.train_steps
         while len(self.losses) < target:
             if len(self.losses) % 20 == 0:
                 self.bench.say(f"training on to step {target}, at {len(self.losses)}")
             self.step()
-        self.network.eval()
+
+    def learned(self) -> tuple[dict[str, float], list[Check]]:
+        """What the training led to: falling losses, and right answers to images that it never saw."""
+        self.optimised.eval()
         put = self.bench.device.put
 
         def forward(images: Any) -> Any:
             with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype):
-                return self.network(images)
+                return self.optimised(images)
 
         outputs = accuracy.predict(
             forward,
@@ -68,24 +136,57 @@ class TrainSession(Session):
             lambda images: put(images.to(memory_format=self.format)),
         )
         reached = accuracy.right(outputs, self.split.test_labels)
-        return accuracy.learned(reached, [float(loss) for loss in self.losses], self.bench.dataset)
+        metrics, checks = accuracy.learned(reached, [float(loss) for loss in self.losses], self.bench.dataset)
+        return metrics, [*checks, *self._checkpoint(reached)]
+
+    def _checkpoint(self, reached: float) -> list[Check]:
+        """Saves what was learned, and infers with it in an untouched fp32 network, as whoever loads it will."""
+        path = self.bench.settings.checkpoint
+        if path is None:
+            return []
+        weights.save(self.optimised, self.optimizer, path)
+        fresh = self.bench.model.build().eval()
+        fresh.load_state_dict(weights.restore(path)["model"])
+        with torch.no_grad():
+            outputs = torch.cat([fresh(part) for part in self.split.test_images.split(64)])
+        found = accuracy.right(outputs, self.split.test_labels)
+        ok = abs(found - reached) <= accuracy.DROP
+        return [Check("checkpoint", ok, f"{found:.4f} when loaded", f"{reached:.4f} within {accuracy.DROP}")]
 
     def proof(self) -> list[Check]:
         case = self.bench.case
+        kernels = self.bench.stack.kernels(self.step, self.bench)
         checks = [
-            proof.device_of(self.trained[0], case.device),
-            proof.dtype_of_kernels(self.bench.stack.kernel_dtypes(self.step, case.device), case.dtype),
-            *self.bench.stack.proof_of_training(self.network, self.optimizer, case.dtype),
+            proof.placed(self.optimised, [*self.last[0], *self.trained], self.last[1], case.device),
+            self.feed.proof(self.step),
+            proof.dtype_of_kernels(proof.dtypes(kernels), case.dtype),
+            *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
+            *self.bench.stack.proof_of_training(self.optimised, self.optimizer, self.bench),
         ]
-        pairs = zip(self.start, self.trained, strict=True)
-        moved = sum(1 for before, after in pairs if not torch.equal(before, after.detach()))
-        total = len(self.start)
-        return [*checks, Check("weights_move", moved == total, f"{moved} of {total} parameters", f"all {total}")]
+        moved, total = self.moved(self.start), len(self.start)
+        effective = sum(self._moves() for _ in range(PROVEN_STEPS))
+        return [
+            *checks,
+            Check("weights_move", moved == total, f"{moved} of {total} parameters", f"all {total}"),
+            *self.ledger.proof(effective, PROVEN_STEPS),
+        ]
+
+    def moved(self, before: list[Any]) -> int:
+        """How many of the trained parameters differ from what they were."""
+        pairs = zip(before, self.trained, strict=True)
+        return sum(not torch.equal(value, now.detach()) for value, now in pairs)
+
+    def _moves(self) -> bool:
+        """Whether one more step changes the weights."""
+        before = [value.detach().clone() for value in self.trained]
+        self.step()
+        return self.moved(before) > 0
 
 
 class Train(Mode):
     name = "train"
     trains = True
+    knobs = (ChannelsLast(), *_optimizers.KNOBS, *_input.KNOBS)
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts

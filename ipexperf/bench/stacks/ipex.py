@@ -5,23 +5,35 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import logging
+import re
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from ipexperf.bench import proof, registry
+from ipexperf.bench import artifact, compilation, proof, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Stack
+from ipexperf.bench.kinds import Cell, Quantised, Stack, Workbench
+from ipexperf.bench.knobs import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import torch_dtype
+from ipexperf.bench.stacks import _ipex_int8, _ipex_linear
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 PACKAGE = "intel-extension-for-pytorch"
 _AVX512 = {"avx512bw", "avx512vl", "avx512dq"}
-_FUSED = {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"}
+FUSED = {
+    "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},
+    "xpu": {"SGD": "sgd_step", "AdamW": "adamw_step", "Adam": "adam_step", "Lamb": "lamb_step"},
+}
+"""The optimizers that IPEX fuses on each device, with the function that the step then is: no AdamW on the CPU."""
 _PREPACKED = "ipex_prepack::"
+_FUSED_ON_XPU = re.compile(r"\b(?:xpu|torch_ipex)::\w*relu\w*")
+_ARGUMENTS = {"split_master_weight": "split_master_weight_for_bf16"}
+"""Knobs that `ipex.optimize` calls by another name."""
+_TRAINING = ("train", "train_ddp")
+_COMPILED = "infer_compile"
+_XPU = {"xpu": "IPEX switches it off there, in silence"}
 
 
 def version_mismatch(torch_version: str, ipex_version: str) -> str | None:
@@ -34,6 +46,41 @@ def version_mismatch(torch_version: str, ipex_version: str) -> str | None:
 
 class Ipex(Stack):
     name = "ipex"
+    _pairs = 0
+    """Linear layers with BatchNorm behind them, as the network had them before it was optimised."""
+    # The defaults are those of `ipex.optimize`: a knob that is not turned is not passed.
+    knobs = (
+        Knob("level", "the level of ipex.optimize: O0 switches off what is not switched on by name", ("O1", "O0")),
+        Knob(
+            "weights_prepack",
+            "weights laid out for the kernels that read them",
+            ignored=_XPU,
+            barred={_COMPILED: "torch.compile breaks its graph at every packed layer"},
+        ),
+        Knob("conv_bn_folding", "BatchNorm folded into the convolution before it"),
+        Knob("linear_bn_folding", "BatchNorm folded into the linear layer before it"),
+        Knob(
+            "graph_mode",
+            "IPEX captures a graph of its own",
+            ("off", "on"),
+            ignored=_XPU,
+            barred={_COMPILED: "torch.compile captures the graph itself"},
+        ),
+        Knob(
+            "auto_kernel_selection",
+            "IPEX chooses between oneDNN and MKL for linear layers",
+            ("off", "on"),
+            ignored=_XPU,
+            barred={_COMPILED: "it chooses kernels of packed layers, and there are none"},
+        ),
+        Knob("fuse_update_step", "the optimizer's step as one kernel", modes=_TRAINING),
+        Knob(
+            "split_master_weight",
+            "bf16 weights whose lower half lies in the optimizer",
+            modes=_TRAINING,
+            dtypes=("bf16",),
+        ),
+    )
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         absent = facts.missing("torch", PACKAGE)
@@ -44,20 +91,29 @@ class Ipex(Stack):
             return mismatch
         if cell.device == "cuda":
             return "IPEX optimises for cpu and xpu, not for cuda"
+        if cell.mode == "infer_export":
+            return "IPEX has no export path of its own: what torch.export makes of a network is stock PyTorch's"
         if cell.dtype == "int8":
-            return "IPEX int8 quantisation is not built yet"
-        return self._lacking(cell, facts.cpu_flags) if cell.device == "cpu" else None
+            return artifact.why_not(cell, facts) or _ipex_int8.why_not(cell, self.knobs)
+        if cell.device == "xpu" and cell.dtype == "fp16" and cell.mode.startswith("train"):
+            return "IPEX refuses fp16 training on xpu: its devices do not support training with half precision"
+        lacking = self._lacking(cell, facts.cpu_flags) if cell.device == "cpu" else None
+        return lacking or _ipex_linear.why_not(cell)
 
     def _lacking(self, cell: Cell, flags: frozenset[str]) -> str | None:
         """What IPEX's weight prepacking demands of the CPU; without it `ipex.optimize` raises."""
         if "avx2" not in flags:
             return "IPEX needs a CPU with AVX2"
+        if cell.dtype == "fp16" and cell.mode.startswith("train"):
+            return "fp16 training on a CPU skips every step of its gradient scaler: use bf16"
+        if cell.mode.startswith("train") and cell.knob("weights_prepack") == "off":
+            return None
+        if cell.mode == _COMPILED and cell.dtype == "bf16":
+            return None
         if cell.dtype == "bf16" and not (flags >= _AVX512 or "avx_ne_convert" in flags):
             return "IPEX bf16 needs a CPU with AVX-512 (bw, vl, dq) or avx_ne_convert"
         if cell.dtype == "fp16" and not flags & {"avx512_fp16", "amx_fp16", "avx_ne_convert"}:
             return "IPEX fp16 needs a CPU with avx512_fp16 or avx_ne_convert"
-        if cell.dtype == "fp16" and cell.mode == "train":
-            return "fp16 training on a CPU skips every step of its gradient scaler: use bf16"
         return None
 
     def start(self) -> None:
@@ -70,32 +126,110 @@ class Ipex(Stack):
             raise WorkerError("version_mismatch", mismatch)
         self._ipex = importlib.import_module("intel_extension_for_pytorch")
 
-    def for_inference(self, network: Any, dtype: str, example: Any) -> Any:
-        """Given an example, weights are packed for its shape: without one, eager fp32 was far slower than stock."""
-        return self._ipex.optimize(network, dtype=torch_dtype(dtype), sample_input=example)
+    def _prepared(self, bench: Workbench) -> dict[str, Any]:
+        """The arguments of `ipex.optimize` for the knobs that this case turns."""
+        if not bench.channels_last:
+            # IPEX turns every network round by itself, whatever layout it is given.
+            self._ipex.disable_auto_channels_last()
+        found: dict[str, Any] = {}
+        for knob in self.knobs:
+            if bench.turned(knob.name):
+                value = bench.knob(knob.name)
+                name = _ARGUMENTS.get(knob.name, knob.name)
+                found[name] = value if knob.name == "level" else value == "on"
+        return found
 
-    def for_training(self, network: Any, optimizer: Any, dtype: str) -> tuple[Any, Any]:
-        optimised, fused = self._ipex.optimize(network, optimizer=optimizer, dtype=torch_dtype(dtype))
+    def _on(self, name: str, bench: Workbench) -> bool:
+        """Whether `ipex.optimize` was to do this: at O0 it does only what it is told by name."""
+        if bench.knob("level") == "O0" and not bench.turned(name):
+            return False
+        if any(bench.case.mode in knob.barred for knob in self.knobs if knob.name == name):
+            return False
+        return bench.knob(name) == "on"
+
+    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
+        """Given an example, weights are packed for its shape: without one, eager fp32 was far slower than stock."""
+        turned = self._prepared(bench)
+        # Graph mode packs by itself, and refuses an example beside it.
+        if bench.knob("graph_mode") == "off":
+            turned["sample_input"] = example
+        self._pairs = _ipex_linear.pairs(network)
+        return self._ipex.optimize(network, dtype=torch_dtype(bench.case.dtype), **turned)
+
+    def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
+        """As the vendor's guide has it, without packed weights: the graph would break at each of them."""
+        del example
+        self._pairs = _ipex_linear.pairs(network)
+        arguments = {"dtype": torch_dtype(bench.case.dtype), "weights_prepack": False, **self._prepared(bench)}
+        return torch.compile(self._ipex.optimize(network, **arguments), backend="ipex")
+
+    def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
+        """The backend is IPEX's own, and it lowers through inductor: its other way would be TorchScript."""
+        del code
+        found = compilation.backend(network)
+        checks = [Check("compile_backend", found.startswith(self._ipex.__name__), found, "IPEX's own")]
+        if bench.case.device == "cpu":
+            way = self._ipex._get_compiler_backend()  # noqa: SLF001 - IPEX has no public way to ask
+            checks.append(Check("lowering", way == "inductor", way, "inductor"))
+        return [*checks, *self.proof_of_inference(network._orig_mod, bench)]  # noqa: SLF001 - as torch documents it
+
+    def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+        return _ipex_int8.quantise(network, example, batches, bench)
+
+    def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
+        turned = self._prepared(bench)
+        dtype = torch_dtype(bench.case.dtype)
+        optimised, fused = self._ipex.optimize(network, optimizer=optimizer, dtype=dtype, **turned)
         return optimised, fused
 
-    def kernel_dtypes(self, step: Callable[[], Any], device: str) -> Counter[str]:
-        """On the CPU from oneDNN's log, for prepacked weights hide the inputs from torch's profiler."""
-        if device != "cpu":
-            return proof.profiled_dtypes(step)
+    def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[proof.Kernel]:
+        """On the CPU from oneDNN's log, for prepacked weights hide the inputs from torch's profiler.
+
+        Where oneDNN did nothing (weights not packed, a CPU without the dtype's instructions) the profiler sees it.
+        """
+        if bench.case.device != "cpu":
+            return proof.profiled(step)
         module = importlib.import_module("intel_extension_for_pytorch.cpu.utils.verbose")
-        return proof.logged_dtypes(step, module.verbose(module.VERBOSE_ON))
+        logged = proof.logged(step, module.verbose(module.VERBOSE_ON))
+        if bench.case.dtype == "int8":
+            # Fusions are in oneDNN's log alone, quantised operators of torch's own and what was left out in the other.
+            return [*logged, *proof.profiled(step)]
+        return logged or proof.profiled(step)
 
-    def proof_of_inference(self, network: Any, dtype: str) -> list[Check]:
-        del dtype
-        packed = [m for m in network.modules() if type(m).__name__.startswith("_IPEX")]
-        left = [m for m in network.modules() if isinstance(m, torch.nn.BatchNorm2d)]
-        return [
-            Check("weights_prepack", bool(packed), f"{len(packed)} prepacked modules", "at least 1"),
-            Check("conv_bn_folding", not left, f"{len(left)} BatchNorm modules", "0"),
-        ]
+    def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
+        if bench.case.dtype == "int8":
+            return []  # `ipex.optimize` had no part in it
+        packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
+        left = sum(isinstance(module, torch.nn.BatchNorm2d) for module in network.modules())
+        told = f"{packed} prepacked modules"
+        if bench.case.device == "cpu" and self._on("weights_prepack", bench):
+            checks = [Check("weights_prepack", packed > 0, told, "at least 1")]
+        else:
+            checks = [Check("weights_prepack", packed == 0, told, "0: it is off")]
+        if bench.case.device == "cpu":
+            captured, wanted = hasattr(network.forward, "__wrapped__"), self._on("graph_mode", bench)
+            told = "forward is captured" if captured else "forward is the network's own"
+            checks.append(Check("graph_mode", captured == wanted, told, "on" if wanted else "off"))
+        if self._on("conv_bn_folding", bench):
+            checks.append(Check("conv_bn_folding", left == 0, f"{left} BatchNorm modules", "0"))
+        # The folding of convolutions is torch's own, which takes linear layers as well.
+        folds = self._on("linear_bn_folding", bench) or self._on("conv_bn_folding", bench)
+        checks += _ipex_linear.folded(network, self._pairs, bench, on=folds)
+        return [*checks, *self._chosen(network, bench)]
 
-    def proof_of_graph(self, graph: str, dtype: str) -> list[Check]:
-        del dtype
+    def _chosen(self, network: Any, bench: Workbench) -> list[Check]:
+        if bench.case.device != "cpu":
+            return []
+        return _ipex_linear.chosen(network, bench, on=self._on("auto_kernel_selection", bench))
+
+    def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
+        if bench.case.dtype == "int8":
+            return []  # its layers are oneDNN graph's fusions: the mode counts them
+        if bench.case.device == "xpu":
+            # Named as in IPEX's sources; nobody has seen such a graph here.
+            fused, alone = len(_FUSED_ON_XPU.findall(graph)), graph.count("aten::relu")
+            told = f"{fused} relu fused, {alone} alone"
+            return [Check("graph_fusion", fused > 0 or not alone, told, "relu fused, if any")]
         nodes = graph.count(_PREPACKED) - graph.count("_prepack_run")
         fused, alone = graph.count("_relu_run"), graph.count("aten::relu")
         return [
@@ -103,15 +237,51 @@ class Ipex(Stack):
             Check("graph_fusion", fused > 0 or not alone, f"{fused} relu fused, {alone} alone", "relu fused, if any"),
         ]
 
-    def proof_of_training(self, network: Any, optimizer: Any, dtype: str) -> list[Check]:
-        del network
-        step = getattr(getattr(optimizer.step, "__func__", None), "__qualname__", "a stock step")
-        expected = _FUSED.get(type(optimizer).__name__, "")
-        checks = [Check("fused_optimizer", step == expected, step, expected)]
-        if dtype == "bf16":
-            split = bool(getattr(optimizer, "params_attr", None))
-            checks.append(Check("split_master_weight", split, "split" if split else "not split", "split"))
-        return checks
+    def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
+        kind, known = type(optimizer).__name__, FUSED[bench.case.device]
+        step = _function(optimizer.step)
+        fuses = self._fuses(optimizer, bench)
+        if fuses:
+            checks = [Check("fused_optimizer", step == known[kind], f"{kind}: {step}", known[kind])]
+        else:
+            # With master weights the step is a wrapper, and what it wraps must not be fused either.
+            inner = _function(getattr(optimizer, "_original_step", optimizer.step))
+            told = f"{kind}: {step}" if inner == step else f"{kind}: {step} around {inner}"
+            alone = not {step, inner} & {*known.values()}
+            checks = [Check("fused_optimizer", alone, told, "a step that is not fused")]
+        if bench.case.dtype == "bf16":
+            # Every parameter that IPEX cast to bf16 says so: split in two halves, or with a master copy in fp32.
+            cast = [x for x in getattr(optimizer, "params_attr", {}).values() if getattr(x, "split", None) is not None]
+            halves = sum(x.split and x.parameter_trail is not None for x in cast)
+            masters = sum(not x.split and x.master_parameter is not None for x in cast)
+            told = f"{halves} of {len(cast)} cast parameters split, {masters} with a master copy"
+            if fuses and self._on("split_master_weight", bench):
+                checks.append(Check("split_master_weight", 0 < halves == len(cast), told, "all split"))
+            else:
+                checks.append(Check("split_master_weight", 0 < masters == len(cast), told, "all with a master copy"))
+        return [*checks, *self._chosen(network, bench)]
+
+    def _fuses(self, optimizer: Any, bench: Workbench) -> bool:
+        """Whether IPEX was to replace the optimizer's step by a kernel of its own."""
+        return self._on("fuse_update_step", bench) and type(optimizer).__name__ in FUSED[bench.case.device]
+
+    def notes(self, bench: Workbench) -> list[str]:
+        ignored = [knob.name for knob in self.knobs if bench.case.device in knob.ignored]
+        if not ignored:
+            return []
+        told = ", ".join([*ignored, "sample_input"])
+        return [f"IPEX takes {told} on {bench.case.device} and does nothing with them; it optimises in place"]
+
+    def notes_of_training(self, optimizer: Any, bench: Workbench) -> list[str]:
+        kind, device = type(optimizer).__name__, bench.case.device
+        if kind in FUSED[device]:
+            return []
+        return [f"IPEX fuses no {kind} on {device}: its updates are stock PyTorch's"]
+
+
+def _function(method: Any) -> str:
+    """The name of the function behind a bound method: IPEX puts its own there."""
+    return str(getattr(getattr(method, "__func__", None), "__qualname__", type(method).__name__))
 
 
 registry.stacks.add("ipex", Ipex())

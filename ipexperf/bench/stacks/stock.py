@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
-from ipexperf.bench import registry
+from ipexperf.bench import artifact, compilation, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Stack
+from ipexperf.bench.kinds import Cell, Quantised, Stack, Workbench
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.stacks import _stock_int8
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -18,9 +20,11 @@ class Stock(Stack):
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         if cell.dtype == "int8":
-            return "stock int8 quantisation is not built yet"
-        if cell.dtype == "fp16" and cell.mode == "train" and cell.device == "cpu":
+            return _stock_int8.why_not(cell) or artifact.why_not(cell, facts) or facts.missing("torch")
+        if cell.dtype == "fp16" and cell.mode.startswith("train") and cell.device == "cpu":
             return "fp16 training on a CPU skips every step of its gradient scaler: use bf16"
+        if cell.dtype == "fp16" and cell.mode.startswith("train") and "float64" in facts.lacking.get(cell.device, ()):
+            return f"fp16 training needs float64 for its gradient scaler, which this {cell.device} has not: use bf16"
         return facts.missing("torch")
 
     def start(self) -> None:
@@ -28,24 +32,38 @@ class Stock(Stack):
             raise WorkerError("error", "IPEX is already imported, which changes stock PyTorch in this process")
         torch.get_num_threads()
 
-    def for_inference(self, network: Any, dtype: str, example: Any) -> Any:
-        del dtype, example
+    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
+        del example, bench
         return network
 
-    def for_training(self, network: Any, optimizer: Any, dtype: str) -> tuple[Any, Any]:
-        del dtype
+    def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
+        """Inductor with its freezing, which must be on before dynamo looks: as an option of compile it does nothing."""
+        del example, bench
+        configuration: Any = importlib.import_module("torch._inductor.config")
+        configuration.freezing = True
+        return torch.compile(network)
+
+    def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+        return _stock_int8.quantise(network, example, batches, bench)
+
+    def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
+        del bench
         return network, optimizer
 
     def _untouched(self) -> list[Check]:
         found = "intel_extension_for_pytorch" in sys.modules
         return [Check("stack", not found, "IPEX imported" if found else "no IPEX in the process", "stock PyTorch")]
 
-    def proof_of_inference(self, network: Any, dtype: str) -> list[Check]:
-        del network, dtype
+    def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
+        del network, bench
         return self._untouched()
 
-    def proof_of_training(self, network: Any, optimizer: Any, dtype: str) -> list[Check]:
-        del network, optimizer, dtype
+    def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
+        del network, bench
+        return [*self._untouched(), compilation.frozen(code)]
+
+    def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
+        del network, optimizer, bench
         return self._untouched()
 
 

@@ -1,0 +1,191 @@
+"""int8: a worker of its own quantises a trained network and saves it, and every launch loads what was saved.
+
+Static quantisation watches training images, converts, and saves; dynamic quantisation has nothing to watch. `script` is
+the traced and frozen graph, for `torch.jit.load`; `state` is the weights of the converted network, for one that is
+converted again, which is how PyTorch documents both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import accuracy, registry, weights
+from ipexperf.bench.facts import Facts, gather
+from ipexperf.bench.kinds import Cell, Model, Split, Workbench
+from ipexperf.bench.knobs import Knob
+from ipexperf.bench.lazy import torch
+from ipexperf.case import Case
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check
+
+RECIPE = {"version": 1, "images": 256, "batch": 32, "seed": 0}
+FLAGS = frozenset({"avx2", "avx_vnni", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni", "amx_int8"})
+"""The instruction sets that decide how a network is quantised."""
+VNNI = frozenset({"avx_vnni", "avx512_vnni", "amx_int8"})
+"""Without one of them, kernels add two products in 16 bits, which overflow unless activations have 7 bits only."""
+ENGINE = "x86"
+"""Stock PyTorch's default engine, whose recipe keeps activations to 7 bits: right on CPUs with and without VNNI."""
+SIDES = (".json", ".qconf.json")
+"""What lies beside an artifact: what it was made of, and the observers as the software itself writes them."""
+
+
+@dataclass(frozen=True)
+class Quantisation(Knob):
+    """How a network becomes int8: the model's way where nothing is asked for."""
+
+    name: str = "quantisation"
+    help: str = "static: calibrated scales, convolutions and linear layers; dynamic: linear layers alone"
+    values: tuple[str, ...] = ("static", "dynamic")
+    dtypes: tuple[str, ...] | None = ("int8",)
+
+    def default(self, model: Model) -> str:
+        return model.quantisation
+
+
+def way(cell: Cell) -> str:
+    """Static or dynamic: what was asked for, or the model's."""
+    return cell.knob("quantisation") or registry.models.get(cell.model).quantisation
+
+
+def why_not(cell: Cell, facts: Facts) -> str | None:
+    """Why no stack has int8 in this cell, or None."""
+    if not registry.modes.get(cell.mode).artifact:
+        built = [name for name in registry.modes.names() if registry.modes.get(name).artifact]
+        return f"int8 is built for {', '.join(built)}, not for {cell.mode}"
+    if cell.knob("channels_last") == "off":
+        return "int8 convolutions lay their images out channels last, whatever is asked"
+    return None if "avx2" in facts.cpu_flags else "int8 kernels need a CPU with AVX2"
+
+
+def address(case: Case, made_of: str, facts: Facts) -> str:
+    """Names an artifact by what it is made of: case, weights, recipe, torch, IPEX and instruction sets."""
+    kind = registry.modes.get(case.mode).artifact
+    # Whatever else a mode can turn, such as its number of instances, changes nothing in what they load.
+    document = {name: value for name, value in case.to_json().items() if name not in ("mode", "knobs")}
+    turned = [knob for knob in case.knobs if knob[0] in ("quantisation", "channels_last")]
+    parts = (document, turned, kind, made_of, RECIPE, *_made_by(facts))
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return f"{case.model}-{case.stack}-int8-{kind}-{digest[:16]}.pt"
+
+
+def _made_by(facts: Facts) -> tuple[dict[str, str | None], list[str]]:
+    """The software and the instruction sets that decide what comes out."""
+    versions = {name: facts.packages.get(name) for name in ("torch", "intel-extension-for-pytorch")}
+    return versions, sorted(facts.cpu_flags & FLAGS)
+
+
+def chosen(split: Split) -> Any:
+    """The training images that a network is calibrated on: always the same, and never one that it is judged by."""
+    generator = torch.Generator().manual_seed(RECIPE["seed"])
+    return split.train_images[torch.randperm(len(split.train_images), generator=generator)[: RECIPE["images"]]]
+
+
+def _digest(images: Any) -> str:
+    return hashlib.sha256(images.contiguous().numpy().tobytes()).hexdigest()
+
+
+def make(bench: Workbench, path: str) -> dict[str, Any]:
+    """Quantises the case's network, and saves it with what it was made of beside it."""
+    split = weights.read(bench)
+    images = chosen(split)
+    form = torch.channels_last if bench.channels_last else torch.contiguous_format
+    example = images[[index % len(images) for index in range(bench.case.batch)]].to(memory_format=form)
+    static = bench.knob("quantisation") == "static"
+    batches = [part.to(memory_format=form) for part in images.split(RECIPE["batch"])] if static else []
+    if static:
+        bench.say(f"calibrating {bench.model.name} once, on {len(images)} training images")
+    made = bench.stack.quantise(weights.network(bench).to(memory_format=form), example, batches, bench)
+    with torch.no_grad():
+        if bench.mode.artifact == "script":
+            torch.jit.freeze(torch.jit.trace(made.network, example)).save(path)
+        else:
+            torch.save(made.network.state_dict(), path)
+    watched = {"images": len(images), "of": len(split.train_images), "seed": RECIPE["seed"], "sha256": _digest(images)}
+    recipe = {
+        "recipe": RECIPE,
+        "case": bench.case.to_json(),
+        "quantisation": bench.knob("quantisation"),
+        "kernels": made.told,
+        "calibration": watched if static else None,
+        "made_by": _made_by(gather()),
+        **_rounding(bench, split, example, batches, made.network),
+    }
+    Path(path + SIDES[0]).write_text(json.dumps(recipe, indent=1, sort_keys=True) + "\n")
+    Path(path + SIDES[1]).write_text(made.observers)
+    return {"told": made.told}
+
+
+def _rounding(bench: Workbench, split: Split, example: Any, batches: list[Any], made: Any) -> dict[str, Any]:
+    """The error of stock PyTorch's int8, eager: what is due to the dtype and not to the stack."""
+    network = weights.network(bench)
+    form = torch.channels_last if bench.channels_last else torch.contiguous_format
+    held_out = split.test_images[: accuracy.HELD_OUT]
+    known = accuracy.reference(network, held_out, split.test_labels[: accuracy.HELD_OUT])
+    stock = registry.stacks.get("stock")
+    if bench.stack is not stock:
+        try:
+            made = stock.quantise(network.to(memory_format=form), example, batches, bench).network
+        except Exception as error:  # noqa: BLE001 - then the bound is the dtype's, and the launch's notes say why
+            return {"rounding": None, "agreed": None, "no_rounding": f"{type(error).__name__}: {error}"}
+    with torch.no_grad():
+        outputs = accuracy.predict(made, held_out, len(example), lambda part: part.to(memory_format=form))
+    agreed = accuracy.right(outputs, known.outputs.argmax(1))
+    return {"rounding": accuracy.distance(outputs, known), "agreed": agreed}
+
+
+def _path(bench: Workbench) -> str:
+    if bench.settings.artifact is None:
+        raise WorkerError("error", f"{bench.case.id} runs what was quantised before, and no such file was given")
+    # Packed weights are unpacked by the engine that packed them.
+    torch.backends.quantized.engine = ENGINE
+    return bench.settings.artifact
+
+
+def script(bench: Workbench) -> Any:
+    """The frozen graph, as whoever deploys it loads it."""
+    return torch.jit.load(_path(bench))
+
+
+def state(network: Any, example: Any, bench: Workbench) -> Any:
+    """The network converted again, without calibration, with the weights and scales that were saved."""
+    kept = weights.restore(_path(bench))
+    converted = bench.stack.quantise(network, example, [], bench).network
+    converted.load_state_dict(kept)
+    return converted
+
+
+def recipe(bench: Workbench) -> dict[str, Any]:
+    """What the artifact was made of."""
+    found: dict[str, Any] = json.loads(Path(_path(bench) + SIDES[0]).read_text())
+    return found
+
+
+def calibrated(bench: Workbench) -> list[Check]:
+    """The images that were watched are the training images of the recipe, and none that accuracy looks at."""
+    if bench.knob("quantisation") == "dynamic":
+        return []
+    split = weights.read(bench)
+    known, images = recipe(bench)["calibration"] or {}, chosen(split)
+    seen = {image.numpy().tobytes() for image in images}
+    judged = sum(image.numpy().tobytes() in seen for image in split.test_images)
+    same = known.get("sha256") == _digest(images)
+    which = f"{len(images)} of {len(split.train_images)} training images" if same else "other images"
+    told = f"{which}, {judged} of them held out for accuracy"
+    return [Check("calibration", same and not judged, told, "the recipe's training images, none of them held out")]
+
+
+def notes(bench: Workbench) -> list[str]:
+    """How the network was quantised, for whoever reads its numbers."""
+    known = recipe(bench)
+    seen = known["calibration"]
+    how = f"calibrated on {seen['images']} training images (seed {seen['seed']})" if seen else "dynamic"
+    found = [f"int8: {known['kernels']}, {how}"]
+    if known.get("no_rounding"):
+        found.append(
+            f"int8: fidelity is bounded absolutely, for stock has no int8 of this model: {known['no_rounding']}"
+        )
+    return found

@@ -1,0 +1,149 @@
+"""What torch.compile really did: how many graphs, what it broke at, which code it wrote, and whether that runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import proof
+from ipexperf.result import Check
+
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
+REGION = "Torch-Compiled Region"
+"""What torch's profiler calls a stretch of compiled code."""
+_CALL = "def call("
+_ARGUMENTS = re.compile(r"^\s+(\w+(?:, \w+)*),? = args$", re.MULTILINE)
+_LAYERS = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable", "compiler_fn")
+"""Names under which the layers that torch puts round a backend keep what is below them."""
+_SHOWN = 80
+
+
+@contextmanager
+def afresh() -> Iterator[Path]:
+    """An empty cache for what is compiled inside: a launch finds nothing that another one left.
+
+    Afterwards it is gone, and so are the processes that inductor compiles with: one that has just begun imports torch.
+    """
+    before = os.environ.get(CACHE)
+    with tempfile.TemporaryDirectory(prefix="ipexperf-", ignore_cleanup_errors=True) as folder:
+        os.environ[CACHE] = folder
+        try:
+            yield Path(folder)
+        finally:
+            importlib.import_module("torch._inductor.async_compile").shutdown_compile_workers()
+            del os.environ[CACHE]
+            if before is not None:
+                os.environ[CACHE] = before
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What dynamo has counted in this process by one moment."""
+
+    graphs: int
+    frames: int
+    """Pieces of Python that it tried to compile, whatever became of them: what follows a break is one of its own."""
+    breaks: Counter[str]
+    """Why it broke a graph, and how often."""
+
+    @classmethod
+    def read(cls) -> Tally:
+        # Torch has no public counters.
+        counters = importlib.import_module("torch._dynamo.utils").counters
+        return cls(
+            counters["stats"]["unique_graphs"], counters["frames"]["total"], Counter(dict(counters["graph_break"]))
+        )
+
+    def since(self, before: Tally) -> Tally:
+        """What was added to an earlier tally."""
+        return Tally(self.graphs - before.graphs, self.frames - before.frames, self.breaks - before.breaks)
+
+
+def whole(first: Tally, later: Tally) -> list[Check]:
+    """The first call made one graph without a break, nothing was compiled after it, and no way led back to eager."""
+    broken = first.breaks + later.breaks
+    why = f": {' '.join(next(iter(broken)).split())[:_SHOWN]}" if broken else ""
+    eager = importlib.import_module("torch._dynamo.config").suppress_errors
+    return [
+        Check(
+            "graphs",
+            # A branch on a value of a tensor is a break that dynamo does not count as one: it shows in the frames.
+            first.graphs == first.frames == 1 and not broken,
+            f"{first.graphs} graphs in {first.frames} frames, {broken.total()} graph breaks{why}",
+            "1 graph in 1 frame, 0 graph breaks",
+        ),
+        Check(
+            "recompilation",
+            later.graphs == later.frames == 0,
+            f"{later.frames} frames after the first call, {later.graphs} more graphs",
+            "0 frames after the first call, 0 more graphs",
+        ),
+        Check("eager_fallback", not eager, f"suppress_errors is {eager}", "suppress_errors is False"),
+    ]
+
+
+def _modules() -> list[Any]:
+    """The Python modules that inductor has loaded in this process; torch has no public list of them."""
+    return list(importlib.import_module("torch._inductor.codecache").PyCodeCache.modules)
+
+
+def loaded() -> int:
+    """How many modules inductor has loaded so far."""
+    return len(_modules())
+
+
+def generated(known: int) -> list[str]:
+    """The source of each graph that inductor has written and loaded after so many modules."""
+    sources = [Path(module.__file__).read_text() for module in _modules()[known:]]
+    return [source for source in sources if _CALL in source]
+
+
+def written(sources: list[str]) -> Check:
+    """Inductor wrote the code of one graph."""
+    lines = sum(source.count("\n") for source in sources)
+    return Check("inductor", len(sources) == 1, f"code of {len(sources)} graphs, {lines} lines", "code of 1 graph")
+
+
+def arguments(code: str) -> int:
+    """How many tensors generated code is called with: constants that it holds itself are none of them."""
+    found = _ARGUMENTS.search(code)
+    return len(found[1].split(", ")) if found else 0
+
+
+def frozen(code: str) -> Check:
+    """The weights are constants of the code, so that they could be folded and packed when it was compiled."""
+    given = arguments(code)
+    return Check("freezing", given == 1, f"code called with {given} tensors", "1 tensor: the images")
+
+
+def ran(events: list[dict[str, Any]]) -> Check:
+    """A step is one stretch of compiled code, and all its arithmetic lies within."""
+    regions = [event for event in events if str(event.get("name")).startswith(REGION)]
+    heavy = [event for event in events if proof.arithmetic(event)]
+    inside = sum(any(_within(event, region) for region in regions) for event in heavy)
+    return Check(
+        "compiled_step",
+        len(regions) == 1 and 0 < inside == len(heavy),
+        f"{len(regions)} compiled regions, {inside} of {len(heavy)} operators inside",
+        "1 compiled region, all operators inside",
+    )
+
+
+def _within(event: dict[str, Any], region: dict[str, Any]) -> bool:
+    return bool(region["ts"] <= event["ts"] and event["ts"] + event["dur"] <= region["ts"] + region["dur"])
+
+
+def backend(compiled: Any) -> str:
+    """What dynamo gives the graphs of a compiled module to, by module and name."""
+    found = compiled.dynamo_ctx.callback
+    while inner := next((getattr(found, name) for name in _LAYERS if getattr(found, name, None) is not None), None):
+        found = inner
+    return f"{found.__module__}.{getattr(found, '__qualname__', type(found).__name__)}"

@@ -1,0 +1,49 @@
+"""Where did the arithmetic run? A network whose weights lie on the device may still copy them away in every step."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ipexperf.bench.lazy import torch
+from ipexperf.result import Check
+
+_HEAVY = re.compile(r"(?:^|_)(?:conv(?!ert)\w*|addmm|add?bmm|baddbmm|b?mm|matmul|linear|\w*attention\w*)(?:_|$)")
+"""Operators of any library that do arithmetic worth an accelerator, by the words in their names."""
+
+
+def of_step(step: Callable[[], Any]) -> Counter[str]:
+    """One step, looked at below autograd and the graph: on which devices the operands of its arithmetic lay."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    found: Counter[str] = Counter()
+
+    class Look(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            name = func.name().partition("::")[2].partition(".")[0]
+            if _HEAVY.search(name):
+                for kind in {tensor.device.type for tensor in _tensors((args, kwargs or {}))}:
+                    found[kind] += 1
+            return func(*args, **(kwargs or {}))
+
+    with Look():
+        step()
+    return found
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _tensors(part)
+
+
+def check(found: Counter[str], device: str) -> Check:
+    told = ", ".join(f"{count} on {kind}" for kind, count in found.most_common()) or "no operator that does arithmetic"
+    return Check("arithmetic", set(found) == {device}, told, f"{device} in all")

@@ -1,0 +1,192 @@
+"""Why torch sees no accelerator: the first thing that is missing on the way from torch to the card, and what to do.
+
+Standard library only, and torch as it is handed in: it runs in the interpreter of the workers, and beside a fake root.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import getpass
+import grp
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+INTEL, NVIDIA = "0x8086", "0x10de"
+XPU_WHEELS = "pip install torch --index-url https://download.pytorch.org/whl/xpu"
+XPU_VARIABLES = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
+CUDA_VARIABLES = ("CUDA_VISIBLE_DEVICES",)
+_CARD_CLASSES = ("0x03", "0x1200")
+"""Display controllers, and processing accelerators, as the PCI bus classes them."""
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+def _opens(path: Path) -> bool:
+    return os.access(path, os.R_OK | os.W_OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is looked at beside torch; a test has one of its own."""
+
+    root: Path = Path("/")
+    loads: Callable[[str], bool] = _loads
+    opens: Callable[[Path], bool] = _opens
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def cards(self, vendor: str) -> dict[str, str]:
+        """The addresses of a vendor's cards on the PCI bus, each with the kernel driver that has taken it."""
+        found = {}
+        for device in sorted((self.root / "sys/bus/pci/devices").glob("*")):
+            if _text(device / "vendor") == vendor and _text(device / "class").startswith(_CARD_CLASSES):
+                driver = device / "driver"
+                found[device.name] = driver.resolve().name if driver.exists() else ""
+        return found
+
+    def nodes(self, pattern: str) -> list[Path]:
+        """Device files."""
+        return sorted((self.root / "dev").glob(pattern))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
+    """One sentence for an accelerator that torch cannot use, or an empty text where it can."""
+    module = getattr(torch, name, None)
+    if module is None:
+        return f"torch {torch.__version__} has no {name} support"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what torch has to say of an old driver is asked for below
+        if module.is_available():
+            return ""
+        look = {"xpu": _xpu, "cuda": _cuda}.get(name)
+        reason = look(torch, machine or Machine()) if look else ""
+    return reason or f"torch {torch.__version__} sees no {name.upper()} on this machine"
+
+
+def _xpu(torch: Any, machine: Machine) -> str:
+    if not torch.xpu._is_compiled():  # noqa: SLF001 - torch has no public word for it
+        return f"torch {torch.__version__} is built without XPU support: install the build for Intel GPUs: {XPU_WHEELS}"
+    told = f"torch {torch.__version__} sees no XPU: "
+    cards = machine.cards(INTEL)
+    nodes = machine.nodes("dri/renderD*") or machine.nodes("dxg")  # the second is Windows' own, in its Linux
+    if not cards and not nodes:
+        return told + "the PCI bus has no Intel GPU, and there is no /dev/dri/renderD*"
+    if cards and not any(cards.values()):
+        return (
+            f"{told}no kernel driver has taken the Intel GPU at {next(iter(cards))}: "
+            "load i915 or xe (modprobe xe), or install a kernel that knows the card"
+        )
+    if not nodes:
+        return f"{told}{_drivers(cards)} and there is no /dev/dri/renderD*: a container needs --device /dev/dri"
+    if shut := _shut(nodes, machine):
+        return told + shut
+    if not machine.loads("libze_loader.so.1"):
+        return f"{told}the Level Zero loader libze_loader.so.1 is not installed: install libze1 (or level-zero)"
+    if not machine.loads("libze_intel_gpu.so.1"):
+        return (
+            f"{told}the Level Zero driver libze_intel_gpu.so.1 is not installed: "
+            "install libze-intel-gpu1 (or intel-level-zero-gpu)"
+        )
+    if hidden := _hidden(machine, XPU_VARIABLES, len(cards), "Intel GPU"):
+        return told + hidden
+    return (
+        f"{told}kernel driver, permission and Level Zero are there, and no card that torch can use"
+        f"{_set(machine, XPU_VARIABLES)}{_said(torch.xpu)}: "
+        "it takes Arc, Flex, Max, Battlemage or the graphics of a Core Ultra; `sycl-ls` tells what Level Zero finds"
+    )
+
+
+def _cuda(torch: Any, machine: Machine) -> str:
+    if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+        return f"torch {torch.__version__} is built without CUDA: install a build with it (https://pytorch.org)"
+    told = f"torch {torch.__version__} sees no CUDA: "
+    cards = machine.cards(NVIDIA)
+    nodes = machine.nodes("nvidia[0-9]*")
+    loaded = (machine.root / "proc/driver/nvidia/version").exists()
+    if not nodes:
+        if not cards and not loaded:
+            return told + "the PCI bus has no NVIDIA GPU, and there is no /dev/nvidia0"
+        if not loaded:
+            return f"{told}NVIDIA's kernel driver is not loaded: install it, or modprobe nvidia"
+        return f"{told}the kernel driver is loaded and there is no /dev/nvidia0: a container needs --gpus all"
+    if shut := _shut(nodes, machine):
+        return told + shut
+    if not machine.loads("libcuda.so.1"):
+        return f"{told}the driver's library libcuda.so.1 is not installed: a container gets it from --gpus all"
+    if hidden := _hidden(machine, CUDA_VARIABLES, len(cards), "NVIDIA GPU"):
+        return told + hidden
+    # Torch's own sentence knows versions: a driver that is too old for this build is told here.
+    said = _said(torch.cuda) or ": no card answers"
+    return f"{told}kernel driver and libcuda.so.1 are there{_set(machine, CUDA_VARIABLES)}{said}"
+
+
+def _drivers(cards: Mapping[str, str]) -> str:
+    taken = {driver for driver in cards.values() if driver}
+    return f"the kernel driver {' and '.join(sorted(taken))} is loaded" if taken else "the PCI bus is out of sight"
+
+
+def _shut(nodes: Sequence[Path], machine: Machine) -> str:
+    """The sentence for device files none of which may be opened."""
+    if any(machine.opens(node) for node in nodes):
+        return ""
+    group = nodes[0].stat().st_gid
+    try:
+        owner = grp.getgrgid(group).gr_name
+    except KeyError:
+        owner = str(group)  # a container knows the number alone
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    where = "/" + str(nodes[0].relative_to(machine.root))
+    return (
+        f"{where} may not be opened by {user}: add them to the group {owner} (usermod -aG {owner} {user}; log in again)"
+    )
+
+
+def _hidden(machine: Machine, names: Sequence[str], cards: int, what: str) -> str:
+    """The sentence for a variable that leaves no card."""
+    for name in names:
+        value = machine.variables.get(name)
+        if value is None:
+            continue
+        if not value.strip():
+            return f"{name} is set to nothing, which hides every card: unset it"
+        if cards and re.fullmatch(r"[\d., ]+", value):
+            numbers = [int(part.split(".")[0]) for part in value.replace(" ", "").split(",") if part]
+            if all(number >= cards for number in numbers):
+                return f"{name}={value} names a card that is not there: {cards} {what}{'s' if cards > 1 else ''} found"
+    return ""
+
+
+def _set(machine: Machine, names: Sequence[str]) -> str:
+    """The variables that choose cards, where any is set: one of them may be the reason."""
+    given = [f"{name}={machine.variables[name]}" for name in names if name in machine.variables]
+    return f" with {' and '.join(given)}" if given else ""
+
+
+def _said(module: Any) -> str:
+    """What torch itself says when it is made to begin, or an empty text."""
+    try:
+        module.init()
+    except Exception as error:  # noqa: BLE001 - whatever it is, its first sentence is the answer that was asked for
+        lines = str(error).strip().splitlines()
+        return f" (torch says: {lines[0].strip()})" if lines else ""
+    return ""

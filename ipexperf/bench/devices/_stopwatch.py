@@ -1,0 +1,88 @@
+"""The device's own clock beside the host's: events before and after a block of steps, read when it is over.
+
+Not in the samples themselves: on xpu a timing event was seen to cost 0.1 ms, which is too much of a 20 ms sample.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from ipexperf.bench import outcome
+from ipexperf.result import Check
+
+SLACK = 1.05
+"""The two clocks need not agree to the last per cent."""
+GRAIN = 3e-4
+"""Seconds a block that the two events may add to the device's account."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One block: seconds by the host's clock and by the device's, and whether the device was done when it stopped."""
+
+    host: float
+    device: float | None
+    done: bool
+    steps: int
+
+
+class Stopwatch:
+    """Started and stopped around a block of steps."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        self.readings: list[Reading] = []
+        self.unable = ""
+        """Why this runtime tells no time between events, or an empty text."""
+
+    def start(self) -> None:
+        try:
+            self._mark(timing=not self.unable)
+        except (RuntimeError, NotImplementedError) as error:
+            self._give_up(error)
+            self._mark(timing=False)
+
+    def _mark(self, *, timing: bool) -> None:
+        self._begin, self._end = (self._api.Event(enable_timing=timing) for _ in range(2))
+        self._begin.record()
+
+    def stop(self) -> None:
+        self._end.record()
+
+    def read(self, host: float, steps: int) -> None:
+        """Called when the host's clock has stopped: by then the device must have been waited for."""
+        done = bool(self._end.query())
+        self._end.synchronize()
+        self.readings.append(Reading(host, self._elapsed(), done, steps))
+
+    def _elapsed(self) -> float | None:
+        if self.unable:
+            return None
+        try:
+            return float(self._begin.elapsed_time(self._end)) / 1e3
+        except (RuntimeError, NotImplementedError) as error:
+            self._give_up(error)
+            return None
+
+    def _give_up(self, error: Exception) -> None:
+        """A runtime without such a clock is one thing, a device that just died is another."""
+        if self.unable or outcome.told(str(error)):
+            raise error
+        self.unable = str(error).strip().split("\n")[0]
+
+    @property
+    def device_time(self) -> float | None:
+        """Seconds a step on the device: the median of the samples."""
+        known = [reading.device / reading.steps for reading in self.readings if reading.device is not None]
+        return statistics.median(known) if known else None
+
+    def check(self) -> Check:
+        """The host waited for the device: it was done when the clock stopped, and took no longer than that says."""
+        late = sum(not reading.done for reading in self.readings)
+        longer = [x for x in self.readings if x.device is not None and x.device > x.host * SLACK + GRAIN]
+        found = f"{late} of {len(self.readings)} blocks ended before the device did"
+        if longer:
+            found += f"; device {longer[0].device:.4f} s, host {longer[0].host:.4f} s"
+        return Check("synchronised", not late and not longer, found, "0; device within host")

@@ -1,0 +1,209 @@
+"""What the system tells of a card while it works: its clock, how busy it is, whether it is held back.
+
+Read from the kernel's own files, which need no rights: /proc/self/fdinfo names the card that this process works on,
+and sysfs has its clock. The vendor's tool is asked where these are silent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+READINGS = 5
+PATIENCE = 10.0
+"""Seconds that the vendor's tool may take."""
+_CLOCKS = ("device/tile*/gt*/freq*/act_freq", "gt/gt*/rps_act_freq_mhz", "gt_act_freq_mhz")
+_THROTTLES = ("device/tile*/gt*/freq*/throttle/status", "gt/gt*/throttle_reason_status")
+"""As xe and i915 write them, under /sys/class/drm/card*."""
+_INTEL = "0x8086"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was told: hertz, a share of the time, and what a reader must know."""
+
+    frequency: float | None = None
+    utilisation: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def metrics(self) -> dict[str, float]:
+        told = {"frequency": self.frequency, "utilisation": self.utilisation}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A vendor's tool, and how its answer says utilisation in per cent and frequency in MHz, in that order."""
+
+    command: tuple[str, ...]
+    answer: re.Pattern[str]
+
+
+NVIDIA_SMI = Tool(
+    ("nvidia-smi", "--query-gpu=utilization.gpu,clocks.current.sm", "--format=csv,noheader,nounits", "-i", "{card}"),
+    re.compile(r"^[ \t]*([\d.]+),[ \t]*([\d.]+)[ \t]*\n", re.MULTILINE),
+)
+XPU_SMI = Tool(
+    # How many lines it should print is `-n` to one major version and `--number` to the next: it is stopped instead.
+    ("xpu-smi", "dump", "-d", "{card}", "--metrics", "0,2"),
+    re.compile(r"^[^,\n]+,[^,\n]+,[ \t]*([\d.]+)[ \t]*,[ \t]*([\d.]+)[ \t]*\n", re.MULTILINE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The account of one card's engines: time or cycles that they worked, and of how many."""
+
+    worked: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """Looks at one card while steps run on it."""
+
+    root: Path = Path("/")
+    find: Callable[[str], str | None] = shutil.which
+    clock: Callable[[], float] = field(default=time.monotonic)
+
+    def watch(
+        self, step: Callable[[], None], synchronise: Callable[[], None], block: int, tool: Tool, card: str | None = None
+    ) -> Seen:
+        """Reads the clock while blocks of steps are in the queue, and what the engines worked meanwhile."""
+        before, begin = self.accounts(), self.clock()
+        clocks: list[Mapping[str, float]] = []
+        throttled: list[Mapping[str, bool]] = []
+        for _ in range(READINGS):
+            for _ in range(block):
+                step()
+            clocks.append(dict(self._clocks()))
+            throttled.append(dict(self._throttled()))
+            synchronise()
+        shares = _shares(before, self.accounts(), self.clock() - begin)
+        # Of several cards it is the one whose engines this process kept busy.
+        address = card or (max(shares, key=lambda name: shares[name]) if shares else self._only(clocks))
+        frequencies = [reading[address] for reading in clocks if address in reading] if address else []
+        held = sum(reading.get(address or "", False) for reading in throttled)
+        seen = Seen(
+            statistics.median(frequencies) * 1e6 if frequencies else None,
+            shares.get(address or ""),
+            (f"the card's clock was held back in {held} of {READINGS} readings",) if held else (),
+        )
+        if seen.frequency is not None and seen.utilisation is not None:
+            return seen
+        return self._asked(step, synchronise, tool, address, seen)
+
+    def accounts(self) -> dict[str, dict[str, Busy]]:
+        """For each card by its PCI address: what its engines worked for this process, as the kernel counts it."""
+        found: dict[str, dict[str, Busy]] = {}
+        clients = set()
+        for path in sorted((self.root / "proc/self/fdinfo").glob("*")):
+            told = dict(re.findall(r"^(drm-[\w-]+):\s*(\S+)", _text(path), re.MULTILINE))
+            client = (told.get("drm-pdev"), told.get("drm-client-id"))
+            if None in client or client in clients:
+                continue  # no card's, or a second descriptor of the same account
+            clients.add(client)
+            engines = found.setdefault(told["drm-pdev"], {})
+            for name, value in told.items():
+                if name.startswith("drm-engine-") and not name.startswith("drm-engine-capacity-"):
+                    _add(engines, name.removeprefix("drm-engine-"), float(value) / 1e9, 0.0)
+                elif name.startswith("drm-cycles-"):
+                    engine = name.removeprefix("drm-cycles-")
+                    _add(engines, engine, float(value), float(told.get(f"drm-total-cycles-{engine}", 0)))
+        return found
+
+    def _cards(self) -> Iterator[tuple[str, Path]]:
+        for card in sorted((self.root / "sys/class/drm").glob("card*")):
+            if re.fullmatch(r"card\d+", card.name) and _text(card / "device/vendor") == _INTEL:
+                yield (card / "device").resolve().name, card
+
+    def _clocks(self) -> Iterator[tuple[str, float]]:
+        for address, card in self._cards():
+            values = [text for pattern in _CLOCKS for path in card.glob(pattern) if (text := _text(path)).isdigit()]
+            if values:
+                yield address, float(max(map(int, values)))
+
+    def _throttled(self) -> Iterator[tuple[str, bool]]:
+        for address, card in self._cards():
+            yield address, any(_text(path) == "1" for pattern in _THROTTLES for path in card.glob(pattern))
+
+    @staticmethod
+    def _only(clocks: Sequence[Mapping[str, float]]) -> str | None:
+        """The one card there is; of several none is guessed."""
+        names = {name for reading in clocks for name in reading}
+        return names.pop() if len(names) == 1 else None
+
+    def _asked(
+        self, step: Callable[[], None], synchronise: Callable[[], None], tool: Tool, card: str | None, seen: Seen
+    ) -> Seen:
+        """The vendor's tool, in a process of its own, while steps go on."""
+        program = self.find(tool.command[0])
+        if program is None or card is None:
+            return seen
+        command = [program, *(word.format(card=card) for word in tool.command[1:])]
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            told = self._answered(process, step, synchronise, tool)
+            process.kill()
+        if told is None:
+            return seen
+        busy, clock = (float(value) for value in told.groups())
+        return Seen(
+            clock * 1e6 if seen.frequency is None else seen.frequency,
+            busy / 100 if seen.utilisation is None else seen.utilisation,
+            seen.notes,
+        )
+
+    def _answered(
+        self, process: subprocess.Popen[bytes], step: Callable[[], None], synchronise: Callable[[], None], tool: Tool
+    ) -> re.Match[str] | None:
+        """Steps until the tool has printed a line with both numbers, or ends, or takes too long."""
+        assert process.stdout is not None  # noqa: S101 - it was asked for
+        os.set_blocking(process.stdout.fileno(), False)
+        printed = b""
+        until = self.clock() + PATIENCE
+        while self.clock() < until:
+            step()
+            synchronise()
+            over = process.poll() is not None  # before the look: what it printed last is then there to be read
+            printed += process.stdout.read() or b""
+            told = tool.answer.search(printed.decode(errors="replace"))
+            if told is not None or over:
+                return told
+        return None
+
+
+def _add(engines: dict[str, Busy], name: str, worked: float, total: float) -> None:
+    known = engines.get(name, Busy(0.0, 0.0))
+    engines[name] = Busy(known.worked + worked, max(known.total, total))
+
+
+def _shares(
+    before: Mapping[str, Mapping[str, Busy]], after: Mapping[str, Mapping[str, Busy]], seconds: float
+) -> dict[str, float]:
+    """The share of the time that the busiest engine of each card worked, for the cards that did anything."""
+    found = {}
+    for address, engines in after.items():
+        shares = []
+        for name, now in engines.items():
+            then = before.get(address, {}).get(name, Busy(0.0, 0.0))
+            whole = now.total - then.total if now.total else seconds
+            shares.append((now.worked - then.worked) / whole if whole > 0 else 0.0)
+        if shares and max(shares) > 0:
+            found[address] = min(1.0, max(shares))
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""

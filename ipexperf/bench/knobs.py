@@ -1,0 +1,79 @@
+"""What a knob is: a setting that a mode or a stack declares and a case may turn from its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipexperf.bench.facts import Facts
+    from ipexperf.bench.kinds import Cell, Model
+
+
+@dataclass(frozen=True)
+class Knob:  # no slots: a leaf's dataclass may give its name and help as defaults
+    """A setting of a mode or a stack that a case may turn from its default: the first of its values."""
+
+    name: str
+    help: str
+    values: tuple[str, ...] = ("on", "off")
+    modes: tuple[str, ...] | None = None
+    """The modes that it means something in; None: all of its owner's."""
+    dtypes: tuple[str, ...] | None = None
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """Devices on which the software takes the setting and does nothing with it, each with what it does instead."""
+    barred: Mapping[str, str] = field(default_factory=dict)
+    """Modes that cannot have it, each with the reason."""
+
+    def default(self, model: Model) -> str:
+        """What the case does where nothing is asked for."""
+        del model
+        return self.values[0]
+
+    def ablated(self, model: Model) -> str:
+        """The value that an ablation sweep compares the default with."""
+        return next(value for value in self.values if value != self.default(model))
+
+    def wrong(self, value: str) -> str | None:
+        """Why this is no value of the knob, or None."""
+        return None if value in self.values else f"expected one of {', '.join(self.values)}, got '{value}'"
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        """Why the knob cannot be turned in this cell, or None."""
+        del value, facts
+        if self.modes is not None and cell.mode not in self.modes:
+            return f"{cell.mode} has no knob {self.name}: it is for {', '.join(self.modes)}"
+        if cell.mode in self.barred:
+            return f"{cell.mode} has no knob {self.name}: {self.barred[cell.mode]}"
+        if self.dtypes is not None and cell.dtype not in self.dtypes:
+            return f"the knob {self.name} is for {', '.join(self.dtypes)}, not for {cell.dtype}"
+        if cell.device in self.ignored:
+            return f"the knob {self.name} would change nothing on {cell.device}: {self.ignored[cell.device]}"
+        return None
+
+
+@dataclass(frozen=True)
+class Number(Knob):
+    """A knob whose value is a whole number of at least 1; the first of `values` is its default."""
+
+    def wrong(self, value: str) -> str | None:
+        ok = value.isascii() and value.isdigit() and int(value) > 0
+        return None if ok else f"expected a whole number of at least 1, got '{value}'"
+
+    def ablated(self, model: Model) -> str:
+        del model
+        raise UsageError(f"the knob {self.name} is a number: ablation is for knobs that are on or off")
+
+
+@dataclass(frozen=True)
+class ChannelsLast(Knob):
+    """Images laid out with their channels last: on where the model says so."""
+
+    name: str = "channels_last"
+    help: str = "images and weights laid out with their channels last (default: the model's)"
+
+    def default(self, model: Model) -> str:
+        return "on" if model.channels_last else "off"

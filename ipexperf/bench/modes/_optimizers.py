@@ -1,0 +1,60 @@
+"""The optimizers that training may use, and what one tells of the updates that it made."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Model
+from ipexperf.bench.knobs import Knob, Number
+from ipexperf.bench.lazy import torch
+from ipexperf.errors import UsageError
+
+MOMENTUM = 0.9
+RATES = {"adagrad": 1e-3, "adam": 1e-3, "adamw": 1e-3, "lamb": 3e-3}
+"""Learning rates of those that scale each step themselves; SGD's depends on the network, which declares it."""
+_LAMB = "intel_extension_for_pytorch.optim._lamb"
+
+
+@dataclass(frozen=True)
+class Optimizer(Knob):
+    """Which optimizer trains: `--perf-optimizer` is this knob."""
+
+    name: str = "optimizer"
+    help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw"
+    values: tuple[str, ...] = ("sgd", "adagrad", "adam", "adamw", "lamb")
+
+    def ablated(self, model: Model) -> str:
+        del model
+        raise UsageError("the knob optimizer has no 'off': ablation is for knobs that are on or off")
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        if value == "lamb" and cell.stack != "ipex":
+            return f"Lamb comes with IPEX: the stack {cell.stack} has none"
+        return super().why_not(cell, value, facts)
+
+
+KNOBS = (
+    Optimizer(),
+    Number("accumulate", "batches whose gradients are added up for one step", ("1",)),
+)
+"""What training in one process and in several have alike."""
+
+
+def make(name: str, parameters: Iterable[Any], model: Model) -> Any:
+    """An optimizer as torch, or for Lamb IPEX's plain Python, has it: nothing is fused yet."""
+    kinds = {"adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
+    if name == "sgd":
+        return torch.optim.SGD(parameters, lr=model.learning_rate, momentum=MOMENTUM)
+    if name == "lamb":
+        return importlib.import_module(_LAMB).Lamb(parameters, lr=RATES[name])
+    return getattr(torch.optim, kinds[name])(parameters, lr=RATES[name])
+
+
+def updates(optimizer: Any) -> int | None:
+    """How many updates the optimizer itself has counted, or None where it keeps no count, as SGD does."""
+    counts = {int(state["step"]) for state in optimizer.state.values() if "step" in state}
+    return min(counts, default=None)

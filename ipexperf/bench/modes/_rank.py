@@ -1,0 +1,222 @@
+"""One rank of a data-parallel training: a process of its own, which trains with the others and answers the worker."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import hashlib
+import importlib
+import json
+import os
+import socket
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any
+
+from ipexperf.bench import measure, placement
+from ipexperf.bench.kinds import Workbench
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.modes import _curve
+from ipexperf.bench.modes.train import TrainSession
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.result import Check
+
+PATIENCE = timedelta(hours=6)
+"""So long may a rank wait for the others: longer than any run. A hang is the controller's to end, by its timeout."""
+MODESTY_SECONDS = 1.5
+"""A rank that fails because another died is ended by the launcher meanwhile, and does not bury what that one said."""
+
+
+class RankSession(TrainSession):
+    """The training of one process among several: every so manieth batch is its own, and gradients are shared."""
+
+    def __init__(self, bench: Workbench, rank: int, ranks: int) -> None:
+        self.rank, self.ranks = rank, ranks
+        super().__init__(bench)
+
+    def order(self) -> Iterator[Any]:
+        return _curve.order(self.bench, self.split, self.rank, self.ranks)
+
+    def joined(self, network: Any) -> Any:
+        return torch.nn.parallel.DistributedDataParallel(network)
+
+    def apart(self) -> AbstractContextManager[Any]:
+        quiet: AbstractContextManager[Any] = self.network.no_sync()
+        return quiet
+
+    def spans(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, ...]]:
+        """Begin and end of each block on the machine's clock, with this rank's CPU time and run delay."""
+        found: list[tuple[float, ...]] = []
+        before = self.ledger.read()
+        for _ in range(count):
+            torch.distributed.barrier()
+            delay, cpu = measure.run_delay(), time.process_time()
+            synchronise()
+            begin = time.perf_counter()
+            for _ in range(block):
+                self.step()
+            synchronise()
+            end = time.perf_counter()
+            found.append((begin, end, time.process_time() - cpu, measure.run_delay() - delay))
+        self.ledger.enter(before, self.ledger.read(), count * block)
+        return found
+
+    def digest(self) -> str:
+        """A name of all weights: the same on two ranks only if every bit is."""
+        digest = hashlib.sha256()
+        for value in self.trained:
+            flat = value.detach().cpu().flatten().contiguous()
+            digest.update(ctypes.string_at(flat.data_ptr(), flat.nbytes))
+        return digest.hexdigest()
+
+
+class Rank:
+    """What the worker may ask of a rank."""
+
+    def __init__(self, request: dict[str, Any], say: Callable[[str], None]) -> None:
+        from ipexperf.bench.worker import workbench
+
+        self._rank, self._ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        settings = request["settings"]
+        if settings["cards"]:
+            os.environ.update(settings["cards"][self._rank])
+        cores = share(request["cores"], self._rank, self._ranks)
+        pin(cores)
+        threads = max(1, settings["threads"] // self._ranks) if settings["threads"] else len(cores)
+        bench = workbench({**request, "settings": {**settings, "threads": threads}}, say if self._rank == 0 else _quiet)
+        self._device, self._threads = bench.device, threads
+        bench.device.reset_peak_memory()
+        join(request["backend"])
+        self._session: RankSession = bench.mode.rank(bench, self._rank, self._ranks)  # type: ignore[attr-defined]
+        bench.device.synchronise()
+        self._settled = False
+
+    def step(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._session.step()
+        self._device.synchronise()
+        return {}
+
+    def sample(self, request: dict[str, Any]) -> dict[str, Any]:
+        if not self._settled:
+            gc.collect()
+            gc.freeze()
+            self._settled = True
+        return {"spans": self._session.spans(self._device.synchronise, request["count"], request["block"])}
+
+    def memory(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"peak_memory": self._session.peak_memory(self._device)}
+
+    def proof(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What one process can prove of itself, and what the worker holds against that of the others."""
+        checks = [*self._device.proof(self._session.step, request["block"]), *self._session.proof()]
+        effect = placement.effect()
+        return {
+            "checks": [asdict(check) for check in checks],
+            "ranks": torch.distributed.get_world_size(),
+            "rank": torch.distributed.get_rank(),
+            "backend": torch.distributed.get_backend(),
+            "cores": effect["cores"],
+            "threads": effect["threads"],
+            "weights": self._session.digest(),
+            "loss": float(self._session.losses[0]),
+            "pid": os.getpid(),
+        }
+
+    def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"metrics": self._session.metrics()}
+
+    def notes(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"notes": [*self._session.notes(), *self._device.notes()]}
+
+    def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
+        """All train on; the first rank then looks at the held-out images."""
+        self._session.train_on()
+        metrics: dict[str, float] = {}
+        checks: list[Check] = []
+        if self._rank == 0:
+            metrics, checks = self._session.learned()
+        return {
+            "metrics": metrics,
+            "checks": [asdict(check) for check in checks],
+            "losses": _curve.told(self._session.losses),
+            "skipped": self._session.skipped(),
+        }
+
+    def close(self) -> None:
+        self._session.close()
+        torch.distributed.destroy_process_group()
+
+
+def share(cores: list[int], rank: int, ranks: int) -> list[int]:
+    """The cores of one rank: as many for each, side by side."""
+    each = len(cores) // ranks
+    return cores[rank * each : (rank + 1) * each]
+
+
+def pin(cores: list[int]) -> None:
+    """Binds every thread that this process has by now; those to come inherit it."""
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it ended while we looked
+            os.sched_setaffinity(int(task.name), cores)
+
+
+def join(backend: str) -> None:
+    """Joins the group of all ranks, which find one another through what the launcher put into the environment."""
+    if backend == "ccl":
+        importlib.import_module("oneccl_bindings_for_pytorch")  # registers itself
+    if backend == "gloo":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are here: no network card has a part in this
+    torch.distributed.init_process_group(backend, timeout=PATIENCE)
+
+
+def _quiet(_: str) -> None:
+    """One rank tells of its progress for all."""
+
+
+def main(address: str, request: str) -> None:
+    """The entry of a rank: answers until it is told to close, or until the worker is gone."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(address)
+        line.sendall(int(os.environ["RANK"]).to_bytes(4, "big"))
+        with line.makefile("r", encoding="utf-8") as requests, line.makefile("w", encoding="utf-8") as replies:
+            serve(json.loads(request), requests, replies)
+
+
+def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
+    from ipexperf.bench.worker import outcome_of
+
+    def write(document: dict[str, Any]) -> None:
+        replies.write(json.dumps(document) + "\n")
+        replies.flush()
+
+    def answer(work: Callable[[], dict[str, Any]]) -> None:
+        try:
+            write({"ok": True, **work()})
+        except Exception as error:  # noqa: BLE001 - every failure becomes the launch's outcome, with its reason
+            time.sleep(MODESTY_SECONDS)
+            reason = str(error) or type(error).__name__
+            if not isinstance(error, (UsageError, WorkerError)):
+                traceback.print_exc()
+                reason = f"{type(error).__name__}: {reason}"
+            write({"ok": False, "outcome": outcome_of(error), "reason": reason})
+
+    ranks: list[Rank] = []
+
+    def build() -> dict[str, Any]:
+        ranks.append(Rank(request, lambda text: write({"say": text})))
+        return {}
+
+    answer(build)
+    for text in requests:
+        asked = json.loads(text)
+        if asked["do"] == "close":
+            for rank in ranks:
+                rank.close()
+            return
+        answer(lambda asked=asked: getattr(ranks[0], asked["do"])(asked))  # type: ignore[misc]

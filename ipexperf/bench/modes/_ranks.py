@@ -1,0 +1,176 @@
+"""The ranks of a data-parallel training, seen from the worker: started by torch's elastic launcher, asked all at once.
+
+Each rank has a line of its own to the worker, with one JSON document a line, as the worker has to its controller. What
+they exchange about training goes over torch.distributed, between them alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.modes import _rank
+from ipexperf.bench.placement import BINDING
+from ipexperf.errors import WorkerError
+
+POLL_SECONDS = 0.2
+GRACE_SECONDS = 2.0
+"""A rank that fails may do so because another died: so long is waited for news of that."""
+END_SECONDS = 5.0
+
+
+class Ranks:
+    """Processes that train together. They stay in the worker's session, and end with it."""
+
+    def __init__(self, request: dict[str, Any], count: int, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._death = ""
+        self._lines: list[socket.socket] = []
+        self._buffers: list[bytes] = [b""] * count
+        # Needed until all are there, and gone by then: a worker that is killed later leaves nothing behind.
+        with tempfile.TemporaryDirectory(prefix="ipexperf-ranks-") as folder, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(Path(folder) / "line"))
+            listener.listen(count)
+            self._launcher = threading.Thread(
+                target=self._launch, args=(count, Path(folder), json.dumps(request)), name="ranks", daemon=True
+            )
+            with _unbound():
+                self._launcher.start()
+                self._accept(listener, count)
+
+    def _launch(self, count: int, folder: Path, request: str) -> None:
+        """Runs the launcher until every rank ended; how the first bad one did is kept."""
+        elastic = importlib.import_module("torch.distributed.elastic.multiprocessing")
+        launcher = importlib.import_module("torch.distributed.launcher.api")
+        # How a rank ended is told by us, in one sentence: the log is for what the rank itself said.
+        logging.getLogger("torch.distributed.elastic.multiprocessing.api").setLevel(logging.CRITICAL)
+        config = launcher.LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=count,
+            run_id=uuid.uuid4().hex,
+            rdzv_backend="c10d",
+            rdzv_endpoint="127.0.0.1:0",
+            local_addr="127.0.0.1",
+            max_restarts=0,
+            monitor_interval=0.5,
+            # A function, not a command: the launcher puts commands into a session of their own, out of our reach.
+            start_method="spawn",
+            logs_specs=elastic.DefaultLogsSpecs(log_dir=str(folder / "elastic")),
+        )
+        try:
+            launcher.elastic_launch(config, _rank.main)(str(folder / "line"), request)
+        except Exception as error:  # noqa: BLE001 - in a thread: it is raised again where somebody waits for the ranks
+            self._death = _told(error)
+
+    def _accept(self, listener: socket.socket, count: int) -> None:
+        """Waits until every rank has called, in whatever order they come up."""
+        listener.settimeout(POLL_SECONDS)
+        lines: dict[int, socket.socket] = {}
+        while len(lines) < count:
+            try:
+                line, _ = listener.accept()
+            except TimeoutError:
+                if not self._launcher.is_alive():
+                    raise self._dead() from None
+                continue
+            line.settimeout(None)
+            lines[int.from_bytes(line.recv(4, socket.MSG_WAITALL), "big")] = line
+        self._lines = [lines[rank] for rank in range(count)]
+
+    def ask(self, do: str, **request: Any) -> list[dict[str, Any]]:
+        """Asks all ranks the same, and waits for the replies of all of them, in the order of the ranks."""
+        message = (json.dumps({"do": do, **request}) + "\n").encode()
+        for line in self._lines:
+            with contextlib.suppress(OSError):  # it is gone, and its end is found below
+                line.sendall(message)
+        return self.replies()
+
+    def replies(self) -> list[dict[str, Any]]:
+        """One reply of each rank. A death is told before what it led to elsewhere."""
+        found: dict[int, dict[str, Any]] = {}
+        failed: dict[int, dict[str, Any]] = {}
+        until: float | None = None
+        with selectors.DefaultSelector() as selector:
+            for rank, line in enumerate(self._lines):
+                selector.register(line, selectors.EVENT_READ, rank)
+            while len(found) + len(failed) < len(self._lines):
+                left = None if until is None else max(0.0, until - time.monotonic())
+                ready = selector.select(left)
+                if not ready:
+                    break  # one failed, and those that still wait for it will never answer
+                for key, _ in ready:
+                    reply = self._read(key.data)
+                    if reply is None:
+                        continue
+                    selector.unregister(self._lines[key.data])
+                    (found if reply.pop("ok") else failed)[key.data] = reply
+                    if failed and until is None:
+                        until = time.monotonic() + GRACE_SECONDS
+        if failed:
+            rank, reply = next(iter(failed.items()))
+            raise WorkerError(reply["outcome"], f"rank {rank}: {reply['reason']}")
+        return [found[rank] for rank in range(len(self._lines))]
+
+    def _read(self, rank: int) -> dict[str, Any] | None:
+        """The rank's reply, or None where there is no whole one yet; its progress is passed on."""
+        try:
+            chunk = self._lines[rank].recv(1 << 16)
+        except ConnectionResetError:
+            chunk = b""  # it died before it had read what it was asked
+        if not chunk:
+            raise self._dead()
+        *whole, self._buffers[rank] = (self._buffers[rank] + chunk).split(b"\n")
+        for text in whole:
+            document: dict[str, Any] = json.loads(text)
+            if "say" not in document:
+                return document
+            self._say(document["say"])
+        return None
+
+    def _dead(self) -> WorkerError:
+        """How a rank ended that should not have, as the launcher saw it."""
+        self._launcher.join(2 * END_SECONDS)
+        return WorkerError("crashed", self._death or "a rank closed its line, and the launcher does not say why")
+
+    def close(self) -> None:
+        """Lets the ranks end by themselves. Those that don't are ended with the worker's session."""
+        for line in self._lines:
+            with contextlib.suppress(OSError):  # it has ended already
+                line.sendall(b'{"do": "close"}\n')
+        self._launcher.join(END_SECONDS)
+        for line in self._lines:
+            line.close()
+
+
+@contextlib.contextmanager
+def _unbound() -> Iterator[None]:
+    """Without the variables that bind OpenMP's threads: they name the cores of all ranks, and each has only its own."""
+    kept = {name: os.environ.pop(name) for name in BINDING if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
+
+
+def _told(error: Exception) -> str:
+    """One sentence of the launcher's error: which rank ended first, and how."""
+    if not hasattr(error, "get_first_failure"):
+        return f"torch's launcher failed: {type(error).__name__}: {error}"
+    rank, failure = error.get_first_failure()
+    if failure.exitcode < 0:
+        return f"rank {rank} was killed by {signal.Signals(-failure.exitcode).name}"
+    return f"rank {rank} ended with exit status {failure.exitcode}"

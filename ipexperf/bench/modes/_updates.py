@@ -1,0 +1,78 @@
+"""Whether every step that was timed was an update: a gradient scaler skips some, and says nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ipexperf.bench.modes import _optimizers
+from ipexperf.result import Check
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was done by one moment: steps, batches, and the updates that the optimizer itself knows of."""
+
+    steps: int
+    batches: int
+    updates: int | None
+
+
+class Ledger:
+    """Counts what the sampled steps did, between samples: nothing but additions is inside the time."""
+
+    def __init__(self, optimizer: Any, scaler: Any, accumulate: int) -> None:
+        self._optimizer = optimizer
+        self._scaler = scaler
+        self._accumulate = accumulate
+        self._applied: list[int] = []
+        self._asked = self._made = self._taken = 0
+        self.steps = 0
+        self.batches = 0
+        if scaler.is_enabled():
+            # The scaler calls the optimizer where the gradients are finite, and not where they are not.
+            optimizer.register_step_post_hook(self._called)
+
+    def _called(self, *_: Any) -> None:
+        self._applied.append(self.steps)
+
+    def skipped(self, steps: int) -> list[int]:
+        """Which of the first so many steps, counted from 0, the gradient scaler skipped."""
+        return sorted({*range(min(steps, self.steps))} - {*self._applied}) if self._scaler.is_enabled() else []
+
+    def read(self) -> Reading:
+        counted = len(self._applied) if self._scaler.is_enabled() else _optimizers.updates(self._optimizer)
+        return Reading(self.steps, self.batches, counted)
+
+    def enter(self, before: Reading, after: Reading, steps: int) -> None:
+        """Books the steps that were asked for, and what was done for them."""
+        made = after.steps - before.steps
+        if after.updates is not None:
+            made = min(made, after.updates - (before.updates or 0))
+        self._asked += steps
+        self._made += made
+        self._taken += after.batches - before.batches
+
+    @property
+    def _tries(self) -> int:
+        """Steps that a gradient scaler may lose while it tries a larger scale, as it does after many good ones."""
+        return self.steps // int(self._scaler.get_growth_interval()) if self._scaler.is_enabled() else 0
+
+    def proof(self, effective: int, looked_at: int) -> list[Check]:
+        """As many updates as sampled steps, each of as many batches as it should take, and each with an effect."""
+        batches = self._asked * self._accumulate
+        ok = self._made >= self._asked - self._tries and self._taken == batches and effective == looked_at
+        lost = f" but {self._tries} that the scaler may lose" if self._tries else ""
+        checks = [
+            Check(
+                "steps",
+                ok,
+                f"{self._made} updates over {self._taken} batches, {effective} of {looked_at} more moved the weights",
+                f"{self._asked} updates{lost} over {batches} batches, and all {looked_at} more",
+            )
+        ]
+        if self._scaler.is_enabled():
+            scale = float(self._scaler.get_scale())
+            checks.append(Check("loss_scale", math.isfinite(scale) and scale > 0, f"{scale:g}", "finite and over 0"))
+        return checks

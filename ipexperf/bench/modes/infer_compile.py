@@ -1,0 +1,56 @@
+"""Inference through torch.compile: with the backend `ipex` on IPEX, with inductor and its freezing on stock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench import compilation, proof, registry
+from ipexperf.bench.compilation import Tally
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.modes._inference import KNOBS, InferenceSession
+from ipexperf.bench.proof import Kernel
+from ipexperf.result import Check
+
+
+class CompiledSession(InferenceSession):
+    def build(self, network: Any, example: Any) -> Any:
+        known, before = compilation.loaded(), Tally.read()
+        with compilation.afresh():
+            self.network = self.bench.stack.compiled(network, example, self.bench)
+            self.forward(example)
+            self.sources = compilation.generated(known)
+        self.compiled = Tally.read()
+        self.first = self.compiled.since(before)
+        return self.network
+
+    def kernels(self) -> list[Kernel]:
+        self.events = proof.traced(self.step)
+        return proof.kernels(self.events)
+
+    def proof(self) -> list[Check]:
+        # Read first: after all samples, and before the proof takes steps of its own.
+        later = Tally.read().since(self.compiled)
+        code = "\n".join(self.sources)
+        return [
+            *super().proof(),
+            *compilation.whole(self.first, later),
+            compilation.written(self.sources),
+            compilation.ran(self.events),
+            *self.bench.stack.proof_of_code(self.network, code, self.bench),
+        ]
+
+
+class InferCompile(Mode):
+    name = "infer_compile"
+    knobs = KNOBS
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del cell
+        return facts.uncompiled()
+
+    def open(self, bench: Workbench) -> Session:
+        return CompiledSession(bench)
+
+
+registry.modes.add("infer_compile", InferCompile())

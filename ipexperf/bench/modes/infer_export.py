@@ -1,0 +1,123 @@
+"""Ahead-of-time inference: torch.export, AOTInductor, and the package that they leave, loaded as it is deployed."""
+
+from __future__ import annotations
+
+import importlib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import compilation, outcome, proof, registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.modes._inference import KNOBS, InferenceSession
+from ipexperf.bench.precision import autocast
+from ipexperf.bench.proof import Kernel
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check
+
+CONFIGURATION = {"freezing": True}
+"""Weights that are constants of the code: folded and packed when it is compiled."""
+FROZEN = "_frozen_param"
+"""How the names of the constants begin that freezing made."""
+_MAPPED = Path("/proc/self/maps")
+
+
+class ExportedSession(InferenceSession):
+    def build(self, network: Any, example: Any) -> Any:
+        whole = _cast(self.bench.stack.for_inference(network, example, self.bench), self.bench)
+        with compilation.afresh() as folder, torch.no_grad():
+            path = folder / "network.pt2"
+            program = _exported(whole, example, self.bench.model.name)
+            torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=CONFIGURATION)  # noqa: SLF001 - torch documents it so
+            self.libraries = [Path(name).name for name in zipfile.ZipFile(path).namelist() if name.endswith(".so")]
+            return torch._inductor.aoti_load_package(str(path))  # noqa: SLF001 - torch documents it so
+
+    def forward(self, images: Any) -> Any:
+        """No autocast here: the package has its own casts inside."""
+        with torch.no_grad():
+            return self.network(images)
+
+    def kernels(self) -> list[Kernel]:
+        """From oneDNN's log and torch's profiler both: the package calls some kernels past the dispatcher."""
+        verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
+        return [*proof.logged(self.step, verbose), *proof.profiled(self.step)]
+
+    def proof(self) -> list[Check]:
+        return [
+            *super().proof(),
+            loaded(self.network, self.libraries),
+            weighed(self.network),
+            *self.bench.stack.proof_of_inference(self.network, self.bench),
+        ]
+
+    def close(self) -> None:
+        super().close()
+        self.network = None  # what torch unpacked the package into goes with it
+
+
+def _cast(network: Any, bench: Workbench) -> Any:
+    """The network under its autocast as one module: export keeps only what is inside."""
+
+    class Cast(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, images: Any) -> Any:
+            with autocast(bench.case.device, bench.case.dtype, cache=False):
+                return self.network(images)
+
+    return Cast().eval()
+
+
+def _exported(network: Any, example: Any, name: str) -> Any:
+    """The network as one graph, or the reason why it is none."""
+    try:
+        return torch.export.export(network, (example,))
+    except MemoryError:
+        raise
+    except Exception as error:
+        first: BaseException = error
+        while first.__context__ is not None:
+            first = first.__context__  # torch stumbles over its own feet on the way out: the first error is the reason
+        reason = next(iter(str(first).strip().splitlines()), type(first).__name__)
+        named = outcome.told(str(first)) or "error"
+        raise WorkerError(named, f"torch.export makes no graph of {name}: {reason}") from error
+
+
+def loaded(network: Any, libraries: list[str]) -> Check:
+    """What runs is a package's: its one graph is machine code that this process has mapped."""
+    package = importlib.import_module("torch._inductor.package").AOTICompiledModel
+    mapped = {Path(line.split()[-1]).name for line in _MAPPED.read_text().splitlines() if line.endswith(".so")}
+    found = [name for name in libraries if name in mapped]
+    return Check(
+        "package",
+        isinstance(network, package) and len(found) == len(libraries) == 1,
+        f"{type(network).__name__}, {len(found)} of the package's {len(libraries)} graphs loaded",
+        f"{package.__name__}, 1 of the package's 1 graphs loaded",
+    )
+
+
+def weighed(network: Any) -> Check:
+    """The weights are inside the package, and freezing has made new ones of them."""
+    names = list(getattr(network, "get_constant_fqns", list)())
+    made = sum(name.startswith(FROZEN) for name in names)
+    return Check("freezing", made > 0, f"{made} of {len(names)} constants inside are frozen", "at least 1")
+
+
+class InferExport(Mode):
+    name = "infer_export"
+    knobs = KNOBS
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        if cell.device != "cpu":
+            return f"infer_export is built for cpu, not for {cell.device}"
+        return facts.uncompiled()
+
+    def open(self, bench: Workbench) -> Session:
+        return ExportedSession(bench)
+
+
+registry.modes.add("infer_export", InferExport())

@@ -1,0 +1,87 @@
+"""Cold start: from a checkpoint in a process that has run nothing yet to the first answer, jitted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.knobs import ChannelsLast
+from ipexperf.bench.modes.infer_jit import JitSession
+from ipexperf.bench.proof import Kernel
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check
+
+
+class LoadSession(JitSession):
+    """The first step is the cold start, and is timed in its phases. What comes after it is inference."""
+
+    def ready(self, example: Any) -> Any:
+        """Nothing: images and paths are all that there is before the first step."""
+        del example
+        self.phases: dict[str, float] = {}
+
+    def step(self) -> None:
+        if self.phases:
+            super().step()
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        example = self.inputs[0]
+        network = self._timed("build_time", self._built)
+        network = self._timed("optimise_time", lambda: self.optimise(network, example))
+        self.network = self._timed("trace_time", lambda: self.trace(network, example))
+        self._timed("first_inference", lambda: self.forward(example))
+
+    def _built(self) -> Any:
+        return self.bench.device.put(self.untouched().to(memory_format=self.format))
+
+    def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
+        begin = time.perf_counter()
+        result = work()
+        self.bench.device.synchronise()
+        self.phases[phase] = time.perf_counter() - begin
+        return result
+
+    def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
+        """Refuses what would not be cold: a second sample, or a block of several steps."""
+        if self.phases or count != 1 or block != 1:
+            raise WorkerError("error", "a process has one cold start: load is sampled once, in a block of 1")
+        return super().sample(synchronise, count, block)
+
+    def items(self, batch: int) -> int:
+        """One start: the first batch is a part of it."""
+        del batch
+        return 1
+
+    def metrics(self) -> dict[str, float]:
+        return self.phases
+
+    def kernels(self) -> list[Kernel]:
+        return self.bench.stack.kernels(lambda: self.forward(self.inputs[0]), self.bench)
+
+    def proof(self) -> list[Check]:
+        if not self.phases:
+            self.step()
+        self.settle(self.inputs[0])
+        return super().proof()
+
+
+class Load(Mode):
+    name = "load"
+    cold = True
+    knobs = (ChannelsLast(),)
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del cell, facts
+        return None
+
+    def open(self, bench: Workbench) -> Session:
+        return LoadSession(bench)
+
+
+registry.modes.add("load", Load())

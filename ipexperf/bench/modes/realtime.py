@@ -1,0 +1,74 @@
+"""Answers as they are asked for: instances beside one another, each on its few cores, with one image at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ipexperf.bench import artifact, registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.knobs import Number
+from ipexperf.bench.modes._inference import KNOBS
+from ipexperf.bench.modes.infer_jit import JitSession
+from ipexperf.case import Case
+
+CORES = 4
+"""What the vendor's figures for realtime inference give an instance."""
+FIT = "fit"
+
+
+@dataclass(frozen=True)
+class Fitted(Number):
+    """A number; or `fit`, which is what the machine has room for."""
+
+    values: tuple[str, ...] = (FIT,)
+
+    def wrong(self, value: str) -> str | None:
+        return None if value == FIT else super().wrong(value)
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        return too_many(cell.knob("instances"), cell.knob("cores"), facts.cores) or super().why_not(cell, value, facts)
+
+
+def sizes(instances: str | None, cores: str | None, there: int) -> tuple[int, int]:
+    """How many instances of how many cores: as asked, and otherwise what fits."""
+    count, each = (0 if value in (None, FIT) else int(value) for value in (instances or FIT, cores or FIT))
+    each = each or max(1, min(CORES, there // (count or 1)))
+    return count or max(1, there // each), each
+
+
+def too_many(instances: str | None, cores: str | None, there: int) -> str | None:
+    """Why so many instances cannot each have their cores alone, or None."""
+    count, each = sizes(instances, cores, there)
+    if count * each <= there:
+        return None
+    return f"{count} instances of {each} cores need {count * each} cores, and {there} may be used here"
+
+
+class Realtime(Mode):
+    name = "realtime"
+    batch = 1
+    knobs = (
+        *KNOBS,
+        artifact.Quantisation(),
+        Fitted("instances", "workers that answer at the same time (default: as many as have their cores)"),
+        Fitted("cores", "cores of each instance (default: 4, or all where there are fewer)"),
+    )
+    artifact = "script"
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        if cell.device != "cpu":
+            return "realtime gives each instance cores of its own: it is for cpu"
+        return too_many(cell.knob("instances"), cell.knob("cores"), facts.cores)
+
+    def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
+        knobs = dict(case.knobs)
+        count, each = sizes(knobs.get("instances"), knobs.get("cores"), len(cores))
+        return [tuple(cores[number * each : (number + 1) * each]) for number in range(count)]
+
+    def open(self, bench: Workbench) -> Session:
+        return JitSession(bench)
+
+
+registry.modes.add("realtime", Realtime())

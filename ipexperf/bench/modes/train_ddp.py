@@ -1,0 +1,187 @@
+"""Data-parallel training: as many processes as there are ranks, each with its own batches, and one set of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ipexperf.bench import placement, registry, weights
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
+from ipexperf.bench.knobs import ChannelsLast, Knob, Number
+from ipexperf.bench.modes import _curve, _input, _optimizers
+from ipexperf.bench.modes._rank import RankSession
+from ipexperf.bench.modes._ranks import Ranks
+from ipexperf.case import Case
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check
+
+NATIVE = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
+"""What torch brings for each device."""
+CCL = "oneccl_bind_pt"
+RANKS = "2"
+
+
+@dataclass(frozen=True)
+class RanksKnob(Number):
+    """How many processes train together."""
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        return too_many(int(value), facts) or super().why_not(cell, value, facts)
+
+
+@dataclass(frozen=True)
+class Backend(Knob):
+    """What carries the gradients between the ranks."""
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        if value == "ccl":
+            if cell.device == "cuda":
+                return "oneCCL is for cpu and xpu, not for cuda"
+            return facts.missing(CCL) or super().why_not(cell, value, facts)
+        return super().why_not(cell, value, facts)
+
+
+def too_many(ranks: int, facts: Facts) -> str | None:
+    """Why so many ranks cannot each have a core, or None."""
+    if ranks <= facts.cores:
+        return None
+    return f"{ranks} ranks need as many cores, and {facts.cores} may be used here"
+
+
+class DdpSession(Session):
+    """Makes its steps in the ranks, and holds what each of them tells against the others."""
+
+    elsewhere = True
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+        self.count = int(bench.knob("ranks"))
+        chosen = bench.knob("backend")
+        self.backend = NATIVE[bench.case.device] if chosen == "native" else chosen
+        given = (bench.settings.placement or {}).get("cores")
+        cores = sorted(given) if given else placement.allowed()
+        self.cores = len(cores)
+        if self.count > self.cores:
+            raise WorkerError("error", f"{self.count} ranks need as many cores, and the worker may use {self.cores}")
+        self._block = 1
+        request = {
+            "case": bench.case.to_json(),
+            "settings": asdict(bench.settings),
+            "backend": self.backend,
+            "cores": cores,
+        }
+        self.ranks = Ranks(request, self.count, bench.say)
+        self.ranks.replies()  # of having been built
+
+    def step(self) -> None:
+        self.ranks.ask("step")
+
+    def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
+        """From the first rank's begin to the last one's end, on the clock that they share; no request is inside."""
+        del synchronise
+        self._block, found = block, []
+        told = [reply["spans"] for reply in self.ranks.ask("sample", count=count, block=block)]
+        for spans in zip(*told, strict=True):
+            begins, ends, cpus, delays = zip(*spans, strict=True)
+            found.append(((max(ends) - min(begins)) / block, sum(cpus) / block, sum(delays) / block))
+        return found
+
+    def items(self, batch: int) -> int:
+        return batch * int(self.bench.knob("accumulate")) * self.count
+
+    def peak_memory(self, device: Device) -> int:
+        """Of all ranks together; the worker, which only asks, is left out."""
+        del device
+        return sum(reply["peak_memory"] for reply in self.ranks.ask("memory"))
+
+    def metrics(self) -> dict[str, float]:
+        """The largest of all ranks: the others wait for it."""
+        told = [reply["metrics"] for reply in self.ranks.ask("metrics")]
+        return {name: max(found[name] for found in told) for name in told[0]}
+
+    def notes(self) -> list[str]:
+        found = dict.fromkeys(note for reply in self.ranks.ask("notes") for note in reply["notes"])
+        if idle := self.cores % self.count:
+            found[f"{idle} of {self.cores} cores idle: {self.count} ranks have {self.cores // self.count} each"] = None
+        return list(found)
+
+    def proof(self) -> list[Check]:
+        told = self.ranks.ask("proof", block=self._block)
+        by_rank = [[Check(**check) for check in reply["checks"]] for reply in told]
+        return [*(_agreed(checks) for checks in zip(*by_rank, strict=True)), *self.together(told)]
+
+    def together(self, told: list[dict[str, Any]]) -> list[Check]:
+        """What no rank can prove alone."""
+        ranks = sorted(reply["rank"] for reply in told)
+        sizes = sorted({reply["ranks"] for reply in told})
+        pids = {reply["pid"] for reply in told}
+        weights_found = {reply["weights"] for reply in told}
+        losses = {reply["loss"] for reply in told}
+        backends = sorted({reply["backend"] for reply in told})
+        held = [core for reply in told for core in reply["cores"]]
+        each = {(len(reply["cores"]), reply["threads"]) for reply in told}
+        pinned = len(held) == len(set(held)) and {cores for cores, _ in each} == {self.cores // self.count}
+        shares = ", ".join(f"{cores} with {threads} threads" for cores, threads in sorted(each))
+        count = self.count
+        return [
+            Check(
+                "ranks",
+                ranks == list(range(count)) and sizes == [count] and len(pids) == count,
+                f"ranks {ranks} of {sizes} in {len(pids)} processes",
+                f"{count} of {count} in {count}",
+            ),
+            Check("backend", backends == [self.backend], ", ".join(backends), self.backend),
+            Check("rank_cores", pinned, f"{len(set(held))} cores: {shares}", f"{self.cores // count} for each alone"),
+            Check("own_batches", len(losses) == count, f"{len(losses)} different first losses", str(count)),
+            Check("weights_equal", len(weights_found) == 1, f"{len(weights_found)} sets of weights", "1 on all ranks"),
+        ]
+
+    def accuracy(self) -> tuple[dict[str, float], list[Check]]:
+        """The first rank tells what was learned; the losses of all are one curve, that of their batches together."""
+        told = self.ranks.ask("accuracy")
+        losses = [reply["losses"] for reply in told]
+        curve = _curve.check(self.bench, weights.read(self.bench), losses, told[0]["skipped"])
+        return told[0]["metrics"], [*(Check(**check) for check in told[0]["checks"]), curve]
+
+    def close(self) -> None:
+        self.ranks.close()
+
+
+def _agreed(checks: tuple[Check, ...]) -> Check:
+    """One check of all ranks: what they found where they found the same, or what each did."""
+    first = checks[0]
+    found = list(dict.fromkeys(check.found for check in checks))
+    told = found[0] if len(found) == 1 else "; ".join(f"rank {i}: {check.found}" for i, check in enumerate(checks))
+    return Check(first.name, all(check.ok for check in checks), told, first.expected)
+
+
+class TrainDdp(Mode):
+    name = "train_ddp"
+    trains = True
+    knobs = (
+        ChannelsLast(),
+        *_optimizers.KNOBS,
+        *_input.KNOBS,
+        RanksKnob("ranks", "processes that train together, each with its share of the cores", (RANKS,)),
+        Backend("backend", "what carries gradients; native: gloo on cpu, nccl on cuda, xccl on xpu", ("native", "ccl")),
+    )
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        if cell.dtype == "int8":
+            return "int8 is for inference: there is no int8 training"
+        return too_many(int(cell.knob("ranks") or RANKS), facts)
+
+    def processes(self, case: Case) -> int:
+        return int(dict(case.knobs).get("ranks", RANKS))
+
+    def open(self, bench: Workbench) -> Session:
+        return DdpSession(bench)
+
+    def rank(self, bench: Workbench, rank: int, ranks: int) -> RankSession:
+        """The session of one rank, opened in its process."""
+        return RankSession(bench, rank, ranks)
+
+
+registry.modes.add("train_ddp", TrainDdp())

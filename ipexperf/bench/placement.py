@@ -1,0 +1,208 @@
+"""Where a worker runs: applied before torch is imported, and read back as it is in effect."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.lazy import torch
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check
+
+OPENMP = {"iomp5": r"libiomp5\b", "gomp": r"libgomp\b"}
+ALLOCATORS = {"jemalloc": r"libjemalloc\b", "tcmalloc": r"libtcmalloc"}
+"""How the files of each library are called."""
+BINDING = ("KMP_AFFINITY", "GOMP_CPU_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES")
+"""Variables with which OpenMP binds each of its threads to a part of the cores."""
+OWN_CORES = frozenset({"jemalloc_bg_thd"})
+"""Threads that choose a core for themselves, whatever the process was given: they do none of its arithmetic."""
+_CALLS = {"x86_64": (238, 239), "aarch64": (237, 236)}
+"""The numbers of set_mempolicy and get_mempolicy: the C library has no functions for them."""
+_POLICIES = ("default", "preferred", "bind", "interleave", "local", "preferred_many", "weighted_interleave")
+_BIND = 2
+_NODES = 1024
+_WORD = 8 * ctypes.sizeof(ctypes.c_ulong)
+
+_before = tuple(sorted(os.sched_getaffinity(0)))
+"""The cores that this process could use at first. Loaded later, OpenMP may bind this very thread to one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a worker was asked to be, and must be found to be. What is None stays as it is. Travels as JSON."""
+
+    cores: tuple[int, ...] | None = None
+    nodes: tuple[int, ...] | None = None
+    openmp: str | None = None
+    allocator: str | None = None
+    threads: int | None = None
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Placement:
+        values: dict[str, Any] = {x: tuple(y) if isinstance(y, list) else y for x, y in document.items()}
+        return cls(**values)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers in the kernel's words: `0-3,8`."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def allowed() -> list[int]:
+    """The cores that this process could use before it was placed: the machine, as far as it is ours."""
+    return list(_before)
+
+
+def apply(document: Mapping[str, Any] | None) -> None:
+    """Takes the cores and the memory that were asked for. Called while the process has one thread."""
+    if document is None:
+        return
+    asked = Placement.of(document)
+    if asked.cores is not None:
+        try:
+            os.sched_setaffinity(0, asked.cores)
+        except OSError as error:
+            raise _untaken(f"cores {ranges(asked.cores)}", error) from None
+        if (found := os.sched_getaffinity(0)) != set(asked.cores):
+            raise _untaken(f"cores {ranges(asked.cores)}", f"the kernel gave {ranges(found)}")
+    if asked.nodes is not None:
+        _bind_memory(asked.nodes)
+        if (policy := memory()) != f"bind {ranges(asked.nodes)}":
+            raise _untaken(f"memory of node {ranges(asked.nodes)}", f"the kernel gave {policy}")
+
+
+def _untaken(what: str, why: object) -> WorkerError:
+    told = why.strerror if isinstance(why, OSError) else why
+    return WorkerError("error", f"the placement did not take: {what}: {told}")
+
+
+def _call(index: int, *arguments: Any) -> None:
+    known = _CALLS.get(platform.machine())
+    if known is None:
+        raise OSError(0, f"memory nodes are not built for {platform.machine()}")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(known[index], *arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _bind_memory(nodes: Iterable[int]) -> None:
+    """Takes memory of these nodes alone: of this thread, and of all that it starts."""
+    mask = (ctypes.c_ulong * (_NODES // _WORD))()
+    for node in nodes:
+        mask[node // _WORD] |= 1 << node % _WORD
+    try:
+        _call(0, ctypes.c_int(_BIND), mask, ctypes.c_ulong(_NODES + 1))
+    except OSError as error:
+        raise _untaken(f"memory of node {ranges(nodes)}", error) from None
+
+
+def memory() -> str:
+    """The policy by which this thread gets memory: `default`, or `bind 0`; `unknown` where nobody tells."""
+    mode, mask = ctypes.c_int(), (ctypes.c_ulong * (_NODES // _WORD))()
+    try:
+        _call(1, ctypes.byref(mode), mask, ctypes.c_ulong(_NODES + 1), None, ctypes.c_ulong(0))
+    except OSError:
+        return "unknown"
+    nodes = [word * _WORD + bit for word, value in enumerate(mask) for bit in range(_WORD) if value >> bit & 1]
+    return f"{_POLICIES[mode.value & 0xFF]} {ranges(nodes)}".strip()
+
+
+class _Symbol(ctypes.Structure):
+    """What the loader tells of an address (Dl_info)."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def provider(function: str) -> str | None:
+    """The file from which this process gets a function, where whoever asks gets it from there: preloaded, or libc."""
+    program = ctypes.CDLL(None)
+    try:
+        address = ctypes.cast(getattr(program, function), ctypes.c_void_p)
+    except AttributeError:
+        return None
+    found = _Symbol()
+    if not program.dladdr(address, ctypes.byref(found)) or not found.file:
+        return None
+    return Path(os.fsdecode(found.file)).name
+
+
+def effect() -> dict[str, Any]:
+    """What is in effect in this process, as the kernel, the loader and torch tell it."""
+    from ipexperf.bench.environment import libraries
+
+    masks = []
+    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - they are numbers, not paths
+        with contextlib.suppress(OSError):  # it ended while we looked
+            if Path(f"/proc/self/task/{thread}/comm").read_text().strip() not in OWN_CORES:
+                masks.append(sorted(os.sched_getaffinity(int(thread))))
+    return {
+        "cores": sorted({core for mask in masks for core in mask}),
+        "threads_cores": [list(mask) for mask in sorted({tuple(mask) for mask in masks})],
+        "threads": torch.get_num_threads() if "torch" in sys.modules else None,
+        "openmp": provider("GOMP_parallel") or ", ".join(libraries()["openmp"]),
+        "allocator": provider("malloc"),
+        "memory": memory(),
+    }
+
+
+def checks(document: Mapping[str, Any] | None) -> list[Check]:
+    """Holds what is in effect now against what was asked for; nothing was asked for without a document."""
+    if document is None:
+        return []
+    asked, found = Placement.of(document), effect()
+    told: list[tuple[bool, str, str]] = []
+    if asked.cores is not None:
+        cores, masks = list(asked.cores), found["threads_cores"]
+        if any(name in os.environ for name in BINDING):
+            # OpenMP gave each of its threads a part: together they must be what was given to all of them.
+            whole = (asked.threads or 0) < len(cores) or found["cores"] == cores
+            ok = whole and set(found["cores"]) <= set(cores)
+        else:
+            ok = masks == [cores]
+        told.append((ok, "cores " + " and ".join(map(ranges, masks)), f"cores {ranges(cores)}"))
+    if asked.threads is not None and found["threads"] is not None:
+        told.append((found["threads"] == asked.threads, f"{found['threads']} threads", f"{asked.threads} threads"))
+    if asked.nodes is not None:
+        wanted = f"bind {ranges(asked.nodes)}"
+        told.append((found["memory"] == wanted, f"memory {found['memory']}", f"memory {wanted}"))
+    for kind, files in (("openmp", OPENMP), ("allocator", ALLOCATORS)):
+        name = getattr(asked, kind)
+        # Only torch brings an OpenMP runtime that nobody preloads.
+        if name is not None and (name != "gomp" or "torch" in sys.modules):
+            file = found[kind] or "none"
+            told.append((re.match(files[name], file) is not None, f"{kind} {file}", f"{kind} {name}"))
+    if not told:
+        return []
+    held, is_so, should_be = zip(*told, strict=True)
+    return [Check("placement", all(held), ", ".join(is_so), ", ".join(should_be))]
+
+
+def main() -> None:
+    """Writes what a launcher made of this process into a file: its exit status and standard output are its own."""
+    document = {"cores": sorted(os.sched_getaffinity(0)), "memory": memory(), "variables": dict(os.environ)}
+    Path(sys.argv[1]).write_text(json.dumps(document))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Is it really int8? The kernels that ran, the modules, and the graph, each held against the untouched network."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.proof import Kernel
+from ipexperf.result import Check
+
+INTEGERS = frozenset({"int8", "uint8"})
+LAYERS = ("aten::linear", "aten::convolution", "aten::lstm", "aten::gru")
+"""What has weights and does the arithmetic, whatever module or function it was called by."""
+PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul")
+"""Products of two activations, as in attention: no layer, and often in fp32 beside int8 layers."""
+_NODE = re.compile(r"%(?P<out>\S+) : .*? = (?P<name>\w+::\w+)(?:\[.*?\])?\((?P<inputs>[^)]*)\)")
+_FLOAT_LAYER = re.compile(
+    r"(aten::(_convolution|convolution|conv_?\w+|linear|addmm|mm|lstm|gru)|ipex_prepack::\w+_run)$"
+)
+_INT8_LAYER = re.compile(r"quantized::(conv|linear)\w*$")
+
+
+def count(network: Any, example: Any) -> int:
+    """How many layers one step of the untouched network has, however they are called."""
+    # With gradients: a fused encoder layer, which only inference takes, would hide its layers.
+    with torch.enable_grad(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        network(example)
+    return sum(event.name in LAYERS for event in profile.events())
+
+
+def layers(kernels: Iterable[Kernel]) -> list[Kernel]:
+    """The kernels without products of two activations."""
+    return [kernel for kernel in kernels if kernel.name not in PRODUCTS]
+
+
+def ran(kernels: Iterable[Kernel], expected: int) -> Check:
+    """As many layers ran in int8 as the untouched network has, and none in another dtype."""
+    kernels = list(kernels)
+    whole = [kernel for kernel in layers(kernels) if kernel.operands and set(kernel.operands) <= INTEGERS]
+    # An operator of torch's may have been one of oneDNN's as well: each log is counted alone.
+    library = sum("::" not in kernel.name for kernel in whole)
+    found = max(library, len(whole) - library)
+    rest = Counter(f"{x.name} in {x.dtype}" for x in layers(kernels) if not set(x.operands) <= INTEGERS)
+    beside = Counter(f"{x.name} in {x.dtype}" for x in kernels if x.name in PRODUCTS)
+    told = f"{found} of {expected} layers in int8{_list(', but ', rest)}{_list('; products of activations: ', beside)}"
+    return Check("quantised_layers", 0 < expected <= found and not rest, told, f"all {expected}")
+
+
+def modules(network: Any) -> Check:
+    """The converted network has no layer left that computes in floating point."""
+    kinds = (torch.nn.Linear, torch.nn.modules.conv._ConvNd, torch.nn.RNNBase)  # noqa: SLF001 - the base of them all
+    float_layers = [name or "the root" for name, module in network.named_modules() if isinstance(module, kinds)]
+    # What torch and IPEX convert a layer to has packed weights and a scale; what holds the packed ones has no scale.
+    int8_layers = sum(hasattr(x, "_weight_bias") and hasattr(x, "scale") for x in network.modules())
+    told = f"{int8_layers} quantised layers, {len(float_layers)} in floating point"
+    if float_layers:
+        told += f": {', '.join(float_layers[:4])}"
+    return Check("quantised_modules", int8_layers > 0 and not float_layers, told, "some, and 0 in floating point")
+
+
+def graph(text: str, expected: int) -> Check:
+    """Every layer of the graph is a quantised operator, or lies in a fusion that its int8 inputs are handed to."""
+    found, rest = read_graph(text)
+    told = f"{found} of {expected} layers quantised{_list(', but ', Counter(rest))}"
+    return Check("quantised_graph", 0 < expected <= found and not rest, told, f"all {expected}")
+
+
+def read_graph(text: str) -> tuple[int, list[str]]:
+    """How many layers of a printed graph are quantised, and the names of those that are not."""
+    found, rest = 0, []
+    # `with ipex::LlgaFusionGroup_0 = graph(...)` prints the inside of a fusion after the graph that it is in.
+    for part in re.split(r"^with ", text, flags=re.MULTILINE):
+        fused = part.startswith("ipex::LlgaFusionGroup")
+        defined: dict[str, str] = {}
+        for line in part.splitlines():
+            node = _NODE.search(line)
+            if node is None:
+                continue
+            defined[node["out"]] = node["name"]
+            if _INT8_LAYER.match(node["name"]):
+                found += 1
+            elif _FLOAT_LAYER.match(node["name"]):
+                inputs = [name.strip().removeprefix("%") for name in node["inputs"].split(",")[:2]]
+                # oneDNN's graph compiler makes one int8 kernel of a layer and the dequantisation of its operands.
+                if fused and all(defined.get(name) == "aten::dequantize" for name in inputs):
+                    found += 1
+                else:
+                    rest.append(node["name"])
+    return found, rest
+
+
+def _list(before: str, found: Counter[str]) -> str:
+    return before + ", ".join(f"{name} x{times}" for name, times in found.most_common()) if found else ""

@@ -1,0 +1,56 @@
+"""IPEX's int8: prepare, calibrate, convert. The kernels come with the trace, from oneDNN's graph compiler."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import artifact, registry
+from ipexperf.bench.facts import cpu_flags
+from ipexperf.bench.kinds import Cell, Quantised, Workbench
+from ipexperf.bench.knobs import Knob
+from ipexperf.bench.lazy import torch
+
+
+def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:
+    """What IPEX cannot do in int8, or what of it is not built."""
+    if cell.device != "cpu":
+        return f"IPEX int8 on {cell.device} goes through torch's quantize_jit and is not built: int8 is for cpu"
+    turned = [knob.name for knob in knobs if cell.knob(knob.name)]
+    if turned:
+        return f"int8 is not made by ipex.optimize: it has no knob {turned[0]}"
+    if registry.modes.get(cell.mode).artifact == "state" and artifact.way(cell) == "static":
+        return "IPEX int8 computes in fp32 until it is traced: use infer_jit"
+    return None
+
+
+def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+    """Converts with the vendor's qconfig, or without VNNI with 7 bits for activations, as stock PyTorch does."""
+    quantization = importlib.import_module("intel_extension_for_pytorch.quantization")
+    if bench.knob("quantisation") == "dynamic":
+        mapping = quantization.default_dynamic_qconfig_mapping
+        converted = quantization.convert(quantization.prepare(network, mapping, example_inputs=example))
+        observers = json.dumps({"quantisation": "dynamic", "qconfig": str(mapping.global_qconfig)}, indent=1) + "\n"
+        return Quantised(converted, observers, "IPEX, linear layers alone")
+    mapping, told = quantization.default_static_qconfig_mapping, "activations in 8 bits"
+    if not cpu_flags() & artifact.VNNI:
+        mapping, told = _seven_bits(mapping.global_qconfig), "no VNNI: activations in 7 bits"
+    prepared = quantization.prepare(network, mapping, example_inputs=example)
+    with torch.no_grad():
+        for batch in batches:
+            prepared(batch)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "qconf.json"
+        prepared.save_qconf_summary(str(path))
+        observers = path.read_text()
+    return Quantised(quantization.convert(prepared), observers, f"IPEX, {told}")
+
+
+def _seven_bits(default: Any) -> Any:
+    """The vendor's qconfig with `reduce_range`: its 8 bits overflow where two products are added in 16 bits."""
+    ao = importlib.import_module("torch.ao.quantization")
+    observer = ao.HistogramObserver.with_args(reduce_range=True)
+    return ao.QConfigMapping().set_global(ao.QConfig(activation=observer, weight=default.weight))

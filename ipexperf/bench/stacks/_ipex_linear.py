@@ -1,0 +1,56 @@
+"""What IPEX did to linear layers: whose kernels it chose, and whether it folded the BatchNorm behind them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ipexperf.bench.kinds import Cell, Workbench
+from ipexperf.bench.lazy import torch
+from ipexperf.result import Check
+
+PACKED = "_IPEXLinear"
+
+
+def why_not(cell: Cell) -> str | None:
+    """Why a knob of linear layers would change nothing in this cell, or None."""
+    folds = cell.knob("conv_bn_folding") != "off" and cell.knob("level") != "O0"
+    if folds and cell.knob("linear_bn_folding") == "off":
+        return "linear_bn_folding=off changes nothing beside conv_bn_folding=on, which folds linear layers too"
+    unpacked = next((f"{name}={value}" for name, value in (("weights_prepack", "off"), ("level", "O0"))
+                     if cell.knob(name) == value), None)  # fmt: skip
+    if unpacked and cell.knob("auto_kernel_selection") == "on":
+        return f"auto_kernel_selection chooses the kernels of packed layers, and with {unpacked} there are none"
+    return None
+
+
+def chosen(network: Any, bench: Workbench, *, on: bool) -> list[Check]:
+    """Whose kernels the packed layers call: off, MKL's in fp32; IPEX packs no such layer for training then."""
+    packed = [module for module in network.modules() if type(module).__name__ == PACKED]
+    if not packed and not bench.turned("auto_kernel_selection"):
+        return []
+    ours = sum(bool(module.use_dnnl) for module in packed)
+    told = f"{ours} of {len(packed)} packed linear layers call oneDNN"
+    if on or bench.case.dtype != "fp32":
+        return [Check("auto_kernel_selection", 0 < ours == len(packed), told, "all, and at least 1")]
+    return [Check("auto_kernel_selection", ours == 0, told, "none: it is off")]
+
+
+def pairs(network: Any) -> int:
+    """How many BatchNorm modules stand right behind a linear layer, in the order in which a network holds them."""
+    leaves = [module for module in network.modules() if not any(True for _ in module.children())]
+    norms = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+    return sum(
+        "Linear" in type(before).__name__ and isinstance(after, norms) for before, after in itertools.pairwise(leaves)
+    )
+
+
+def folded(network: Any, before: int, bench: Workbench, *, on: bool) -> list[Check]:
+    """Of the pairs that the untouched network had none is left, or all of them where folding is off."""
+    if not before and not bench.turned("linear_bn_folding"):
+        return []
+    left = pairs(network)
+    told = f"{left} of {before} BatchNorm modules behind a linear layer are left"
+    if on:
+        return [Check("linear_bn_folding", left == 0, told, "0")]
+    return [Check("linear_bn_folding", 0 < left == before, told, "all, and at least 1: it is off")]

@@ -1,0 +1,44 @@
+"""Stock PyTorch's int8: FX graph mode quantisation for static, module swapping for dynamic."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+from ipexperf.bench.artifact import ENGINE
+from ipexperf.bench.kinds import Cell, Quantised, Workbench
+from ipexperf.bench.lazy import torch
+
+
+def why_not(cell: Cell) -> str | None:
+    """What stock PyTorch cannot do, or what of it is not built."""
+    if cell.device != "cpu":
+        return f"stock int8 is for cpu, where torch's quantized operators are: PT2E for {cell.device} is not built"
+    return None
+
+
+def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+    """Converts as PyTorch documents it for servers: its default engine, with the qconfig that belongs to it."""
+    torch.backends.quantized.engine = ENGINE
+    quantization = importlib.import_module("torch.ao.quantization")
+    if bench.knob("quantisation") == "dynamic":
+        converted = quantization.quantize_dynamic(network, dtype=torch.qint8)
+        return Quantised(converted, _scales(converted, "dynamic"), f"engine {ENGINE}, linear layers alone")
+    fx = importlib.import_module("torch.ao.quantization.quantize_fx")
+    prepared = fx.prepare_fx(network, quantization.get_default_qconfig_mapping(ENGINE), (example,))
+    with torch.no_grad():
+        for batch in batches:
+            prepared(batch)
+    converted = fx.convert_fx(prepared)
+    return Quantised(converted, _scales(converted, "static"), f"engine {ENGINE}, activations in 7 bits")
+
+
+def _scales(converted: Any, how: str) -> str:
+    """Engine, scales and zero points as JSON: stock PyTorch has no such file of its own."""
+    found = {
+        name: value.tolist()
+        for name, value in converted.state_dict().items()
+        if isinstance(value, torch.Tensor) and ("scale" in name or "zero_point" in name) and not value.is_quantized
+    }
+    return json.dumps({"engine": ENGINE, "quantisation": how, "parameters": found}, indent=1, sort_keys=True) + "\n"

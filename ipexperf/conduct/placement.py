@@ -1,0 +1,246 @@
+"""Where workers run: what was asked for is looked for on this machine, or refused in one sentence.
+
+A launcher is an oracle: it is run once, asked what it would do, and that is done to each worker. It runs none of them,
+because launchers lose exit statuses and close the descriptors that a worker is talked to by.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import placement, registry
+from ipexperf.bench.placement import ALLOCATORS, OPENMP, Placement, ranges
+from ipexperf.case import Case
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.worker import BOOT
+from ipexperf.errors import UsageError
+from ipexperf.plan.options import Options
+from ipexperf.plan.placement import Wish
+
+SOURCE = "--perf-placement"
+NODES = Path("/sys/devices/system/node")
+SYSTEM = ("/usr/local/lib", "/usr/local/lib64", "/usr/lib", "/usr/lib64")
+HOW_TO_GET = {
+    "iomp5": "pip install intel-openmp",
+    "jemalloc": "apt install libjemalloc2",
+    "tcmalloc": "apt install libtcmalloc-minimal4",
+}
+MALLOC_CONF = "oversize_threshold:1,background_thread:true,metadata_thp:auto"
+IOMP5 = {"KMP_AFFINITY": "granularity=fine,compact,1,0", "KMP_BLOCKTIME": "1"}
+"""What both launchers say to jemalloc and to Intel's OpenMP."""
+LAUNCHERS = {
+    "ipexrun": ("intel_extension_for_pytorch.launcher", "cpu", "--ninstances", "1"),
+    "xeon": ("torch.backends.xeon.run_cpu", "--ninstances", "1"),
+}
+"""The module of each, and what makes it start one process on all that it takes."""
+LAUNCHER_SECONDS = 120
+SET_BY_LAUNCHERS = re.compile(r"OMP_|KMP_|GOMP_|MKL_|MALLOC_|LD_PRELOAD$", re.ASCII)
+"""What a launcher sets for speed; the rest is how it keeps house."""
+_PATHS = "import json, sys, sysconfig; print(json.dumps([sys.prefix, sys.base_prefix, sysconfig.get_path('purelib')]))"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a worker applies to itself, and what its environment must say before it starts."""
+
+    placement: Placement
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def share(self, cores: Sequence[int]) -> Placed:
+        """The same on these cores alone, with a thread for each: one of several workers beside one another."""
+        own = {"OMP_NUM_THREADS": str(len(cores))}
+        if "GOMP_CPU_AFFINITY" in self.variables:
+            own["GOMP_CPU_AFFINITY"] = ranges(cores)
+        return Placed(replace(self.placement, cores=tuple(cores), threads=len(cores)), {**self.variables, **own})
+
+
+def given(conditions: Conditions, case: Case, placed: Placed | None) -> Conditions:
+    """The conditions of a placed worker; and of each of several, where the mode has them on cores of their own."""
+    device, mode = registry.devices.get(case.device), registry.modes.get(case.mode)
+    cores = placed.placement.cores if placed and placed.placement.cores else tuple(placement.allowed())
+    shares = mode.shares(case, cores)
+    alone = placed or Placed(Placement())
+    parts = tuple(_under(conditions, alone.share(share)) for share in shares)
+    if placed is None:
+        return replace(conditions, instances=parts)
+    if device.accelerator:  # its threads are its driver's: torch is not told how many
+        placed = replace(placed, placement=replace(placed.placement, threads=None))
+    return replace(_under(conditions, placed), instances=parts)
+
+
+def _under(conditions: Conditions, placed: Placed) -> Conditions:
+    settings = replace(
+        conditions.settings,
+        placement=asdict(placed.placement),
+        # Told, not found: OpenMP may bind the first thread to one core before torch is asked how many there are.
+        threads=placed.placement.threads or conditions.settings.threads,
+    )
+    return replace(conditions, settings=settings, variables={**conditions.variables, **placed.variables})
+
+
+def find(options: Options) -> Placed | None:
+    """What these options' placement means here, or None where nothing was asked for."""
+    if options.placement is None:
+        return None
+    return _found(options.placement, options.python, options.threads, tuple(placement.allowed()))
+
+
+@functools.lru_cache(maxsize=8)  # a launcher is asked once a run
+def _found(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
+    if wish.launcher is not None:
+        placed = _asked(wish.launcher, python, threads)
+    else:
+        placed = _looked_for(wish, python, threads, allowed)
+    if placed.placement.cores is not None:
+        _refuse_cores(placed.placement.cores, allowed)
+    return placed
+
+
+def _refuse_cores(cores: Sequence[int], allowed: Sequence[int]) -> None:
+    known = os.cpu_count() or 1
+    if absent := [core for core in cores if core not in allowed and core >= known]:
+        raise UsageError(f"{SOURCE}: no core {ranges(absent)} here: there are {known}, from 0 to {known - 1}")
+    if outside := [core for core in cores if core not in allowed]:
+        raise UsageError(f"{SOURCE}: core {ranges(outside)} is not ours: this process may use {ranges(allowed)}")
+
+
+def _looked_for(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
+    if wish.node is not None:
+        _refuse_node(wish.node)
+    cores = wish.cores or allowed
+    variables: dict[str, str] = {}
+    preload = []
+    if wish.openmp == "iomp5":
+        preload.append(library("iomp5", OPENMP["iomp5"], python))
+        variables.update(IOMP5)
+    elif wish.openmp == "gomp":
+        variables["GOMP_CPU_AFFINITY"] = ranges(cores)  # torch brings the library
+    if wish.allocator is not None:
+        preload.append(library(wish.allocator, ALLOCATORS[wish.allocator], python))
+        if wish.allocator == "jemalloc":
+            variables["MALLOC_CONF"] = MALLOC_CONF
+    if preload:
+        variables["LD_PRELOAD"] = ":".join([*preload, *filter(None, [os.environ.get("LD_PRELOAD")])])
+    if wish.cores is not None or wish.openmp is not None:
+        threads = threads or len(cores)
+        variables["OMP_NUM_THREADS"] = str(threads)
+    return Placed(
+        Placement(
+            cores=cores if wish.cores is not None or wish.openmp is not None else None,
+            nodes=None if wish.node is None else (wish.node,),
+            openmp=wish.openmp,
+            allocator=wish.allocator,
+            threads=threads,
+        ),
+        variables,
+    )
+
+
+def _refuse_node(node: int) -> None:
+    there = sorted(int(path.name[4:]) for path in NODES.glob("node[0-9]*"))
+    if node not in there:
+        known = f"there is {ranges(there)}" if there else "the kernel tells of none"
+        raise UsageError(f"{SOURCE}: no memory node {node} here: {known}")
+
+
+def library(name: str, pattern: str, python: str | None) -> str:
+    """The file of a library: beside the workers' interpreter, in its packages, or where the system has it."""
+    folders = list(_folders(python))
+    for folder in folders:
+        found = [path for path in Path(folder).glob(f"lib{name}*.so*") if re.match(pattern, path.name)]
+        if found:
+            # `libjemalloc.so` before `libjemalloc.so.2`; never a path with what separates two of them.
+            path = str(min(found, key=lambda path: (len(path.name), path.name)))
+            if not re.search(r"[:\s]", path):
+                return path
+    raise UsageError(
+        f"{SOURCE}: lib{name}.so is not in {', '.join(dict.fromkeys(folders[:2]))} or the system's folders: "
+        f"{HOW_TO_GET[name]}"
+    )
+
+
+def _folders(python: str | None) -> Iterator[str]:
+    if python is None:
+        prefixes = [sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")]
+    else:
+        prefixes = json.loads(_run([python, "-c", _PATHS], python).stdout)
+    prefix, base, packages = prefixes
+    yield f"{prefix}/lib"
+    yield packages
+    yield f"{base}/lib"
+    if multiarch := sysconfig.get_config_var("MULTIARCH"):
+        yield f"/usr/lib/{multiarch}"
+    yield from SYSTEM
+    yield str(Path.home() / ".local" / "lib")
+
+
+def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[str]:
+    environment = dict(os.environ)
+    if python:
+        environment.pop("PYTHONPATH", None)
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=LAUNCHER_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        raise UsageError(f"--perf-python {python}: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{SOURCE}: {command[0]} did not answer within {LAUNCHER_SECONDS} s") from None
+
+
+def _asked(launcher: str, python: str | None, threads: int | None) -> Placed:
+    """Lets the launcher start a process that tells what was made of it. Its exit status says nothing."""
+    module, *arguments = LAUNCHERS[launcher]
+    with tempfile.TemporaryDirectory(prefix="ipexperf-placement-") as folder:
+        answer = Path(folder) / "placement.json"
+        program = [str(BOOT), "placement", str(answer)]
+        told = _run([python or sys.executable, "-m", module, *arguments, *program], python)
+        if not answer.exists():
+            lines = (told.stderr + told.stdout).strip().splitlines() or ["it said nothing"]
+            raise UsageError(f"{SOURCE}: {launcher} did not start a process: {lines[-1].strip()}")
+        found: dict[str, Any] = json.loads(answer.read_text())
+    set_by = {
+        name: value
+        for name, value in found["variables"].items()
+        if SET_BY_LAUNCHERS.match(name) and os.environ.get(name) != value
+    }
+    preloaded = [Path(path).name for path in set_by.get("LD_PRELOAD", "").split(":")]
+    bound = re.fullmatch(r"bind (.+)", found["memory"])
+    return Placed(
+        Placement(
+            cores=tuple(found["cores"]),
+            nodes=_numbers(bound[1]) if bound else None,
+            openmp=_which(OPENMP, preloaded),
+            allocator=_which(ALLOCATORS, preloaded),
+            threads=threads or int(found["variables"].get("OMP_NUM_THREADS", len(found["cores"]))),
+        ),
+        set_by,
+    )
+
+
+def _which(known: Mapping[str, str], files: Sequence[str]) -> str | None:
+    return next((name for name, pattern in known.items() for file in files if re.match(pattern, file)), None)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The kernel's words as numbers."""
+    ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return tuple(number for end in ends for number in range(end[0], end[-1] + 1))

@@ -1,0 +1,116 @@
+"""Knobs: a cell of the matrix becomes one for each setting that was asked for, or is left out with the reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell
+from ipexperf.bench.knobs import Knob
+from ipexperf.errors import UsageError
+from ipexperf.plan import placement
+from ipexperf.plan.options import SHORTHANDS, Options
+
+
+def of(cell: Cell) -> dict[str, Knob]:
+    """Every knob that the cell's mode and stack have, by name."""
+    owners = (registry.modes.get(cell.mode), registry.stacks.get(cell.stack))
+    return {knob.name: knob for owner in owners for knob in owner.knobs}
+
+
+def everyone() -> dict[str, list[Knob]]:
+    """Every knob that any mode or stack has; two owners may have one of the same name."""
+    found: dict[str, list[Knob]] = {}
+    for leaves in (registry.modes, registry.stacks):
+        for name in leaves.names():
+            for knob in leaves.get(name).knobs:
+                found.setdefault(knob.name, []).append(knob)
+    return found
+
+
+def asked(options: Options) -> dict[str, list[str]]:
+    """What was asked of each knob, in the order of the names; a knob with several values is a sweep."""
+    found: dict[str, list[str]] = {}
+    short = [(name, value) for name in SHORTHANDS for value in getattr(options, name)]
+    for name, value in sorted([*options.knobs, *short]):
+        found.setdefault(name, [])
+        if value not in found[name]:
+            found[name].append(value)
+    return found
+
+
+def spelled(options: Options, name: str, value: str) -> str:
+    """The option that asked for this setting, as it can be written."""
+    if name in SHORTHANDS and value in getattr(options, name):
+        return f"--perf-{name} {value}"
+    return f"--perf-knobs {name}={value}"
+
+
+def option(name: str, value: str) -> str:
+    """The option with which a case with this setting is asked for."""
+    return f"--perf-placement {value}" if name == placement.KNOB else f"--perf-knobs {name}={value}"
+
+
+def placed(turned: tuple[tuple[str, str], ...], options: Options) -> tuple[tuple[str, str], ...]:
+    """The knobs of a case, with where its workers run: a placed case has a series of its own."""
+    return turned if options.placement is None else tuple(sorted([*turned, (placement.KNOB, str(options.placement))]))
+
+
+def check(options: Options) -> None:
+    """Refuses a knob that nobody has, and a value that no owner of it takes."""
+    known = everyone()
+    for name, values in asked(options).items():
+        for value in values:
+            short = name in SHORTHANDS and value in getattr(options, name)
+            source = options.sources.get(*((name, f"--perf-{name}") if short else ("knobs", "--perf-knobs")))
+            _refuse_unknown(name, known, source)
+            wrong = [knob.wrong(value) for knob in known[name]]
+            if all(wrong):
+                raise UsageError(f"{source}: {wrong[0]}" if short else f"{source}: {name}: {wrong[0]}")
+    for name in options.ablate:
+        source = options.sources.get("ablate", "--perf-ablate")
+        _refuse_unknown(name, known, source)
+        if name in asked(options):
+            raise UsageError(f"{source}: {name} is set by --perf-knobs too: ablation takes it from its default")
+
+
+def _refuse_unknown(name: str, known: Iterable[str], source: str) -> None:
+    if name not in known:
+        raise UsageError(f"{source}: {registry.unknown('knob', name, sorted(known))}")
+
+
+def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell, str | None]]:
+    """The cell with each combination of settings that was asked for, and why it can't have it, or None."""
+    wishes = asked(options)
+    if not (wishes or options.ablate):
+        yield cell, None
+        return
+    chosen = [tuple(zip(wishes, values, strict=True)) for values in itertools.product(*wishes.values())]
+    for wish in chosen:
+        yield _turned(cell, wish, facts)
+        for name in options.ablate:
+            knob = of(cell).get(name)
+            if knob is None:
+                yield dataclasses.replace(cell, knobs=(*wish, (name, "off"))), _nobody(cell, name)
+            else:
+                yield _turned(cell, (*wish, (name, knob.ablated(registry.models.get(cell.model)))), facts)
+
+
+def _turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple[Cell, str | None]:
+    """The cell with what differs from the defaults: the same work has one name, however it was asked for."""
+    known, model = of(cell), registry.models.get(cell.model)
+    turned = [(name, value) for name, value in wish if name not in known or value != known[name].default(model)]
+    found = dataclasses.replace(cell, knobs=tuple(sorted(turned)))
+    reason = None
+    for name, value in wish:
+        knob = known.get(name)
+        # Asked of the cell as it would be: a knob may mean something only beside another.
+        reason = reason or (knob.wrong(value) or knob.why_not(found, value, facts) if knob else _nobody(cell, name))
+    return found, reason
+
+
+def _nobody(cell: Cell, name: str) -> str:
+    return f"neither {cell.mode} nor {cell.stack} has a knob {name}"

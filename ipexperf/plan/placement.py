@@ -1,0 +1,93 @@
+"""What `--perf-placement` asks for: parsed once, strictly, and written in one way only."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass, fields
+
+KNOB = "placement"
+"""The name under which the wish is part of each case of the run."""
+LAUNCHERS = ("ipexrun", "xeon")
+MOST = 4096
+"""No core or node has a larger number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Where workers are to run. What is None stays as it is."""
+
+    cores: tuple[int, ...] | None = None
+    node: int | None = None
+    openmp: str | None = None
+    allocator: str | None = None
+    launcher: str | None = None
+
+    def __str__(self) -> str:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.cores is not None:
+            from ipexperf.bench.placement import ranges
+
+            values["cores"] = ranges(self.cores)
+        return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
+
+
+def _wrong(text: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(text)
+
+
+def _cores(text: str) -> tuple[int, ...]:
+    """A core list: `0-3,8`, or `0-3+8`."""
+    found: list[int] = []
+    for part in re.split(r"[,+]", text):
+        matched = re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII)
+        if matched is None:
+            raise _wrong(f"cores: expected numbers and ranges such as 0-3,8, got '{part}'")
+        first, last = int(matched[1]), int(matched[2] or matched[1])
+        if last < first or last >= MOST:
+            why = "it ends before it begins" if last < first else f"no core has a number over {MOST - 1}"
+            raise _wrong(f"cores: '{part}' is no range of cores: {why}")
+        found += range(first, last + 1)
+    if len(set(found)) != len(found):
+        raise _wrong(f"cores: '{text}' names a core twice")
+    return tuple(sorted(found))
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise _wrong(f"{name}: expected one of {', '.join(known)}, got '{value}'")
+    return value
+
+
+def _node(value: str) -> int:
+    if not (value.isascii() and value.isdigit() and int(value) < MOST):
+        raise _wrong(f"node: expected the number of a memory node, got '{value}'")
+    return int(value)
+
+
+def read(text: str) -> Wish:
+    """A comma list of NAME=VALUE. What has no `=` goes on with the core list before it."""
+    from ipexperf.bench.placement import ALLOCATORS, OPENMP  # now, not by every pytest run that declares the options
+
+    given: dict[str, str] = {}
+    last = ""
+    for word in (word.strip() for word in text.split(",")):
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not equals and last == "cores":
+            given["cores"] += f",{word}"
+            continue
+        names = [field.name for field in fields(Wish)]
+        if not equals or name not in names:
+            raise _wrong(f"expected NAME=VALUE with one of {', '.join(names)}, got '{word}'")
+        if name in given:
+            raise _wrong(f"{name} is given twice")
+        given[name], last = value, name
+    if "launcher" in given and len(given) > 1:
+        raise _wrong("launcher: the launcher decides all of it: give nothing beside it")
+    return Wish(
+        cores=_cores(given["cores"]) if "cores" in given else None,
+        node=_node(given["node"]) if "node" in given else None,
+        openmp=_one_of("openmp", given["openmp"], tuple(OPENMP)) if "openmp" in given else None,
+        allocator=_one_of("allocator", given["allocator"], tuple(ALLOCATORS)) if "allocator" in given else None,
+        launcher=_one_of("launcher", given["launcher"], LAUNCHERS) if "launcher" in given else None,
+    )

@@ -1,0 +1,48 @@
+"""A small network, and cases of it on the digits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Model, Settings, Workbench
+from ipexperf.case import Case
+
+torch = pytest.importorskip("torch")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ipexperf.result import Check
+
+SIZE = 8
+HEAVY_STEP = 2
+"""Operators of the network that do arithmetic."""
+
+
+def network() -> Any:
+    """Two operators that do arithmetic: a convolution and a linear layer."""
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(4 * 36, 10),
+    )
+
+
+def named(checks: list[Check], name: str) -> Check:
+    [found] = [check for check in checks if check.name == name]
+    return found
+
+
+def bench(
+    build: Callable[[], Any], mode: str = "infer", device: Any = None, stack: str = "stock", **knobs: str
+) -> Workbench:
+    """A case of a small network on the digits, with random weights."""
+    model = Model("tiny", build, size=SIZE, batch_train=16, batch_infer=16, trained=False, channels_last=False)
+    case = Case("tiny", device.name, "fp32", mode, stack, 16, SIZE, 1, "digits", tuple(sorted(knobs.items())))
+    parts = (registry.modes.get(mode), registry.stacks.get(stack), registry.datasets.get("digits"))
+    return Workbench(case, model, device, *parts, Settings(train_steps=12), lambda _: None)

@@ -1,0 +1,56 @@
+"""Makes the fakes importable here, and puts a fake card into the machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench.devices._telemetry import Telemetry
+from ipexperf.bench.devices.xpu import Xpu
+from ipexperf.bench.kinds import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+sys.path.append(str(Path(__file__).parents[1] / "fakes"))
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An Arc A770 that is not there."""
+    monkeypatch.setenv("ZE_AFFINITY_MASK", "0")
+    pytest.importorskip("torch")
+    import fake_card
+    import fake_xpu
+
+    made = fake_xpu.install(monkeypatch)
+    with fake_card.Ways(made):
+        yield made
+
+
+@pytest.fixture
+def device(card: Any, tmp_path: Path) -> Xpu:
+    """Our device on it, started."""
+    made = Xpu()
+    made.telemetry = Telemetry(tmp_path, lambda _: None)
+    made.start(Settings())
+    return made
+
+
+@pytest.fixture
+def step(device: Xpu) -> Callable[[], Any]:
+    """Inference of a small network that lies on the card."""
+    import torch
+    from bench_cases import SIZE, network
+
+    placed = device.put(network().eval())
+    images = device.put(torch.randn(4, 3, SIZE, SIZE))
+
+    def step() -> Any:
+        with torch.no_grad():
+            return placed(images)
+
+    return step

@@ -1,0 +1,164 @@
+"""CIFAR-10 as it lies on disk becomes the tensors that it holds, or is refused. Its files are made here."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.datasets.cifar10 import DEVIATION, MEAN, Cifar10
+from ipexperf.errors import WorkerError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    Batches = dict[str, tuple[Any, list[int]]]
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:torchvision"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:torch"),
+]
+
+ROWS = 7
+FILES = Path(__file__).parents[1] / "fakes" / "cifar10.py"
+
+
+@pytest.fixture(scope="module")
+def files() -> ModuleType:
+    """The maker of the files."""
+    spec = importlib.util.spec_from_file_location("fake_cifar10", FILES)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def batches(files: ModuleType) -> Batches:
+    """Pixels and labels of each file: no two rows are alike, and every class occurs."""
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    found = {}
+    for index, name in enumerate((*files.TRAIN, files.TEST)):
+        labels = [(index * ROWS + row) % 10 for row in range(ROWS)]
+        found[name] = (random.integers(0, 256, (ROWS, 3072), dtype=np.uint8), labels)
+    return found
+
+
+@pytest.fixture
+def root(files: ModuleType, batches: Batches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with such files, which torchvision takes for the published ones."""
+    import torchvision
+
+    for name, value in files.published(files.write(tmp_path, batches)).items():
+        monkeypatch.setattr(torchvision.datasets.CIFAR10, name, value)
+    return tmp_path
+
+
+def expected(pixels: Any) -> Any:
+    """Channel by channel, row by row: a byte over 255, less the channel's mean, over its deviation."""
+    import numpy as np
+
+    planes = pixels.reshape(-1, 3, 32, 32).astype(np.float64) / 255
+    return (planes - np.reshape(MEAN, (3, 1, 1))) / np.reshape(DEVIATION, (3, 1, 1))
+
+
+def test_the_files_are_those_of_python_2(files: ModuleType, root: Path) -> None:
+    """The files need the encoding that the real ones need: their texts are byte strings, their arrays old numpy's."""
+    for name in (*files.TRAIN, files.TEST):
+        data = (root / files.FOLDER / name).read_bytes()
+        assert b"cnumpy.core.multiarray\n_reconstruct" in data
+        document = pickle.loads(data, encoding="bytes")  # noqa: S301 - our own file
+        assert set(document) == {b"batch_label", b"labels", b"data", b"filenames"}
+
+
+def test_every_pixel_and_label_is_read(files: ModuleType, batches: Batches, root: Path) -> None:
+    """The five batches are the training images in their order, the test batch is held out, and no pixel is lost."""
+    import numpy as np
+    import torch
+
+    split = Cifar10().read(str(root), 32)
+    train = np.concatenate([batches[name][0] for name in files.TRAIN])
+    test, test_labels = batches[files.TEST]
+    assert split.train_images.shape == (5 * ROWS, 3, 32, 32)
+    assert split.test_images.shape == (ROWS, 3, 32, 32)
+    assert {split.train_images.dtype, split.test_images.dtype} == {torch.float32}
+    assert split.train_images.is_contiguous()
+    np.testing.assert_allclose(split.train_images.numpy(), expected(train), rtol=0, atol=2e-6)
+    np.testing.assert_allclose(split.test_images.numpy(), expected(test), rtol=0, atol=2e-6)
+    assert split.train_labels.tolist() == [label for name in files.TRAIN for label in batches[name][1]]
+    assert split.test_labels.tolist() == test_labels
+    assert {split.train_labels.dtype, split.test_labels.dtype} == {torch.int64}
+
+
+def test_black_and_white_become_what_cifar10s_statistics_say(root: Path) -> None:
+    """A black pixel is -mean/deviation of its channel, a white one (1 - mean)/deviation, of all 50,000 images."""
+    data = Cifar10().read(str(root), 32).train_images
+    low, high = (-1.98947, -1.98029, -1.70680), (2.05911, 2.12649, 2.11583)
+    for channel in range(3):
+        # With 35 x 1,024 random bytes a channel, both ends occur.
+        assert float(data[:, channel].min()) == pytest.approx(low[channel], abs=2e-5)
+        assert float(data[:, channel].max()) == pytest.approx(high[channel], abs=2e-5)
+
+
+def test_another_size_is_scaled_to(files: ModuleType, batches: Batches, root: Path) -> None:
+    """At half the size each pixel is the mean of the four that it covers, and labels stay."""
+    import numpy as np
+
+    split = Cifar10().read(str(root), 16)
+    pixels, labels = batches[files.TEST]
+    quarters = expected(pixels).reshape(ROWS, 3, 16, 2, 16, 2).mean(axis=(3, 5))
+    np.testing.assert_allclose(split.test_images.numpy(), quarters, rtol=0, atol=2e-6)
+    assert split.test_labels.tolist() == labels
+
+
+def test_the_data_set_knows_its_classes(files: ModuleType) -> None:
+    """Ten classes, of which chance finds one in ten."""
+    known = registry.datasets.get("cifar10")
+    assert known.classes == len(files.CLASSES)
+    assert known.chance == pytest.approx(1 / len(files.CLASSES))
+
+
+def test_cifar10_is_found_in_its_folder_only(tmp_path: Path) -> None:
+    """CIFAR-10 needs a folder, and its on-disk format in it; exactly one of path and reason is told."""
+    dataset = Cifar10()
+    assert dataset.find(None) == (None, "CIFAR-10 needs its folder: --perf-data=FOLDER")
+    path, why_not = dataset.find(str(tmp_path))
+    assert path is None
+    assert f"--perf-data={tmp_path} holds no cifar-10-batches-py" in str(why_not)
+    (tmp_path / "cifar-10-batches-py").mkdir()
+    assert dataset.find(str(tmp_path)) == (str(tmp_path), None)
+
+
+@pytest.mark.parametrize("name", ["data_batch_3", "test_batch", "batches.meta"])
+@pytest.mark.parametrize("damage", ["changed", "missing"])
+def test_a_damaged_file_is_named(root: Path, name: str, damage: str) -> None:
+    """One file that is not there, or in which a byte differs, is one sentence with the folder and the file."""
+    path = root / "cifar-10-batches-py" / name
+    if damage == "missing":
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[-10] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(WorkerError) as error:
+        Cifar10().read(str(root), 32)
+    told = f"{path.parent} is not CIFAR-10 as published: {name} missing or damaged"
+    assert str(error.value) == f"{told}; unpack cifar-10-python.tar.gz there again"
+    assert error.value.outcome == "error"
+    assert error.value.__suppress_context__
+
+
+def test_files_that_are_not_the_published_ones_are_refused(files: ModuleType, batches: Batches, tmp_path: Path) -> None:
+    """Files of the right names and format, and with other contents than the published ones, are all named."""
+    files.write(tmp_path, batches)
+    with pytest.raises(WorkerError) as error:
+        Cifar10().read(str(tmp_path), 32)
+    assert f": {', '.join((*files.TRAIN, files.TEST, files.META))} missing or damaged; " in str(error.value)

@@ -1,0 +1,325 @@
+"""torch.compile: what dynamo counted, what inductor wrote and what a step then ran; and that no liar gets through."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import compilation, facts, proof, registry
+from ipexperf.bench.compilation import Tally
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.proof import Kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ipexperf.result import Check
+
+torch = pytest.importorskip("torch")
+
+needs_compiler = pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler")
+QUIET = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+"""Torch's compiler uses what torch and Python have deprecated."""
+
+
+class Whole(torch.nn.Module):  # type: ignore[misc]
+    """One linear layer, in one graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+        self.calls = 0
+
+    def forward(self, images: Any) -> Any:
+        return self.inner(images)
+
+
+class Prints(Whole):
+    def forward(self, images: Any) -> Any:
+        result = self.inner(images)
+        print("half way")
+        return self.inner(result)
+
+
+class Asks(Whole):
+    def forward(self, images: Any) -> Any:
+        return self.inner(images) * images.abs().max().item()
+
+
+class Branches(Whole):
+    def forward(self, images: Any) -> Any:
+        result = self.inner(images)
+        return self.inner(result) if result.sum() > 0 else result
+
+
+class Disables(Whole):
+    @torch._dynamo.disable  # type: ignore[untyped-decorator]
+    def hidden(self, images: Any) -> Any:
+        return self.inner(images)
+
+    def forward(self, images: Any) -> Any:
+        return self.inner(self.hidden(self.inner(images)))
+
+
+class Refuses(Whole):
+    @torch._dynamo.disable  # type: ignore[untyped-decorator]
+    def forward(self, images: Any) -> Any:
+        return self.inner(images)
+
+
+class Counts(Whole):
+    def forward(self, images: Any) -> Any:
+        self.calls += 1
+        return self.inner(images) * self.calls
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    """Nothing is compiled yet, and what a test configures is forgotten."""
+    import torch._inductor.config
+
+    torch._dynamo.reset()
+    with torch._inductor.config.patch(freezing=False):
+        yield
+    torch._dynamo.reset()
+
+
+def looked_at(network: Any, calls: int = 2) -> dict[str, Check]:
+    """What is said of a network that torch.compile has: without inductor, which has no part in what is counted."""
+    images, before = torch.ones(2, 4), Tally.read()
+    compiled = torch.compile(network, backend="eager")
+    with torch.no_grad():
+        compiled(images)
+        after = Tally.read()
+        for _ in range(calls):
+            compiled(images)
+    return {check.name: check for check in compilation.whole(after.since(before), Tally.read().since(after))}
+
+
+def failed(checks: dict[str, Check]) -> set[str]:
+    return {name for name, check in checks.items() if not check.ok}
+
+
+@QUIET
+def test_a_whole_network_is_one_graph_and_stays_it() -> None:
+    """One graph, no break, nothing compiled after the first call, and no way back to eager."""
+    checks = looked_at(Whole())
+    assert failed(checks) == set()
+    assert checks["graphs"].found == "1 graphs in 1 frames, 0 graph breaks"
+    assert list(checks) == ["graphs", "recompilation", "eager_fallback"]
+
+
+@QUIET
+@pytest.mark.parametrize("liar", [Prints, Asks, Branches, Disables])
+def test_a_network_that_breaks_its_graph_is_caught(liar: type[Whole]) -> None:
+    """A print, an item, a branch on a value and a function that compile must not see: each is told with its reason."""
+    found = looked_at(liar())["graphs"]
+    assert not found.ok
+    assert (": " in found.found) == ("0 graph breaks" not in found.found)
+
+
+@QUIET
+def test_a_network_that_is_not_compiled_at_all_is_caught() -> None:
+    """Where dynamo was told to keep away there is no graph."""
+    found = looked_at(Refuses())["graphs"]
+    assert (found.ok, found.found.split(" in ")[0]) == (False, "0 graphs")
+
+
+@QUIET
+def test_a_network_that_is_compiled_again_is_caught() -> None:
+    """One that changes with every call is compiled for each: the sampled steps would have been compiling."""
+    checks = looked_at(Counts())
+    assert failed(checks) == {"recompilation"}
+    assert int(checks["recompilation"].found.split()[0]) > 0
+
+
+@QUIET
+def test_a_way_back_to_eager_is_caught() -> None:
+    """Where errors of the compiler are suppressed nobody knows what ran."""
+    with torch._dynamo.config.patch(suppress_errors=True):
+        assert failed(looked_at(Whole())) == {"eager_fallback"}
+
+
+@QUIET
+def test_a_step_must_be_one_stretch_of_compiled_code() -> None:
+    """Eager arithmetic has no stretch, what is done beside it lies outside, and two are a broken graph."""
+    network, images = Whole(), torch.ones(2, 4)
+    compiled, broken = torch.compile(network, backend="eager"), torch.compile(Prints(), backend="eager")
+    steps: dict[str, Callable[[], Any]] = {
+        "compiled": lambda: compiled(images),
+        "eager": lambda: network(images),
+        "beside": lambda: network(compiled(images)),
+        "broken": lambda: broken(images),
+        "idle": lambda: None,
+    }
+    with torch.no_grad():
+        compiled(images), broken(images)
+        told = {name: compilation.ran(proof.traced(step)) for name, step in steps.items()}
+    assert {name: check.found for name, check in told.items()} == {
+        "compiled": "1 compiled regions, 1 of 1 operators inside",
+        "eager": "0 compiled regions, 0 of 1 operators inside",
+        "beside": "1 compiled regions, 1 of 2 operators inside",
+        "broken": "2 compiled regions, 2 of 2 operators inside",
+        "idle": "0 compiled regions, 0 of 0 operators inside",
+    }
+    assert [name for name, check in told.items() if check.ok] == ["compiled"]
+
+
+@QUIET
+def test_the_backend_is_told_behind_all_of_torchs_layers() -> None:
+    """The function that gets the graphs is named by its module: two backends cannot be taken for one another."""
+    assert compilation.backend(torch.compile(Whole(), backend="eager")) == "torch._dynamo.backends.debugging.eager"
+    assert compilation.backend(torch.compile(Whole())) == "torch._TorchCompileInductorWrapper"
+
+
+FROZEN = """
+def call(args):
+    arg12_1, = args
+    args.clear()
+    buf0 = torch.ops.mkldnn._convolution_pointwise.default(arg12_1, _frozen_param33, _frozen_param31, [1, 1], 1, 'relu')
+"""
+LOOSE = """
+class Runner:
+    def call(self, args):
+        arg0_1, arg1_1, arg2_1 = args
+        args.clear()
+"""
+
+
+def test_weights_that_are_given_to_the_code_are_not_frozen() -> None:
+    """Frozen code takes the images alone; code that cannot be read proves nothing."""
+    assert compilation.frozen(FROZEN).ok
+    assert (compilation.frozen(LOOSE).ok, compilation.frozen(LOOSE).found) == (False, "code called with 3 tensors")
+    assert not compilation.frozen("").ok
+
+
+def test_one_graph_has_one_code() -> None:
+    """No code means that inductor had no part in it."""
+    assert [compilation.written(sources).ok for sources in ([], [FROZEN], [FROZEN, LOOSE])] == [False, True, False]
+
+
+@pytest.mark.parametrize("before", [None, "/somewhere"])
+def test_what_is_compiled_has_a_cache_of_its_own(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
+    """The folder is new and empty, it is gone afterwards, and the variable is as it was."""
+    monkeypatch.delenv(compilation.CACHE, raising=False)
+    if before:
+        monkeypatch.setenv(compilation.CACHE, before)
+    with compilation.afresh() as folder:
+        assert os.environ[compilation.CACHE] == str(folder)
+        assert list(folder.iterdir()) == []
+        (folder / "code.py").touch()
+    assert not folder.exists()
+    assert os.environ.get(compilation.CACHE) == before
+
+
+def test_the_processes_that_compile_are_over_when_the_steps_begin() -> None:
+    """They would go on importing torch beside the first samples, and hold its memory."""
+    from torch._inductor.async_compile import AsyncCompile
+
+    with compilation.afresh():
+        pool = AsyncCompile.process_pool()
+        assert pool.process.poll() is None
+    assert pool.process.poll() is not None
+
+
+def event(name: str, kinds: list[str], dims: list[list[int]], strides: list[list[int]]) -> dict[str, Any]:
+    """As torch's profiler wrote them, of a small network that inductor had frozen."""
+    return {"name": name, "args": {"Input type": kinds, "Input Dims": dims, "Input Strides": strides}}
+
+
+IMAGES, LAST = [8, 3, 16, 16], [768, 1, 48, 3]
+LISTS = ["ScalarList", "ScalarList", "ScalarList", "Scalar", "", "", ""]
+
+
+def convolution(weights: str = "float", bias: str = "float", *, last: bool = True) -> dict[str, Any]:
+    dims, strides = [IMAGES, [32, 3, 3, 3], [32]], [LAST if last else [768, 256, 16, 1], [27, 1, 9, 3], [1]]
+    return event("mkldnn::_convolution_pointwise", ["float", weights, bias, *LISTS], dims, strides)
+
+
+def test_the_operators_of_frozen_code_tell_both_operands_and_the_layout() -> None:
+    """Images and weights are looked at, and where something is added to the result that too; a bias is not."""
+    linear = event("mkl::_mkl_linear", ["float", "float", "float", "", "Scalar"], [[8, 256], [10, 256], [10, 256]], [])
+    added = ["c10::BFloat16", "c10::BFloat16", "float", "c10::BFloat16", *LISTS]
+    fused = event("mkldnn::_convolution_pointwise_", added, [IMAGES, IMAGES, [3, 3, 1, 1], [3]], [LAST, LAST])
+    found = proof.kernels([convolution(bias="c10::BFloat16"), linear, fused, {"name": "aten::relu", "args": {}}])
+    assert found == [
+        Kernel("mkldnn::_convolution_pointwise", ("float32", "float32"), "channels_last"),
+        Kernel("mkl::_mkl_linear", ("float32", "float32", "float32")),
+        Kernel("mkldnn::_convolution_pointwise_", ("bfloat16", "bfloat16", "float32"), "channels_last"),
+    ]
+    assert not proof.dtype_of_kernels(proof.dtypes(found), "bf16").ok
+
+
+def test_frozen_weights_of_another_dtype_or_layout_are_caught() -> None:
+    """The label is held against the weights too, and against how the images lie."""
+    mixed = proof.kernels([convolution(weights="c10::BFloat16")])
+    assert proof.dtype_of_kernels(proof.dtypes(mixed), "fp32").found == "float32 x bfloat16 x1"
+    assert not proof.dtype_of_kernels(proof.dtypes(mixed), "fp32").ok
+    turned = proof.kernels([convolution(last=False)])
+    assert not proof.layout_of_kernels(turned, channels_last=True)[0].ok
+
+
+def tiny() -> Any:
+    """Without a bias inductor has no kernel of its own to write: nothing waits for the C++ compiler."""
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 10, bias=False))
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, compile_it: Callable[[Any], Any] | None = None) -> Any:
+    """A session of the mode on stock PyTorch, or on a stack that compiles in another way."""
+    from bench_cases import bench
+
+    stack = registry.stacks.get("stock")
+    if compile_it:
+        monkeypatch.setattr(stack, "compiled", lambda network, *_: compile_it(network), raising=False)
+    workbench = bench(tiny, "infer_compile", registry.devices.get("cpu"))
+    return workbench.mode.open(workbench)
+
+
+@QUIET
+@needs_compiler
+def test_a_compiled_case_keeps_its_proofs_and_its_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inductor and its freezing, on a real case: everything that the page promises is checked and holds."""
+    session = opened(monkeypatch)
+    session.sample(lambda: None, 2, 2)
+    proven = {check.name: check for check in session.proof()}
+    assert failed(proven) == set()
+    promised = {"dtype", "graphs", "recompilation", "eager_fallback", "inductor", "compiled_step", "freezing", "stack"}
+    assert promised <= set(proven)
+    assert all(check.ok for check in session.accuracy()[1])
+    session.close()
+
+
+@QUIET
+@needs_compiler
+def test_freezing_that_torch_ignores_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given as an option of torch.compile, freezing is taken and does nothing: the weights stay inputs of the code."""
+    session = opened(monkeypatch, lambda network: torch.compile(network, options={"freezing": True}))
+    proven = {check.name: check for check in session.proof()}
+    assert failed(proven) == {"freezing"}
+    assert proven["freezing"].found == "code called with 2 tensors"
+
+
+@QUIET
+@needs_compiler
+def test_a_session_that_never_compiled_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network as it was, under the label of the mode: graphs, code and compiled steps are all missing."""
+    session = opened(monkeypatch, lambda network: network)
+    found = {check.name for check in session.proof() if not check.ok}
+    assert found == {"graphs", "inductor", "compiled_step", "freezing"}
+
+
+def test_without_a_compiler_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The compiler is looked for as torch looks for it: what CXX names, or g++; and the fact travels as JSON."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    assert facts.gather().uncompiled() == "torch.compile needs a C++ compiler: no g++ in PATH, and CXX names none"
+    compiler = tmp_path / "my-c++"
+    compiler.touch(0o755)
+    monkeypatch.setenv("CXX", "my-c++")
+    found = Facts.from_json(facts.gather().to_json())
+    assert (found.compiler, found.uncompiled()) == (str(compiler), None)
+    assert asdict(found)["compiler"] == str(compiler)

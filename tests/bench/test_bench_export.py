@@ -1,0 +1,111 @@
+"""The mode infer_export: the package that AOTInductor made is what runs, with the weights inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import facts, registry
+from ipexperf.errors import WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+"""Torch's compiler uses what torch and Python have deprecated."""
+needs_compiler = pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler")
+
+
+class Branches(torch.nn.Module):  # type: ignore[misc]
+    """Goes one way or the other by what it sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(192, 10)
+
+    def forward(self, images: Any) -> Any:
+        result = self.inner(images.flatten(1))
+        return result if result.sum() > 0 else -result
+
+
+def opened(build: Any) -> Any:
+    from bench_cases import bench
+
+    workbench = bench(build, "infer_export", registry.devices.get("cpu"))
+    return workbench.mode.open(workbench)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    """A small network as a package: made once, for compiling takes its time."""
+    from bench_cases import network
+
+    made = opened(network)
+    yield made
+    made.close()
+
+
+def bad(checks: Any) -> list[str]:
+    return [check.name for check in checks if not check.ok]
+
+
+def mapped(libraries: list[str]) -> bool:
+    return libraries[0] in Path("/proc/self/maps").read_text()
+
+
+@needs_compiler
+def test_a_package_keeps_its_proofs_and_its_accuracy(session: Any) -> None:
+    """Both operators are seen in their dtype, in oneDNN's log; the one graph is loaded, and its weights are frozen."""
+    session.step()
+    proven = {check.name: check for check in session.proof()}
+    assert bad(proven.values()) == []
+    assert proven["dtype"].found == "float32 x2"
+    assert proven["package"].found == "AOTICompiledModel, 1 of the package's 1 graphs loaded"
+    assert {"freezing", "stack"} <= set(proven)
+    assert bad(session.accuracy()[1]) == []
+
+
+@needs_compiler
+def test_a_network_that_never_was_a_package_is_caught(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eager code under the label of the mode is no package, and has no constants inside."""
+    from bench_cases import network
+
+    monkeypatch.setattr(session, "network", network().eval())
+    assert bad(session.proof()) == ["package", "freezing"]
+
+
+@needs_compiler
+def test_another_package_than_the_one_that_was_made_is_caught(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph in the package must be the one that this process has loaded."""
+    monkeypatch.setattr(session, "libraries", ["another.wrapper.so"])
+    assert bad(session.proof()) == ["package"]
+
+
+@needs_compiler
+def test_weights_that_were_not_frozen_are_caught(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constants that are the parameters as they were are no frozen ones."""
+    monkeypatch.setattr(session.network, "get_constant_fqns", lambda: ["0.weight", "4.weight"], raising=False)
+    assert bad(session.proof()) == ["freezing"]
+
+
+@needs_compiler
+def test_a_closed_session_leaves_nothing_behind(session: Any) -> None:
+    """What torch unpacked the package into is gone with it, and so is the code."""
+    libraries = session.libraries
+    assert mapped(libraries)
+    [folder] = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if libraries[0] in line}
+    session.close()
+    assert not mapped(libraries)
+    assert not Path(folder).exists()
+
+
+def test_a_network_that_is_no_graph_is_one_sentence() -> None:
+    """What depends on the values of its input cannot be exported: the launch ends with the reason, on one line."""
+    with pytest.raises(WorkerError, match=r"torch\.export makes no graph of tiny: ") as error:
+        opened(Branches)
+    assert error.value.outcome == "error"
+    assert "\n" not in error.value.reason

@@ -1,0 +1,170 @@
+"""Where a step takes its batch from: the same batches whatever the input, and each input is what its name says."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import registry, weights
+from ipexperf.bench.kinds import Model, Settings, Workbench
+from ipexperf.bench.modes import _input
+from ipexperf.case import Case
+from ipexperf.errors import WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+torch = pytest.importorskip("torch")
+
+EXAMPLES, BATCH, SIZE = 10, 4, 8
+
+
+def bench(mode: str = "train", batch: int = BATCH, **knobs: str) -> Workbench:
+    """A case of a small network on the CPU."""
+
+    def build() -> Any:
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * SIZE * SIZE, 10))
+
+    model = Model("tiny", build, size=SIZE, batch_train=batch, batch_infer=batch, trained=False)
+    case = Case("tiny", "cpu", "fp32", mode, "stock", batch, SIZE, 1, "digits", tuple(sorted(knobs.items())))
+    device, chosen = registry.devices.get("cpu"), registry.modes.get(mode)
+    parts = (registry.stacks.get("stock"), registry.datasets.get("digits"), Settings(train_steps=12))
+    return Workbench(case, model, device, chosen, *parts, lambda _: None)
+
+
+def examples() -> tuple[Any, Any]:
+    """Images that say in each pixel which of them they are, and labels that say it too."""
+    numbers = torch.arange(EXAMPLES)
+    return numbers.view(-1, 1, 1, 1).expand(-1, 3, SIZE, SIZE).float().contiguous(), numbers
+
+
+@pytest.fixture
+def opened() -> Iterator[Any]:
+    """Opens feeds, and closes them."""
+    feeds = []
+
+    def open_(**knobs: str) -> _input.Feed:
+        order = weights.order(EXAMPLES, BATCH, 0)
+        feeds.append(_input.feed(bench(**knobs), examples(), order, torch.channels_last))
+        return feeds[-1]
+
+    yield open_
+    for feed in feeds:
+        feed.close()
+
+
+def seen(feed: _input.Feed, batches: int) -> list[list[int]]:
+    return [labels.tolist() for _, labels in itertools.islice(feed, batches)]
+
+
+def test_every_input_brings_the_same_batches_in_the_same_order(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeded and shuffled alike, and after the last of the ring comes the first again."""
+    monkeypatch.setattr(_input, "RING", 5)
+    order = [part.tolist() for part in itertools.islice(weights.order(EXAMPLES, BATCH, 0), 5)]
+    for kind in ("device", "host", "loader"):
+        assert seen(opened(input=kind), 7) == [*order, *order[:2]], kind
+    assert _input.turns(examples(), weights.order(EXAMPLES, BATCH, 0))[4].tolist() == order[4]
+
+
+@pytest.mark.parametrize("kind", ["device", "host", "loader"])
+def test_images_come_as_the_network_wants_them(opened: Any, kind: str) -> None:
+    """Each image is that of its label, and lies with its channels last."""
+    images, labels = next(opened(input=kind))
+    assert images[:, 0, 0, 0].tolist() == labels.tolist()
+    assert images.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_large_batches_make_a_short_ring() -> None:
+    """The ring holds no more than its share of memory, and one batch at least."""
+    size = BATCH * (3 * SIZE * SIZE * 4 + 8)
+    limits = {2 * size: 2, 3 * size + 1: 3, 1: 1}
+    for limit, batches in limits.items():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_input, "BYTES", limit)
+            assert len(_input.turns(examples(), weights.order(EXAMPLES, BATCH, 0))) == batches
+
+
+def test_a_batch_of_more_than_there_is_is_refused() -> None:
+    """Shuffled batches of more examples than there are would be waited for forever."""
+    with pytest.raises(WorkerError, match="a batch of 11 is more than the 10 examples that there are"):
+        next(weights.order(EXAMPLES, 11, 0))
+
+
+@pytest.mark.parametrize(("kind", "copies"), [("device", 0), ("loader", 1)])
+def test_a_step_of_each_input_is_proven(opened: Any, kind: str, copies: int) -> None:
+    """What lies on the device is not copied, what comes from a loader is, and its processes live."""
+    feed = opened(input=kind)
+    check = feed.proof(lambda: next(feed))
+    assert check.ok
+    assert check.found.endswith(f"{copies} copied in a step")
+
+
+def test_an_input_that_is_not_what_it_says_is_caught(opened: Any) -> None:
+    """A step that takes no batch, one that copies behind the label's back, and a loader without its processes."""
+    loader = opened(input="loader", loader_workers="1")
+    assert not loader.proof(lambda: None).ok
+    assert loader.proof(lambda: next(loader)).found == "1 loader processes, 1 copied in a step"
+    loader.workers = 2
+    assert not loader.proof(lambda: next(loader)).ok
+    resident = opened(input="device")
+    assert not resident.proof(lambda: resident.put(next(resident))).ok
+    resident.ring = [(torch.zeros(1, device="meta"),)]
+    assert not resident.proof(lambda: next(resident)).ok
+    hosted = opened(input="host")
+    assert not hosted.proof(lambda: next(hosted)).ok  # on the CPU nothing is pinned: the plan leaves such a case out
+
+
+def test_a_loader_ends_with_its_feed(opened: Any) -> None:
+    """Its processes are over when the session is closed."""
+    feed = opened(input="loader")
+    processes = feed._processes()
+    assert [process.is_alive() for process in processes] == [True, True]
+    feed.close()
+    assert [process.is_alive() for process in processes] == [False, False]
+
+
+def test_a_loader_leaves_the_trainings_chance_alone(opened: Any) -> None:
+    """The random numbers of the training are the same with a loader and without."""
+    torch.manual_seed(3)
+    first = torch.rand(2)
+    torch.manual_seed(3)
+    opened(input="loader")
+    assert torch.equal(torch.rand(2), first)
+
+
+@pytest.mark.parametrize("mode", ["train", "infer"])
+def test_the_wait_for_a_batch_is_a_metric_where_there_is_one(mode: str) -> None:
+    """A loader's wait is told apart from the step; what lies on the device is not waited for."""
+    session = registry.modes.get(mode).open(bench(mode, 16, input="loader"))
+    try:
+        source = session.feed
+        assert session.metrics()["input_time"] > 0
+        assert session.feed is source
+        assert [str(check) for check in session.proof() if check.name == "input" and not check.ok] == []
+    finally:
+        session.close()
+    assert "input_time" not in registry.modes.get(mode).open(bench(mode, 16)).metrics()
+
+
+def test_training_learns_the_same_from_every_input() -> None:
+    """The losses of the first steps are the same to the last digit: the input is no part of the training."""
+    losses = []
+    for knobs in ({}, {"input": "loader"}):
+        session = registry.modes.get("train").open(bench("train", 16, **knobs))
+        for _ in range(4):
+            session.step()
+        losses.append([float(loss) for loss in session.losses])
+        session.close()
+    assert losses[0] == losses[1]
+
+
+def test_a_mode_without_the_knob_has_its_batches_on_the_device() -> None:
+    """Modes of others need not know of inputs."""
+
+    class Plain(type(registry.modes.get("infer"))):  # type: ignore[misc]
+        knobs = ()
+
+    assert _input.kind(dataclasses.replace(bench("infer"), mode=Plain())) == "device"

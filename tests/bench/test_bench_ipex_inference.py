@@ -1,0 +1,110 @@
+"""Inference with IPEX: what torch.compile does with it, the cold start, and the knobs of linear layers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipexperf.bench import facts
+
+pytestmark = [
+    pytest.mark.skipif(
+        importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
+    ),
+    pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler"),
+]
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, dict[str, tuple[bool, str]]]:
+    """What one process with IPEX proved of each."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "fakes" / "ipex_inference.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict[str, tuple[bool, str]]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+Told = dict[str, dict[str, tuple[bool, str]]]
+
+
+def failed(checks: dict[str, tuple[bool, str]]) -> list[str]:
+    return [name for name, (ok, _) in checks.items() if not ok]
+
+
+def test_a_network_is_compiled_by_ipexs_backend_through_inductor(told: Told) -> None:
+    """One graph, whose code inductor wrote, given to IPEX's own backend, which does not take its way of TorchScript."""
+    checks = told["compiled"]
+    assert failed(checks) == []
+    assert checks["graphs"][1] == "1 graphs in 1 frames, 0 graph breaks"
+    assert checks["compile_backend"][1] == "intel_extension_for_pytorch._dynamo.ipex"
+    assert checks["lowering"][1] == "inductor"
+    assert checks["weights_prepack"][1] == "0 prepacked modules"
+    assert {"inductor", "compiled_step", "recompilation", "dtype", "fidelity"} <= set(checks)
+
+
+def test_another_backend_is_caught(told: Told) -> None:
+    """What inductor compiles alone, after `ipex.optimize`, is not the backend of the label."""
+    assert failed(told["stock's backend"]) == ["compile_backend"]
+
+
+def test_packed_weights_break_the_graph_and_are_caught(told: Told) -> None:
+    """It is why the knob weights_prepack is barred there: at every packed layer dynamo ends a graph."""
+    assert {"graphs", "weights_prepack"} <= set(failed(told["packed"]))
+
+
+def test_a_cold_start_is_proven_like_infer_jit(told: Told) -> None:
+    """What was loaded is packed, folded, frozen and fused, and right."""
+    assert failed(told["load"]) == []
+    assert {"jit", "graph_prepack", "graph_fusion", "weights_prepack", "fidelity"} <= set(told["load"])
+
+
+@pytest.mark.parametrize(
+    ("made", "kernels", "folding"),
+    [
+        ("plain", "0 of 2", "0 of 1"),
+        ("chosen", "2 of 2", "0 of 1"),
+        ("unfolded", "0 of 2", "1 of 1"),
+        ("linear alone", "0 of 2", "0 of 1"),
+    ],
+)
+def test_the_knobs_of_linear_layers_are_proven(told: Told, made: str, kernels: str, folding: str) -> None:
+    """Packed layers call MKL, or oneDNN where it was asked for; BatchNorm behind them is folded, or left."""
+    checks = told[made]
+    assert failed(checks) == []
+    assert checks["auto_kernel_selection"][1] == f"{kernels} packed linear layers call oneDNN"
+    assert checks["linear_bn_folding"][1] == f"{folding} BatchNorm modules behind a linear layer are left"
+
+
+def test_training_packs_linear_layers_only_where_kernels_are_chosen(told: Told) -> None:
+    """Without the knob there is no packed layer to look at, and nothing to prove."""
+    assert told["chosen, train"]["auto_kernel_selection"] == [True, "2 of 2 packed linear layers call oneDNN"]
+    assert failed(told["not chosen, train"]) == ["auto_kernel_selection"]
+
+
+@pytest.mark.parametrize(
+    ("liar", "check"),
+    [
+        ("not chosen", "auto_kernel_selection"),
+        ("chosen in secret", "auto_kernel_selection"),
+        ("not folded", "linear_bn_folding"),
+        ("folded in secret", "linear_bn_folding"),
+    ],
+)
+def test_a_knob_that_is_not_as_labelled_is_caught(told: Told, liar: str, check: str) -> None:
+    """A network that was made in another way than its case says fails the check of that knob."""
+    assert check in failed(told[liar])

@@ -1,0 +1,87 @@
+"""Training with IPEX: which optimizers it fuses, how bf16 keeps its weights, and that all of them learn."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
+)
+
+ROOT = Path(__file__).parents[2]
+FUSED = {
+    "sgd": "SGD: sgd_step",
+    "adagrad": "Adagrad: adagrad_step",
+    "adam": "Adam: adam_step",
+    "lamb": "Lamb: lamb_step",
+}
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    """What one process with IPEX found in a training of each kind."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "fakes" / "ipex_training.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["sgd", "adagrad", "adam", "adamw", "lamb"])
+def test_every_optimizer_keeps_its_proofs_and_learns(told: dict[str, Any], name: str, dtype: str) -> None:
+    """In fp32, and in bf16 with weights that are not packed, which any CPU can."""
+    checks = told[f"{name}-{dtype}"]["checks"]
+    assert {check: found for check, (ok, found) in checks.items() if not ok} == {}
+    assert {"fused_optimizer", "loss_curve", "accuracy", "steps", "weights_move"} <= set(checks)
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_a_fused_optimizer_says_which_kernel_it_is(told: dict[str, Any], name: str) -> None:
+    """The step is IPEX's own function, in either dtype, and there is nothing to note."""
+    for dtype in ("fp32", "bf16"):
+        assert told[f"{name}-{dtype}"]["checks"]["fused_optimizer"] == [True, FUSED[name]]
+        assert told[f"{name}-{dtype}"]["notes"] == []
+
+
+def test_adamw_is_proven_not_fused_and_labelled_so(told: dict[str, Any]) -> None:
+    """On the CPU its step is stock PyTorch's, around which IPEX copies master weights in bf16; the launch says so."""
+    assert told["adamw-fp32"]["checks"]["fused_optimizer"] == [True, "AdamW: Adam.step"]
+    assert told["adamw-bf16"]["checks"]["fused_optimizer"][1].endswith("master_param_non_fused_step around Adam.step")
+    for dtype in ("fp32", "bf16"):
+        assert told[f"adamw-{dtype}"]["notes"] == ["IPEX fuses no AdamW on cpu: its updates are stock PyTorch's"]
+
+
+def test_bf16_weights_are_split_where_the_optimizer_is_fused(told: dict[str, Any]) -> None:
+    """The lower half lies in the optimizer; without a fused step there is a master copy instead."""
+    split = {name: told[f"{name}-bf16"]["checks"]["split_master_weight"][1] for name in (*FUSED, "adamw")}
+    assert split.pop("adamw") == "0 of 3 cast parameters split, 3 with a master copy"
+    assert set(split.values()) == {"3 of 3 cast parameters split, 0 with a master copy"}
+
+
+def test_fusing_can_be_switched_off(told: dict[str, Any]) -> None:
+    """With fuse_update_step=off the proof wants a step that is not fused, and finds one."""
+    assert told["unfused"]["checks"]["fused_optimizer"] == [True, "Adam: Adam.step"]
+
+
+def test_an_optimizer_that_is_not_what_its_label_says_is_caught(told: dict[str, Any]) -> None:
+    """Adam with its old step back, AdamW with a fused step, and split weights without their other half."""
+    assert told["liars"] == {
+        "unfused adam": ["fused_optimizer"],
+        "fused adamw": ["fused_optimizer"],
+        "whole sgd": ["split_master_weight"],
+    }

@@ -1,0 +1,85 @@
+"""The mode load: the first step is the cold start in its phases, and there is only one a process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.errors import WorkerError
+from ipexperf.result import METRICS
+
+torch = pytest.importorskip("torch")
+
+PHASES = ["build_time", "optimise_time", "trace_time", "first_inference"]
+
+
+class Counted:
+    """Builds a network, and counts how often."""
+
+    def __init__(self) -> None:
+        self.built = 0
+
+    def __call__(self) -> Any:
+        from bench_cases import network
+
+        self.built += 1
+        return network()
+
+
+def opened(build: Any) -> Any:
+    from bench_cases import bench
+
+    workbench = bench(build, "load", registry.devices.get("cpu"))
+    return workbench.mode.open(workbench)
+
+
+def wait() -> None:
+    """The CPU has nothing to wait for."""
+
+
+def test_nothing_is_built_before_the_step() -> None:
+    """What is opened has its images; the step builds the network once, and the sample is its time."""
+    build = Counted()
+    session = opened(build)
+    assert (build.built, session.metrics(), session.network) == (0, {}, None)
+    [(wall, *_)] = session.sample(wait, 1, 1)
+    assert build.built == 1
+    phases = session.metrics()
+    assert list(phases) == PHASES
+    assert all(METRICS[name].unit == "s" and METRICS[name].higher_is_better is False for name in PHASES)
+    assert 0 < sum(phases.values()) <= wall
+    assert phases["build_time"] > 0 < phases["trace_time"]
+
+
+def test_a_process_starts_cold_once() -> None:
+    """A second sample, two at a time, or a block of steps would not be cold, and is refused."""
+    session = opened(Counted())
+    for count, block in ((2, 1), (1, 2)):
+        with pytest.raises(WorkerError, match="a process has one cold start"):
+            session.sample(wait, count, block)
+    session.sample(wait, 1, 1)
+    with pytest.raises(WorkerError, match="a process has one cold start"):
+        session.sample(wait, 1, 1)
+
+
+def test_what_was_loaded_keeps_its_proofs_and_its_accuracy() -> None:
+    """After the start the session is that of infer_jit: frozen, in its dtype and right; the phases stay the first's."""
+    session = opened(Counted())
+    session.sample(wait, 1, 1)
+    phases = dict(session.metrics())
+    checks = session.proof()
+    assert {"jit", "dtype", "stack"} <= {check.name for check in checks}
+    assert [check for check in (*checks, *session.accuracy()[1]) if not check.ok] == []
+    session.step()
+    assert session.metrics() == phases
+    assert session.items(16) == 1
+
+
+def test_a_start_that_froze_nothing_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced and not frozen is another graph than the label says."""
+    monkeypatch.setattr(torch.jit, "freeze", lambda traced: traced)
+    session = opened(Counted())
+    session.sample(wait, 1, 1)
+    assert [check.name for check in session.proof() if not check.ok] == ["jit"]

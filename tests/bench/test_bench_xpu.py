@@ -1,0 +1,215 @@
+"""The device xpu on a fake of torch.xpu: what would be wrong on a real card in silence is caught here."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from bench_cases import HEAVY_STEP, named
+
+from ipexperf.bench import facts, lazy, measure, registry
+from ipexperf.bench.devices import cuda
+from ipexperf.bench.devices.xpu import Xpu
+from ipexperf.bench.kinds import Settings
+from ipexperf.bench.worker import outcome_of
+from ipexperf.errors import UsageError, WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+torch = pytest.importorskip("torch")
+fake_xpu = pytest.importorskip("fake_xpu")
+fake_card = pytest.importorskip("fake_card")
+
+
+def test_the_fake_is_no_other_than_torchs_module() -> None:
+    """What the fake offers, torch.xpu offers under the same name, and takes the same arguments."""
+    import torch.xpu
+
+    fake = fake_xpu.FakeXpu()
+    offered = [name for name, value in vars(fake_xpu.FakeXpu).items() if inspect.isfunction(value)]
+    checked = 0
+    for name in offered:
+        real = getattr(torch.xpu, name, None)
+        if name == "__init__" or real is None:
+            # These are the fake's own business.
+            assert name in ("busy", "wrap", "run", "copy_there", "copy_back") or name.startswith("_")
+            continue
+        assert list(inspect.signature(getattr(fake, name)).parameters) == list(inspect.signature(real).parameters), name
+        checked += 1
+    assert checked >= 12
+    for name in ("record", "query", "synchronize", "elapsed_time"):
+        found = inspect.signature(getattr(fake_xpu.Event, name)).parameters
+        assert list(found) == list(inspect.signature(getattr(torch.xpu.Event, name)).parameters), name
+
+
+def test_a_sample_counts_the_work_of_the_card(device: Xpu, step: Callable[[], Any]) -> None:
+    """The queue is filled in an instant; the sample lasts until the card is through it."""
+    [(wall, _, _)] = measure.sample(step, device.synchronise, count=1, block=5)
+    assert wall >= HEAVY_STEP * fake_xpu.HEAVY
+
+
+def test_a_missing_synchronisation_would_be_a_wrong_number(device: Xpu, card: Any, step: Callable[[], Any]) -> None:
+    """The fake is one that can be measured wrongly: without waiting, a step seems to take next to nothing."""
+    card.waits = False
+    [(wall, _, _)] = measure.sample(step, device.synchronise, count=1, block=5)
+    assert wall < HEAVY_STEP * fake_xpu.HEAVY / 10
+
+
+def test_a_card_that_is_waited_for_is_proven(device: Xpu, step: Callable[[], Any]) -> None:
+    """All the checks of the device hold for a network that runs where it should."""
+    checks = device.proof(step, 3)
+    assert [(check.name, check.ok) for check in checks] == [
+        ("arithmetic", True),
+        ("synchronised", True),
+        ("fallbacks", True),
+    ]
+    assert device.metrics(step, 3)["device_time"] == pytest.approx(HEAVY_STEP * fake_xpu.HEAVY, rel=0.01)
+
+
+def test_a_synchronisation_that_does_not_wait_is_caught(device: Xpu, card: Any, step: Callable[[], Any]) -> None:
+    """The card was not done when the host's clock stopped, and its own clock says that it took longer."""
+    card.waits = False
+    check = named(device.proof(step, 3), "synchronised")
+    assert not check.ok
+    assert "5 of 5 blocks ended before the device did" in check.found
+
+
+def test_a_synchronisation_that_waits_for_too_little_is_caught(
+    device: Xpu, card: Any, step: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the work is done and half is not: that is as wrong as none."""
+
+    def half() -> None:
+        card.clock.now += max(0.0, card.free_at - card.clock.now) / 2
+
+    monkeypatch.setattr(card, "synchronize", half)
+    assert not named(device.proof(step, 3), "synchronised").ok
+
+
+def test_a_runtime_without_a_clock_is_still_asked_whether_it_was_done(
+    device: Xpu, card: Any, step: Callable[[], Any]
+) -> None:
+    """Without timing events there is no device_time, which is said; a card that is not done is caught all the same."""
+    card.without_timing = True
+    assert named(device.proof(step, 3), "synchronised").ok
+    assert "device_time" not in device.metrics(step, 3)
+    assert "xpu has no clock of its own here: elapsed_time is not supported by this runtime" in device.notes()
+    device.start(Settings())
+    card.waits = False
+    assert not named(device.proof(step, 3), "synchronised").ok
+
+
+def test_the_card_is_described_by_what_torch_knows_of_it(device: Xpu) -> None:
+    """Name, driver, size and abilities are recorded; what this torch does not tell is not made up."""
+    told = device.describe()
+    assert told["properties"] == "Intel(R) Arc(TM) A770 Graphics"
+    assert (told["driver"], told["memory"], told["pinned"]) == ("1.6.32567+18", 15473 * 2**20, "ZE_AFFINITY_MASK=0")
+    assert (told["gpu_eu_count"], told["has_fp64"], told["sub_group_sizes"]) == (512, False, (8, 16, 32))
+    assert "has_bfloat16_conversions" not in told
+
+
+def test_a_pin_that_did_not_take_is_an_error(card: Any) -> None:
+    """A worker that sees two cards would measure one of them, and nobody knows which."""
+    card.count = 2
+    with pytest.raises(
+        WorkerError, match="ZE_AFFINITY_MASK=0 was to leave the worker one xpu device, and torch sees 2"
+    ):
+        Xpu().start(Settings())
+
+
+def test_a_card_that_is_gone_is_told_with_its_diagnosis(card: Any) -> None:
+    """The worker says why there is no card, and runs nowhere else."""
+    card.compiled = False
+    with pytest.raises(WorkerError) as refused:
+        Xpu().start(Settings())
+    assert "is built without XPU support" in str(refused.value)
+    assert str(refused.value).endswith("; the case ran nowhere else instead")
+
+
+@pytest.mark.parametrize(
+    ("index", "allowed", "variable"),
+    [(0, None, "0"), (3, None, "3"), (1, "2, 5", "5"), (0, "0.1", "0.1"), (1, "GPU-a,GPU-b", "GPU-b")],
+)
+def test_the_index_counts_the_cards_that_we_may_use(index: int, allowed: str | None, variable: str) -> None:
+    """A mask that somebody set is kept: the index is one of its cards."""
+    environment = {} if allowed is None else {"ZE_AFFINITY_MASK": allowed}
+    assert Xpu().variables(index, environment) == {"ZE_AFFINITY_MASK": variable}
+    assert registry.devices.get("cuda").variables(2, {}) == {"CUDA_VISIBLE_DEVICES": "2"}
+    assert registry.devices.get("cpu").variables(2, {}) == {}
+
+
+def test_an_index_beyond_the_mask_is_refused() -> None:
+    with pytest.raises(UsageError, match="--perf-device-index 2: there is no such xpu device: ZE_AFFINITY_MASK=0,1"):
+        Xpu().variables(2, {"ZE_AFFINITY_MASK": "0,1"})
+
+
+def test_facts_tell_what_the_card_has_not(card: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An Arc of the A series has no float64, one of the B series has; a card that is not there lacks nothing."""
+    assert facts.gather(["xpu"]).lacking == {"xpu": ["float64"]}
+    card.properties = fake_xpu.Properties(has_fp64=True)
+    assert facts.gather(["xpu"]).lacking == {"xpu": []}
+    card.count = 0
+    assert facts.gather(["xpu"]).lacking == {}
+
+
+def test_a_tensor_goes_there_from_pinned_memory_without_blocking(device: Xpu, card: Any) -> None:
+    """The host does not wait for a copy; and pins without naming a device, which torch has deprecated."""
+    before = card.clock.now
+    moved = device.put(torch.zeros(4))
+    assert card.calls["copied without blocking"] == 1
+    assert moved.device.type == "xpu"
+    assert card.clock.now - before < fake_xpu.HOST + fake_xpu.LIGHT
+
+
+def test_memory_is_the_cards_own(device: Xpu, card: Any, step: Callable[[], Any]) -> None:
+    """The peak is what lay on the card at once; what the allocator holds beyond is told beside it."""
+    device.reset_peak_memory()
+    before = device.peak_memory()
+    held = device.put(torch.zeros(2**20, dtype=torch.uint8))
+    assert device.peak_memory() == before + 2**20
+    del held
+    assert device.peak_memory() == before + 2**20
+    known = card.reserved
+    assert known >= device.peak_memory()
+    device.put(torch.zeros(2**25, dtype=torch.uint8))  # what comes later is not the case's
+    assert device.metrics(step, 1)["reserved_memory"] == known < card.reserved
+
+
+def test_a_full_card_is_out_of_memory(device: Xpu, card: Any) -> None:
+    """Torch's own exception is the launch's outcome."""
+    card.properties = fake_xpu.Properties(total_memory=2**10)
+    with pytest.raises(torch.OutOfMemoryError) as full:
+        device.put(torch.zeros(2**12))
+    assert outcome_of(full.value) == "out_of_memory"
+
+
+def test_a_lost_card_is_device_lost(device: Xpu, card: Any, step: Callable[[], Any]) -> None:
+    """Wherever the runtime says it first, the launch's outcome is device_lost; the stopwatch swallows none of it."""
+    device.proof(step, 1)
+    card.lost = True
+    for asked in (step, device.synchronise, lambda: device.put(torch.zeros(1))):
+        with pytest.raises(RuntimeError) as lost:
+            asked()
+        assert outcome_of(lost.value) == "device_lost"
+
+
+def test_what_torch_does_not_know_of_an_nvidia_card_is_asked_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver's version is the kernel module's own; the card's name for nvidia-smi is its UUID."""
+    path = tmp_path / "version"
+    monkeypatch.setattr(cuda, "_DRIVER", path)
+    device = cuda.Cuda()
+    assert device.driver(None) is None
+    path.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\n")
+    assert device.driver(None) == "535.104.05"
+    path.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\n")
+    assert device.driver(None) == "570.86.15"
+    told = SimpleNamespace(get_device_properties=lambda _: SimpleNamespace(uuid="1234-5678"))
+    monkeypatch.setattr(lazy.torch, "cuda", told)
+    assert device.card() == "GPU-1234-5678"

@@ -1,0 +1,214 @@
+"""Cases on a fake of torch.xpu: where the work was really done, and whole cases from the weights to the accuracy."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from bench_cases import bench, named, network
+
+from ipexperf.bench import measure, proof, registry
+from ipexperf.bench.devices import _fallbacks
+from ipexperf.bench.devices.xpu import Xpu
+from ipexperf.bench.kinds import Workbench
+from ipexperf.bench.modes._inference import InferenceSession
+from ipexperf.bench.stacks.stock import Stock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+torch = pytest.importorskip("torch")
+fake_xpu = pytest.importorskip("fake_xpu")
+fake_card = pytest.importorskip("fake_card")
+
+
+def test_an_operator_that_falls_back_to_the_cpu_is_caught_by_name(
+    device: Xpu, card: Any, step: Callable[[], Any]
+) -> None:
+    """It warned once, in the first step; the proof comes later and sees it still."""
+    card.falls_back = {"relu"}
+    with pytest.warns(UserWarning, match="fallback from XPU to CPU"):
+        step()
+    check = named(device.proof(step, 1), "fallbacks")
+    assert (check.ok, check.found, check.expected) == (False, "on the CPU: aten::relu x1", "0")
+
+
+@pytest.mark.parametrize(
+    ("text", "operator"),
+    [
+        (fake_xpu.FALLBACK, "an operator without a name"),
+        ("The operator 'aten::dot on the XPU backend is falling back to run on the CPU.", "aten::dot"),
+        ("The operator 'aten::doton the XPU backend and will fall back to run on the CPU.", "aten::dot"),
+        ("The operator 'aten::geqrf.a' is not currently supported on the XPU backend and will fall", "aten::geqrf.a"),
+    ],
+)
+def test_every_wording_of_the_warning_is_known(text: str, operator: str) -> None:
+    """torch-xpu-ops and IPEX say it in four ways: a step that only warns is caught too, and other warnings pass."""
+    with pytest.warns(UserWarning, match="something else"):
+        found = _fallbacks.of_step(
+            lambda: (warnings.warn(text, stacklevel=1), warnings.warn("something else", stacklevel=1))
+        )
+    assert found == {operator: 1}
+    assert not _fallbacks.check(found).ok
+
+
+def test_torchs_own_fallback_is_seen_without_any_warning() -> None:
+    """Torch's lazy device leaves operators to the CPU by the same C++ function as xpu: the profiler names them."""
+    import torch._lazy.ts_backend
+
+    torch._lazy.ts_backend.init()
+    matrix = torch.eye(3).to("lazy")
+    assert _fallbacks.of_step(lambda: torch.linalg.qr(matrix)) == {"aten::linalg_qr": 1}
+    assert _fallbacks.of_step(lambda: matrix + 1) == {}
+
+
+class Deserter(torch.nn.Module):  # type: ignore[misc]
+    """Moves itself to the CPU when it is called, and answers from there: the story of the Arc."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.network = network()
+        self.way = way
+
+    def forward(self, images: Any) -> Any:
+        if self.way == "moves":
+            return self.network.cpu()(images.cpu())
+        if self.way == "moves and hides its answer":
+            return self.network.cpu()(images.cpu()).to(images.device)
+        if self.way == "copies its weights":
+            state = {name: value.cpu() for name, value in self.network.state_dict().items()}
+            answer = torch.func.functional_call(network().eval(), state, (images.cpu(),))
+            return answer.to(images.device)
+        return self.network(images)
+
+
+class Eager(InferenceSession):
+    def build(self, network: Any, example: Any) -> Any:
+        del example
+        return network
+
+
+@pytest.mark.parametrize("way", ["stays", "moves", "moves and hides its answer", "copies its weights"])
+def test_a_network_that_deserts_the_card_is_caught(device: Xpu, way: str) -> None:
+    """Weights, answer or arithmetic: whatever a network takes away from the card, one of the checks misses it."""
+    session = Eager(bench(lambda: Deserter(way), device=device))
+    session.step()
+    outputs = session.forward(session.inputs[0])
+    checks = [
+        proof.placed(session.network, session.inputs, outputs, "xpu"),
+        named(device.proof(session.step, 1), "arithmetic"),
+    ]
+    failed = {check.name for check in checks if not check.ok}
+    assert (
+        failed
+        == {
+            "stays": set(),
+            "moves": {"device", "arithmetic"},
+            "moves and hides its answer": {"device", "arithmetic"},
+            "copies its weights": {"arithmetic"},
+        }[way]
+    )
+
+
+def test_a_whole_inference_case_runs_on_the_card(device: Xpu) -> None:
+    """From the weights to the accuracy, with every check: the session needs nothing of torch.xpu that is not faked."""
+    session = registry.modes.get("infer").open(bench(network, device=device))
+    measure.sample(session.step, device.synchronise, 1, 1)
+    checks = [*session.proof(), *device.proof(session.step, 1)]
+    assert [str(check) for check in checks if not check.ok] == []
+    metrics, bounds = session.accuracy()
+    assert metrics["agreement"] == 1.0
+    assert [str(check) for check in bounds if check.name == "fidelity" and not check.ok] == []
+
+
+class InPlace(Stock):
+    """Optimises the very network that it is given, as IPEX does on xpu; and makes it wrong by so much."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
+        del example, bench
+        with torch.no_grad():
+            network[-1].weight.mul_(self.factor)
+        return network
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (2.0, False)])
+def test_a_stack_that_works_in_place_does_not_change_what_it_is_held_against(
+    device: Xpu,
+    factor: float,
+    right: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """The float64 reference is of untouched weights: an optimisation that breaks its own network is caught."""
+    wrong = dataclasses.replace(bench(network, device=device), stack=InPlace(factor))
+    session = registry.modes.get("infer").open(wrong)
+    _, checks = session.accuracy()
+    assert named(checks, "fidelity").ok is right
+
+
+def test_what_ipex_ignores_on_xpu_is_a_note(device: Xpu) -> None:
+    """IPEX takes settings there and does nothing with them: whoever reads the numbers is told, and on cpu is not."""
+    ipex = registry.stacks.get("ipex")
+    (told,) = ipex.notes(bench(network, device=device, stack="ipex"))
+    for name in ("weights_prepack", "graph_mode", "auto_kernel_selection", "sample_input", "in place"):
+        assert name in told
+    assert ipex.notes(bench(network, device=registry.devices.get("cpu"), stack="ipex")) == []
+    session = registry.modes.get("infer").open(bench(network, device=device))
+    session.bench = dataclasses.replace(session.bench, stack=ipex)
+    assert told in session.notes()
+
+
+@pytest.mark.parametrize(
+    ("graph", "ok"),
+    [
+        ("%3 = torch_ipex::conv2d_relu(%1, %2)", True),
+        ("%3 = xpu::_convolution_sum_relu(%1, %2)", True),
+        ("%2 = aten::conv2d(%1)\n%3 = aten::relu(%2)", False),
+        ("%3 = aten::linear(%1, %2)", True),
+    ],
+)
+def test_fusion_on_xpu_is_looked_for_under_its_names_there(
+    device: Xpu,
+    graph: str,
+    ok: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """No prepacked nodes are asked of a graph on xpu, where IPEX packs nothing; fused ones are."""
+    checks = registry.stacks.get("ipex").proof_of_graph(graph, bench(network, device=device, stack="ipex"))
+    assert [(check.name, check.ok) for check in checks] == [("graph_fusion", ok)]
+
+
+def test_accuracy_asks_no_double_precision_of_the_card(device: Xpu, card: Any) -> None:
+    """An Arc of the A series has no float64: what is compared in it is compared on the host."""
+    session = registry.modes.get("infer").open(bench(network, device=device))
+    seen: set[torch.dtype] = set()
+    run = card.run
+
+    def watched(func: Any, args: Any, kwargs: Any) -> Any:
+        out = run(func, args, kwargs)
+        seen.update([out.dtype] if isinstance(out, fake_card.OnCard) else [])
+        return out
+
+    card.run = watched
+    session.accuracy()
+    assert torch.float32 in seen
+    assert torch.float64 not in seen
+
+
+@pytest.mark.parametrize("source", ["device", "host"])
+def test_a_whole_training_case_runs_on_the_card(device: Xpu, card: Any, source: str) -> None:
+    """Batches on the card or pinned in the host's memory: the label is proven, and the wait for a batch is told."""
+    knobs = {} if source == "device" else {"input": source}
+    session = registry.modes.get("train").open(bench(network, "train", device, **knobs))
+    session.sample(device.synchronise, 2, 2)
+    told = session.metrics()
+    checks = [*session.proof(), *device.proof(session.step, 1)]
+    assert [str(check) for check in checks if not check.ok] == []
+    assert ("input_time" in told) == (source == "host")
+    copied = named(checks, "input").found
+    assert copied.endswith("0 copied in a step" if source == "device" else "1 copied in a step")
+    assert os.environ["ZE_AFFINITY_MASK"] == "0"

@@ -1,0 +1,155 @@
+"""Quantised networks: made once of certain weights, kept with what lies beside them, and made again when damaged."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import artifact, registry
+from ipexperf.case import Case
+from ipexperf.conduct import seal
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.errors import WorkerError
+from ipexperf.plan.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SMALL = Case("small", "fake", "int8", "spin", "plain", 1, 1, data="none")
+
+
+class Maker:
+    """Stands where workers would train and quantise: writes what it is asked for, and remembers what that was."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.weights = b"weights"
+        self.fails = ""
+        self.python: str | None = None
+
+    def __enter__(self) -> Maker:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def ask(self, do: str, *, path: str, settings: dict[str, Any], **_: Any) -> None:
+        self.asked.append(do)
+        if do == "weights":
+            Path(path).write_bytes(self.weights)
+            return
+        assert Path(settings["weights"]).read_bytes() == self.weights
+        for side in artifact.SIDES:
+            Path(f"{path}{side}").write_text("{}")
+        if self.fails:
+            raise WorkerError("error", self.fails)
+        Path(path).write_bytes(b"int8 " + self.weights)
+
+
+@pytest.fixture
+def maker(monkeypatch: pytest.MonkeyPatch) -> Maker:
+    maker = Maker()
+
+    def worker(conditions: Conditions) -> Maker:
+        maker.python = conditions.python
+        return maker
+
+    monkeypatch.setattr(Conditions, "worker", worker)
+    return maker
+
+
+@pytest.fixture
+def ready(maker: Maker, fake: str, tmp_path: Path, registries: None) -> Callable[..., Path]:
+    """Where the quantised network of a case is, made by the maker where it must be."""
+    registry.load([fake])
+    declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}
+    registry.model("small", **declaration)(lambda: int)
+
+    def ready(case: Case = SMALL, say: Callable[[str], None] = lambda _: None, python: str | None = None) -> Path:
+        conditions = Conductor(Options(load=(fake,)), 1, tmp_path, say).ready(case, python)
+        assert conditions.python is None  # the arm's own interpreter is the arm's business
+        path = conditions.settings.artifact
+        assert path is not None
+        return Path(path)
+
+    return ready
+
+
+def test_a_network_is_quantised_once_and_kept_with_what_lies_beside_it(
+    ready: Callable[..., Path], maker: Maker
+) -> None:
+    """A second run finds the file and its recipe, each with its sum, says nothing and makes nothing."""
+    said: list[str] = []
+    path = ready(say=said.append)
+    assert ready(say=said.append) == path
+    assert (maker.asked, said) == (["weights", "quantise"], [])
+    assert path.parent.name == "quantised"
+    files = {path.name, *(f"{path.name}{side}" for side in artifact.SIDES)}
+    assert {x.name for x in path.parent.iterdir()} == {*files, *(f"{x}.sha256" for x in files), f"{path.name}.lock"}
+    assert all(seal.flaw(path.parent / name) == "" for name in files)
+
+
+@pytest.mark.parametrize("side", ["", *artifact.SIDES])
+@pytest.mark.parametrize("damage", ["changed", "lost"])
+def test_a_damaged_artifact_is_told_and_made_again(
+    ready: Callable[..., Path], maker: Maker, side: str, damage: str
+) -> None:
+    """Whichever of the files is changed or gone, the network is quantised again, and its weights are not touched."""
+    path = ready()
+    file = Path(f"{path}{side}")
+    whole = file.read_bytes()
+    if damage == "lost":
+        file.unlink()
+    else:
+        file.write_bytes(whole + b" ")
+    said: list[str] = []
+    assert ready(say=said.append) == path
+    assert maker.asked == ["weights", "quantise", "quantise"]
+    assert file.read_bytes() == whole
+    if side or damage == "changed":  # a file that is not there at all has nothing to tell of
+        [line] = said
+        assert line.startswith(f"{SMALL.id}: {path.name} is not used, ")
+        assert ("is missing" if damage == "lost" else "its SHA-256 is not the one in") in line
+        assert line.endswith("the network is quantised again")
+
+
+def test_other_weights_are_another_artifact(ready: Callable[..., Path], maker: Maker) -> None:
+    """Weights that were trained again, and came out otherwise, are not run as what the old ones were quantised to."""
+    first = ready()
+    for file in (first.parents[1] / "weights").glob("*.sha256"):
+        file.unlink()
+    maker.weights = b"other weights"
+    second = ready()
+    assert second != first
+    assert maker.asked == ["weights", "quantise"] * 2
+    assert second.read_bytes() == b"int8 other weights"
+
+
+def test_the_interpreter_that_runs_it_is_the_one_that_quantises_it(ready: Callable[..., Path], maker: Maker) -> None:
+    """An arm with an interpreter of its own has what was made there, even where its versions are the same."""
+    ready(python=sys.executable)
+    assert maker.asked == ["weights", "quantise"]
+    assert maker.python == sys.executable
+
+
+def test_another_dtype_needs_no_artifact(ready: Callable[..., Path], maker: Maker) -> None:
+    """Nothing is quantised for a case in fp32."""
+    with pytest.raises(AssertionError):
+        ready(dataclasses.replace(SMALL, dtype="fp32"))
+    assert maker.asked == ["weights"]
+
+
+def test_a_quantisation_that_fails_leaves_nothing_behind(ready: Callable[..., Path], maker: Maker) -> None:
+    """The reason says what was being done, and neither half a network nor a recipe without one is left."""
+    maker.fails = "no such operator"
+    with pytest.raises(WorkerError, match=r"^quantising: no such operator$"):
+        ready()
+    maker.fails = ""
+    path = ready()
+    assert not [x.name for x in path.parent.iterdir() if f".{os.getpid()}.part" in x.name]
+    assert maker.asked == ["weights", "quantise", "quantise"]

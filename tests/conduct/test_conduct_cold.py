@@ -1,0 +1,112 @@
+"""A launch that is timed cold, what a session tells beside its samples, and which percentiles there are."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import launch
+from ipexperf.conduct.launch import P99_SAMPLES, Conditions
+from ipexperf.conduct.worker import Worker
+from ipexperf.result import METRICS, Sample
+
+if TYPE_CHECKING:
+    from ipexperf.result import Launch
+
+COLD = str(Path(__file__).parents[1] / "fakes" / "cold.py")
+
+
+def launched(fake: str, mode: str) -> Launch:
+    """One launch, of which twenty samples were asked for."""
+    conditions = Conditions(Settings(load=(fake, COLD)), timeout=30, samples=20, seconds=0.05)
+    case = Case("tiny", "fake", "fp32", mode, "plain", 1, 1, data="none")
+    return launch.run(case, 0, conditions, accuracy=True)[0]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a worker is asked, in that order."""
+    found: list[str] = []
+    ask = Worker.ask
+
+    def watched(self: Worker, do: str, timeout: float | None = None, **request: Any) -> dict[str, Any]:
+        found.append(do)
+        return ask(self, do, timeout, **request)
+
+    monkeypatch.setattr(Worker, "ask", watched)
+    return found
+
+
+def test_a_cold_mode_is_sampled_once_and_nothing_is_warmed_up(fake: str, asked: list[str]) -> None:
+    """Whatever was asked for: one sample of one step, which was the first of its process."""
+    done = launched(fake, "start")
+    assert (done.outcome, len(done.samples), done.block) == ("ok", 1, 1)
+    assert [(check.name, check.ok) for check in done.proof] == [("cold", True)]
+    assert asked.count("sample") == 1
+    assert "warm" not in asked
+    assert {"others", "steal", "run_delay"} <= set(done.gate)
+
+
+def test_a_cold_launch_has_no_figures_that_one_sample_cannot_have(fake: str) -> None:
+    """No percentiles, no warm-up, and no note that there are fewer samples than asked."""
+    done = launched(fake, "start")
+    assert done.metrics["step_time"] == done.samples[0].wall
+    assert not {"p50", "p90", "p99", "warm_time"} & set(done.metrics)
+    assert done.notes == ("it was cold",)
+
+
+def test_what_a_session_measures_beside_its_steps_is_in_the_launch(fake: str) -> None:
+    """Metrics and notes of the mode are the launch's, under names that everybody knows."""
+    done = launched(fake, "start")
+    assert (done.metrics["build_time"], done.metrics["first_inference"]) == (0.25, 0.5)
+    assert done.metrics["accuracy"] == 1.0
+    assert set(done.metrics) <= set(METRICS)
+
+
+@pytest.mark.parametrize("mode", ["spin", "start"])
+def test_every_launch_tells_how_long_its_imports_took(fake: str, mode: str) -> None:
+    """It is a metric of its own: smaller is better, in seconds, and no part of a sample."""
+    done = launched(fake, mode)
+    assert done.metrics["import_time"] > 0
+    assert (METRICS["import_time"].unit, METRICS["import_time"].higher_is_better) == ("s", False)
+
+
+def test_a_mode_that_is_not_cold_is_warmed_up_and_sampled_again(fake: str, asked: list[str]) -> None:
+    """Every other mode keeps its warm-up, its samples and its percentiles."""
+    done = launched(fake, "spin")
+    assert asked.count("warm") == 1
+    assert len(done.samples) > 1
+    assert {"p50", "p90", "warm_time"} <= set(done.metrics)
+    assert {"steady", "first_step"} <= set(done.gate)
+
+
+def figures(count: int, block: int = 1) -> dict[str, float]:
+    samples = [Sample(float(number), 0.0, 0.0) for number in range(1, count + 1)]
+    return launch.figures(samples, {"items": 1, "block": block, "peak_memory": 0})
+
+
+def test_a_p99_needs_its_samples() -> None:
+    """There is none below 662, and from then on it is the sample of that rank; one sample has no percentile at all."""
+    assert "p99" not in figures(661)
+    assert figures(662)["p99"] == 656.0
+    assert figures(1000)["p99"] == 990.0
+    assert not {"p50", "p90"} & set(figures(1))
+
+
+def test_the_means_of_blocks_have_no_p99() -> None:
+    """A slow step in a block of quick ones does not show in its mean."""
+    assert "p99" not in figures(1000, block=2)
+
+
+def test_662_is_the_least_number_of_samples_that_bounds_a_p99() -> None:
+    """With so many, and not with one fewer, at most one lies beyond the true p99 with a chance below 1 %."""
+
+    def chance(count: int) -> float:
+        return math.pow(0.99, count) + count * 0.01 * math.pow(0.99, count - 1)
+
+    assert chance(P99_SAMPLES) < 0.01 < chance(P99_SAMPLES - 1)

@@ -1,0 +1,103 @@
+"""Instances beside one another: one launch, whose numbers are of all of them, and which fails with any of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import instances, placement
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.plan.options import Options
+from ipexperf.plan.placement import read
+from ipexperf.result import Sample
+
+if TYPE_CHECKING:
+    from ipexperf.result import Check, Launch
+
+FAKES = tuple(str(Path(__file__).parents[1] / "fakes" / name) for name in ("fake.py", "placed.py"))
+CORES = sorted(os.sched_getaffinity(0))
+
+pytestmark = [
+    pytest.mark.usefixtures("registries"),
+    pytest.mark.skipif(len(CORES) < 2, reason="an instance a core, and more than one of them"),
+]
+
+
+def case(model: str) -> Case:
+    return Case(model, "fake", "fp32", "beside", "plain", 1, 1, data="none")
+
+
+def run(model: str, seconds: float = 0.2) -> Launch:
+    registry.load(FAKES)
+    conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=seconds)
+    return instances.run(case(model), 0, placement.given(conditions, case(model), None), accuracy=True)[0]
+
+
+def check(done: Launch, name: str) -> Check:
+    [found] = [found for found in done.proof if found.name == name]
+    return found
+
+
+def test_two_instances_are_one_launch() -> None:
+    """The latencies of both are its samples, their memory is added up, and each is alone on its core."""
+    done = run("tiny")
+    assert (done.outcome, done.reason) == ("ok", "")
+    assert len(done.samples) >= 5
+    assert done.block == 1
+    assert done.metrics["peak_memory"] == 2 * 64 * 2**20
+    assert done.metrics["p50"] == pytest.approx(done.metrics["step_time"], rel=0.5)
+    assert check(done, "instance_cores").ok
+    assert check(done, "placement").ok
+    assert done.accuracy
+    assert {"late", "others", "first_step"} <= set(done.gate)
+    # Two that answer at the same time answer more than one could: each waits for no other.
+    assert done.metrics["throughput"] <= 2 / min(sample.wall for sample in done.samples)
+    assert ("p99" in done.metrics) == (not any(note.startswith("no p99") for note in done.notes))
+
+
+def test_the_end_of_one_is_the_end_of_all() -> None:
+    """An instance that dies is named in the launch's reason, and no number is left."""
+    done = run("half_dead", seconds=1.0)
+    assert (done.outcome, done.reason) == ("crashed", "instance 1: ended with exit status 3")
+    assert (done.samples, done.metrics) == ((), {})
+
+
+def test_an_instance_that_takes_the_others_cores_is_caught() -> None:
+    """It was alone on its core when it was prepared; the cores are read again after it was measured."""
+    done = run("mover")
+    assert not check(done, "placement").ok
+    assert not check(done, "instance_cores").ok
+
+
+def test_the_conductor_starts_instances_where_a_mode_has_them(tmp_path: Path) -> None:
+    """A whole measurement, on the cores of the placement that was asked for."""
+    registry.load(FAKES)
+    text = f"cores={CORES[0]}"
+    options = Options(load=FAKES, samples=5, seconds=0.1, timeout=60, placement=read(text))
+    found = Conductor(options, 1, tmp_path, lambda _: None).measure(case("tiny"))
+    assert found.failure == ""
+    assert [told["cores"] for told in found.environment["placement"]] == [[CORES[0]]]
+
+
+def test_fewer_requests_than_a_p99_needs_are_told() -> None:
+    """There is no p99 then, and a reader hears why; one that is kept in part says so too."""
+    assert instances.counted(661) == ["no p99: 661 of the 662 requests that it needs"]
+    assert instances.counted(662) == []
+    assert instances.counted(5000) == ["4000 of 5000 latencies are kept, evenly spaced; the numbers are of all of them"]
+
+
+def test_latencies_are_thinned_evenly() -> None:
+    """From the first to the last, none twice; few are all kept."""
+    many = [Sample(float(number), 0.0, 0.0) for number in range(10_000)]
+    kept = instances.thinned(many)
+    assert len(kept) == len(set(kept)) == instances.KEPT
+    assert kept[0] == many[0]
+    assert kept[-1].wall >= 9_990
+    assert instances.thinned(many[:7]) == many[:7]

@@ -1,0 +1,291 @@
+"""Placement: taken by the worker, read back after the samples, and refused in a sentence where it can't be had."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import placement as bench_placement
+from ipexperf.bench import registry
+from ipexperf.bench.environment import hardware, machine_key
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import launch, placement
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.placement import Placed
+from ipexperf.errors import UsageError
+from ipexperf.plan.options import Options
+from ipexperf.plan.placement import read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ipexperf.result import Check, Launch
+
+FAKES = (str(Path(__file__).parents[1] / "fakes" / "fake.py"), str(Path(__file__).parents[1] / "fakes" / "placed.py"))
+ALL = tuple(sorted(os.sched_getaffinity(0)))
+HERE = Path("/sys/devices/system/node/node0").exists() and bench_placement.memory() != "unknown"
+needs_two_cores = pytest.mark.skipif(len(ALL) < 2, reason="a core to leave for another one")
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+@pytest.fixture(autouse=True)
+def fresh(registries: None) -> Iterator[None]:
+    placement._found.cache_clear()
+    yield
+    placement._found.cache_clear()
+
+
+def find(text: str, **options: Any) -> Placed:
+    found = placement.find(Options(placement=read(text), **options))
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def run() -> Callable[..., tuple[Launch, dict[str, Any]]]:
+    """Launches a fake model once, placed."""
+
+    def run(text: str | None, model: str = "tiny") -> tuple[Launch, dict[str, Any]]:
+        registry.load(FAKES)
+        case = Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
+        conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
+        placed = None if text is None else find(text)
+        return launch.run(case, 0, placement.given(conditions, case, placed), accuracy=False)
+
+    return run
+
+
+def placed(done: Launch) -> Check:
+    assert done.outcome == "ok", done.reason
+    [check] = [check for check in done.proof if check.name == "placement"]
+    return check
+
+
+@needs_two_cores
+def test_a_worker_is_where_it_was_put(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
+    """The kernel is asked after the samples; the machine is still the one that it is, with all its cores."""
+    done, environment = run(f"cores={ALL[-1]}")
+    assert placed(done).ok
+    assert placed(done).found == f"cores {ALL[-1]}"
+    assert environment["placement"]["cores"] == [ALL[-1]]
+    assert environment["variables"]["OMP_NUM_THREADS"] == "1"
+    assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
+
+
+def test_without_a_wish_nothing_is_placed(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
+    """No check, no entry in the environment, no variable."""
+    done, environment = run(None)
+    assert done.outcome == "ok"
+    assert "placement" not in {check.name for check in done.proof}
+    assert "placement" not in environment
+    assert environment["hardware"]["affinity"] == list(ALL)
+
+
+@needs_two_cores
+def test_a_model_that_leaves_its_cores_is_caught(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
+    """It was where it should be when it was prepared, and took every core in its first step."""
+    done, environment = run(f"cores={ALL[0]}", "mover")
+    assert environment["placement"]["cores"] == [ALL[0]]
+    assert not placed(done).ok
+    assert placed(done).found == f"cores {bench_placement.ranges(ALL)}"
+
+
+@pytest.mark.skipif(not HERE, reason="the kernel tells of no memory nodes")
+def test_memory_comes_from_the_node_that_was_asked_for(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
+    """The policy is read back as the kernel has it."""
+    done, environment = run("node=0")
+    assert environment["placement"]["memory"] == "bind 0"
+    assert placed(done).ok
+
+
+def library(folder: Path, name: str, source: str) -> Path:
+    """A shared object that has the name of another."""
+    path = folder / name
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(path)]
+    subprocess.run(command, input=source, text=True, check=True, capture_output=True)
+    return path
+
+
+ALLOCATES = """
+extern void *__libc_malloc(unsigned long); extern void __libc_free(void *);
+extern void *__libc_calloc(unsigned long, unsigned long); extern void *__libc_realloc(void *, unsigned long);
+void *malloc(unsigned long n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(unsigned long a, unsigned long b) { return __libc_calloc(a, b); }
+void *realloc(void *p, unsigned long n) { return __libc_realloc(p, n); }
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("source", "provider"),
+    [(ALLOCATES, "libjemalloc.so.2"), ("int nothing_of_an_allocator;", "libc.so.6")],
+)
+def test_an_allocator_is_the_one_that_allocates(
+    run: Callable[..., tuple[Launch, dict[str, Any]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    provider: str,
+) -> None:
+    """A library that is found by a versioned name is preloaded; one that only has the name is caught."""
+    path = library(tmp_path, "libjemalloc.so.2", source)
+    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
+    done, environment = run("allocator=jemalloc")
+    assert environment["variables"]["LD_PRELOAD"] == str(path)
+    assert environment["variables"]["MALLOC_CONF"] == placement.MALLOC_CONF
+    assert (placed(done).ok, placed(done).found) == (source == ALLOCATES, f"allocator {provider}")
+
+
+@needs_compiler
+def test_intels_openmp_brings_its_settings(
+    run: Callable[..., tuple[Launch, dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is preloaded before what was preloaded already, and is the one that answers calls of OpenMP."""
+    other = library(tmp_path, "libother.so", "int other;")
+    monkeypatch.setenv("LD_PRELOAD", str(other))
+    path = library(tmp_path, "libiomp5.so", "void GOMP_parallel(void) {}")
+    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
+    done, environment = run("openmp=iomp5")
+    told = environment["variables"]
+    assert told["LD_PRELOAD"] == f"{path}:{other}"
+    assert (told["KMP_AFFINITY"], told["KMP_BLOCKTIME"]) == ("granularity=fine,compact,1,0", "1")
+    assert placed(done).ok
+    assert "openmp libiomp5.so" in placed(done).found
+
+
+def test_gnu_openmp_is_told_its_cores_and_threads() -> None:
+    """Torch brings the library; the variables are what the launchers would set."""
+    found = find("openmp=gomp", threads=1)
+    assert found.variables == {"GOMP_CPU_AFFINITY": bench_placement.ranges(ALL), "OMP_NUM_THREADS": "1"}
+    assert (found.placement.cores, found.placement.threads) == (ALL, 1)
+    share = found.share((ALL[0],))
+    assert share.variables == {"GOMP_CPU_AFFINITY": str(ALL[0]), "OMP_NUM_THREADS": "1"}
+    assert share.placement.cores == (ALL[0],)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("cores=4000-4001", r"no core 4000-4001 here: there are \d+, from 0 to \d+"),
+        ("node=4000", "no memory node 4000 here"),
+        ("openmp=iomp5", "libiomp5.so is not in .* or the system's folders: pip install intel-openmp"),
+        ("allocator=jemalloc", "apt install libjemalloc2"),
+        ("allocator=tcmalloc", "apt install libtcmalloc-minimal4"),
+    ],
+)
+def test_what_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, told: str) -> None:
+    """One sentence before anything is measured, with how to get it where it can be got."""
+    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
+    with pytest.raises(UsageError, match=told):
+        find(text)
+
+
+@needs_two_cores
+def test_a_core_that_is_not_ours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core that exists and that this process was not given is another sentence."""
+    monkeypatch.setattr(bench_placement, "allowed", lambda: [ALL[0]])
+    with pytest.raises(UsageError, match=f"core {ALL[1]} is not ours: this process may use {ALL[0]}"):
+        find(f"cores={ALL[1]}")
+
+
+LAUNCHER = """
+import os, subprocess, sys
+os.sched_setaffinity(0, {core})
+environment = {{**os.environ, "OMP_NUM_THREADS": "1", "KMP_BLOCKTIME": "1", "TORCHELASTIC_ERROR_FILE": ""}}
+subprocess.run([sys.executable, *sys.argv[3:]], env=environment, check=True)
+sys.exit(7)
+"""
+
+
+def test_a_launcher_is_asked_and_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What it makes of a process is what workers get, whatever its exit status is."""
+    (tmp_path / "a_launcher.py").write_text(LAUNCHER.format(core={ALL[-1]}))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.delenv("KMP_BLOCKTIME", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setitem(placement.LAUNCHERS, "xeon", ("a_launcher", "--ninstances", "1"))
+    found = find("launcher=xeon")
+    assert found.placement.cores == (ALL[-1],)
+    assert found.placement.threads == 1
+    assert found.variables == {"OMP_NUM_THREADS": "1", "KMP_BLOCKTIME": "1"}
+
+
+def test_a_launcher_that_starts_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last line is told."""
+    monkeypatch.setitem(placement.LAUNCHERS, "ipexrun", ("a_launcher_that_nobody_has",))
+    with pytest.raises(UsageError, match=r"ipexrun did not start a process: .*No module named"):
+        find("launcher=ipexrun")
+
+
+def test_another_interpreters_folders_are_looked_into() -> None:
+    """Its own prefix and packages come first, then the system's."""
+    folders = list(placement._folders(sys.executable))
+    assert folders[0] == f"{sys.prefix}/lib"
+    assert "/usr/lib" in folders
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], **found: Any) -> Check:
+    """The check of a process in which this is in effect."""
+    effect = {"cores": [0], "threads_cores": [[0]], "threads": 1, "openmp": "", "allocator": "", "memory": "default"}
+    monkeypatch.setattr(bench_placement, "effect", lambda: {**effect, **found})
+    [check] = bench_placement.checks(asked)
+    return check
+
+
+def test_each_part_of_a_placement_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads, memory and each thread's cores are held against what was asked for."""
+    for name in bench_placement.BINDING:
+        monkeypatch.delenv(name, raising=False)
+    assert checked(monkeypatch, {"threads": 1}).ok
+    assert not checked(monkeypatch, {"threads": 1}, threads=2).ok
+    assert not checked(monkeypatch, {"nodes": [0]}).ok
+    assert checked(monkeypatch, {"nodes": [0]}, memory="bind 0").ok
+    two = {"cores": [0, 1], "threads": 2}
+    apart = {"cores": [0, 1], "threads_cores": [[0], [1]], "threads": 2}
+    assert not checked(monkeypatch, two, **apart).ok, "threads that nobody told to bind themselves have"
+    monkeypatch.setenv("GOMP_CPU_AFFINITY", "0-1")
+    assert checked(monkeypatch, two, **apart).ok
+    assert not checked(monkeypatch, two, **{**apart, "cores": [0], "threads_cores": [[0]]}).ok
+    assert not checked(monkeypatch, two, **{**apart, "cores": [0, 1, 2], "threads_cores": [[0], [1], [2]]}).ok
+
+
+BINDS = """
+import os
+from ipexperf.bench import registry
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+"""
+
+
+@needs_two_cores
+def test_an_openmp_that_binds_its_first_thread_takes_no_core_from_the_machine(tmp_path: Path) -> None:
+    """`ipexrun` sets OMP_PROC_BIND, which narrows the first thread when torch is loaded: the machine is what it was."""
+    (tmp_path / "binds.py").write_text(BINDS)
+    load = (*FAKES, str(tmp_path / "binds.py"))
+    case = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+    registry.load(FAKES)
+    conditions = Conditions(Settings(load=load), timeout=60, samples=5, seconds=0.02)
+    done, environment = launch.run(case, 0, conditions, accuracy=False)
+    assert done.outcome == "ok"
+    assert environment["hardware"]["affinity"] == list(ALL)
+    assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
+
+
+def test_a_cpu_has_a_thread_for_each_core_that_it_had_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each that is left to the first thread by the time torch is asked."""
+    from ipexperf.bench.devices import cpu
+
+    told: list[int] = []
+    monkeypatch.setattr(cpu, "torch", SimpleNamespace(set_num_threads=told.append))
+    monkeypatch.setattr(bench_placement, "_before", (0, 1, 2))
+    cpu.Cpu().start(Settings())
+    cpu.Cpu().start(Settings(threads=2))
+    assert told == [3, 2]

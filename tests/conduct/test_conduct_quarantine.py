@@ -1,0 +1,87 @@
+"""A device that is lost is an outcome of its own, and is left alone for the rest of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ipexperf.bench import outcome, registry
+from ipexperf.case import Case
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.judge import screen
+from ipexperf.judge.policy import Policy
+from ipexperf.plan.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ipexperf.result import Measurement
+
+LOSERS = str(Path(__file__).parents[1] / "fakes" / "losers.py")
+
+
+def case(model: str, device: str = "lossy") -> Case:
+    return Case(model, device, "fp32", "spin", "plain", 1, 1, 1, "none")
+
+
+@pytest.fixture
+def measure(fake: str, tmp_path: Path, registries: None) -> Callable[[Case], Measurement]:
+    """Measures case after case in one run of two launches a case."""
+    load = (fake, LOSERS)
+    registry.load(load)
+    options = Options(load=load, samples=5, seconds=0.05, timeout=60, cache=tmp_path)
+    return Conductor(options, 2, tmp_path, lambda _: None).measure
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)", "device_lost"),
+        ("Native API failed. Native API returns: ZE_RESULT_ERROR_DEVICE_LOST", "device_lost"),
+        ("CUDA error: device-side assert triggered", "device_lost"),
+        ("CUDA error: unspecified launch failure", "device_lost"),
+        ("CUDA error: uncorrectable ECC error encountered", "device_lost"),
+        ("Unable to determine the device handle: GPU is lost. Reboot the system", "device_lost"),
+        ("OutOfMemoryError: XPU out of memory. Tried to allocate 4.66 GiB.", "out_of_memory"),
+        ("level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)", "out_of_memory"),
+        ("CUDA error: out of memory", "out_of_memory"),
+        ("OutOfMemoryError, then UR_RESULT_ERROR_DEVICE_LOST", "device_lost"),
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied", None),
+    ],
+)
+def test_the_runtimes_words_are_understood(text: str, told: str | None) -> None:
+    """Level Zero, Unified Runtime and CUDA each say it in their way; a memory that was full first changes nothing."""
+    assert outcome.told(text) == told
+
+
+@pytest.mark.parametrize(
+    ("model", "ended"), [("loses", "device_lost"), ("aborts_lost", "device_lost"), ("aborts_full", "out_of_memory")]
+)
+def test_a_lost_device_is_recognised_however_the_worker_ends(
+    measure: Callable[[Case], Measurement], model: str, ended: str
+) -> None:
+    """Raised in Python, or the last words of a process that C++ ended: the launch has the same outcome."""
+    (launch,) = measure(case(model)).launches
+    assert launch.outcome == ended
+    assert "UR_RESULT_ERROR" in launch.reason
+
+
+def test_the_same_words_of_a_process_without_a_device_are_a_crash(measure: Callable[[Case], Measurement]) -> None:
+    """A log is believed where the case has an accelerator that can be lost."""
+    (launch,) = measure(case("aborts_lost", "fake")).launches
+    assert launch.outcome == "crashed"
+
+
+def test_a_lost_device_is_left_alone_for_the_rest_of_the_run(measure: Callable[[Case], Measurement]) -> None:
+    """Later cases on it fail and say why, without a number; another device's cases go on."""
+    assert measure(case("tiny")).failure == ""
+    assert measure(case("loses")).failure.startswith("device_lost: ")
+    later = measure(case("tiny"))
+    told = f"device_lost: lossy is in quarantine since {case('loses').id} lost it: not launched"
+    assert later.failure == told
+    assert later.metrics == ()
+    verdict = screen.judge(later, None, Policy())
+    assert (verdict.outcome, verdict.reason) == ("failed", told)
+    assert measure(case("tiny", "fake")).failure == ""

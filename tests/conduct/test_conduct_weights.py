@@ -1,0 +1,185 @@
+"""Trained weights: made once, kept with their sum, and never used when they are not what was made."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.conduct import seal
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.errors import WorkerError
+from ipexperf.plan.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEARNER = Case("learner", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+MADE = b"weights " * 2**18
+"""More than is read at a time."""
+
+
+class Teacher:
+    """Stands where a worker would train: writes the same weights each time, or fails, and counts."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.fails = False
+
+    def __enter__(self) -> Teacher:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def ask(self, do: str, *, path: str, **_: Any) -> None:
+        assert do == "weights"
+        self.asked += 1
+        Path(path).write_bytes(MADE)
+        time.sleep(0.2)  # so that a second run comes meanwhile
+        if self.fails:
+            raise WorkerError("error", "it did not learn")
+
+
+@pytest.fixture
+def teacher(monkeypatch: pytest.MonkeyPatch) -> Teacher:
+    teacher = Teacher()
+    monkeypatch.setattr(Conditions, "worker", lambda _: teacher)
+    return teacher
+
+
+@pytest.fixture
+def ready(teacher: Teacher, fake: str, tmp_path: Path, registries: None) -> Callable[..., Path]:
+    """Where the weights of a fake case are, made by its teacher where they must be."""
+    registry.load([fake])
+    declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}
+    registry.model("learner", **declaration)(lambda: int)
+
+    def ready(say: Callable[[str], None] = lambda _: None) -> Path:
+        path = Conductor(Options(load=(fake,)), 1, tmp_path, say).ready(LEARNER).settings.weights
+        assert path is not None
+        return Path(path)
+
+    return ready
+
+
+def test_weights_are_made_once_and_kept_with_their_sum(ready: Callable[..., Path], teacher: Teacher) -> None:
+    """A second run finds them, says nothing and trains nothing; anybody can check the sum."""
+    said: list[str] = []
+    path = ready(said.append)
+    assert ready(said.append) == path
+    assert (teacher.asked, said) == (1, [])
+    assert path.read_bytes() == MADE
+    assert seal.beside(path).read_text() == f"{hashlib.sha256(MADE).hexdigest()}  {path.name}\n"
+    subprocess.run(["sha256sum", "--check", "--strict", seal.beside(path).name], cwd=path.parent, check=True)
+    assert sorted(x.name for x in path.parent.iterdir()) == sorted(
+        [path.name, f"{path.name}.lock", f"{path.name}.sha256"]
+    )
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(MADE[:-1])
+
+
+def change_one_bit(path: Path) -> None:
+    path.write_bytes(bytes([MADE[0] ^ 1]) + MADE[1:])
+
+
+def lose_the_sum(path: Path) -> None:
+    seal.beside(path).unlink()
+
+
+def empty_the_sum(path: Path) -> None:
+    seal.beside(path).write_text("")
+
+
+def garble_the_sum(path: Path) -> None:
+    seal.beside(path).write_bytes(b"\xff\xfe\x00")
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (cut_short, "its SHA-256 is not the one in"),
+        (change_one_bit, "its SHA-256 is not the one in"),
+        (lose_the_sum, "is missing"),
+        (empty_the_sum, "its SHA-256 is not the one in"),
+        (garble_the_sum, "its SHA-256 is not the one in"),
+    ],
+)
+def test_damaged_weights_are_told_and_made_again(
+    damage: Callable[[Path], None], told: str, ready: Callable[..., Path], teacher: Teacher
+) -> None:
+    """Weights that are not what was made, or of which nobody can say so, are trained again, in one line."""
+    damage(ready())
+    said: list[str] = []
+    path = ready(said.append)
+    [line] = said
+    assert line.startswith(f"{LEARNER.id}: {path.name} is not used, ")
+    assert told in line
+    assert line.endswith("the weights are trained again")
+    assert teacher.asked == 2
+    assert path.read_bytes() == MADE
+    assert ready(said.append) == path
+    assert (teacher.asked, len(said)) == (2, 1)
+
+
+def test_two_runs_at_once_make_them_once(ready: Callable[..., Path], teacher: Teacher) -> None:
+    """The one that comes second waits, and finds what the first one made."""
+    found: list[Path] = []
+    runs = [threading.Thread(target=lambda: found.append(ready())) for _ in range(2)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join(timeout=30)
+    assert teacher.asked == 1
+    assert len(found) == 2
+    assert found[0] == found[1]
+
+
+def test_a_training_that_fails_leaves_nothing_behind(ready: Callable[..., Path], teacher: Teacher) -> None:
+    """Half-made weights are no weights, and neither is a sum without them: what was there before stays."""
+    teacher.fails = True
+    with pytest.raises(WorkerError, match="did not learn"):
+        ready()
+    teacher.fails = False
+    path = ready()
+    teacher.fails = True
+    cut_short(path)
+    with pytest.raises(WorkerError, match="did not learn"):
+        ready()
+    assert path.read_bytes() == MADE[:-1]
+    assert seal.flaw(path)
+    assert not [x for x in path.parent.iterdir() if "part" in x.name]
+
+
+def test_whoever_is_stopped_between_file_and_sum_leaves_nothing_that_is_used(
+    ready: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new file stands beside the old sum, and does not fit it."""
+    path = ready()
+    part = path.with_name("new.part")
+    part.write_bytes(b"other weights")
+    moved: list[Path] = []
+    replace = Path.replace
+
+    def stopped(self: Path, target: Path) -> Path:
+        if moved:
+            raise KeyboardInterrupt
+        moved.append(target)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        seal.put(part, path)
+    monkeypatch.undo()
+    assert path.read_bytes() == b"other weights"
+    assert seal.flaw(path)
+    assert not seal.beside(part).exists()

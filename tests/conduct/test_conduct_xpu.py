@@ -1,0 +1,40 @@
+"""A launch on xpu, from the worker's start to its record, with a fake card in the worker."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.plan.options import Options
+
+FAKES = Path(__file__).parents[1] / "fakes"
+SMALLNET, FAKE_XPU = str(FAKES / "smallnet.py"), str(FAKES / "xpu_here.py")
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+
+
+@pytest.mark.usefixtures("registries")
+def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is pinned to the card that was asked for, and the record says which it was and what was proven."""
+    monkeypatch.setenv("ZE_AFFINITY_MASK", "4,6")
+    registry.load((SMALLNET,))
+    options = Options(load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, cache=tmp_path)
+    case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
+    measured = Conductor(options, 1, tmp_path, lambda _: None).measure(case)
+    assert measured.failure == ""
+    assert measured.invalid == ""
+    launch = measured.launches[-1]  # a machine that others use is measured twice
+    assert {"device", "input", "arithmetic", "synchronised", "fallbacks"} <= {check.name for check in launch.proof}
+    accelerator = measured.environment["hardware"]["accelerator"]
+    assert accelerator["properties"] == "Intel(R) Arc(TM) A770 Graphics"
+    assert accelerator["pinned"] == "ZE_AFFINITY_MASK=6"
+    assert measured.environment["variables"]["ZE_AFFINITY_MASK"] == "6"
+    assert measured.environment["machine_key"].startswith("intel-arc-a770")
+    assert launch.metrics["peak_memory"] > 0
+    assert {"device_time", "reserved_memory"} <= set(launch.metrics)
+    assert "the system does not tell the clock rate of the xpu device" in launch.notes

@@ -1,0 +1,131 @@
+"""The pages say what is: their code is the examples' code, their tables hold every option, their commands run."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipexperf import cli
+from ipexperf.plan import matrix, options
+
+ROOT = Path(__file__).parents[2]
+HOW_TO = ROOT / "docs" / "how-to"
+EXAMPLES = HOW_TO / "examples"
+GUIDES = sorted(HOW_TO.glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OPTIONS = (ROOT / "docs" / "reference" / "options.md").read_text()
+PATHS = ("--perf-db", "--perf-baselines", "--perf-data", "--perf-cache", "--perf-python", "--perf-load")
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of one language, each as it stands."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [block for name, block in fenced if name == language]
+
+
+def commands(program: str) -> list[str]:
+    """The how-to pages' command lines that start a program; a backslash continues a line."""
+    lines = [line for page in GUIDES for block in blocks(page, "") for line in block.replace("\\\n", "").splitlines()]
+    return [line for line in lines if line.startswith(f"{program} ")]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_the_code_of_a_page_is_the_code_of_its_examples(page: Path) -> None:
+    """Each block of Python is, byte for byte, the example that the page links before it."""
+    linked = list(dict.fromkeys(re.findall(r"\]\(examples/(\w+\.py)\)", page.read_text())))
+    assert linked
+    assert blocks(page, "python") == [(EXAMPLES / name).read_text() for name in linked]
+
+
+def test_every_example_is_on_a_page() -> None:
+    """No example lies about unexplained."""
+    told = "".join(page.read_text() for page in GUIDES)
+    found = {path.name for path in EXAMPLES.glob("*.py")} - {"__init__.py"}
+    assert found == set(re.findall(r"\]\(examples/(\w+\.py)\)", told))
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_every_page_has_a_command(page: Path) -> None:
+    """A page shows at least how its example is planned."""
+    assert any(line.startswith("ipexperf cases ") for block in blocks(page, "") for line in block.splitlines())
+
+
+@needs_torch
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("line", commands("ipexperf"))
+def test_a_pages_ipexperf_command_does_what_the_page_says(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each `ipexperf` command of the how-to pages lists cases, but for the device that torch does not have."""
+    monkeypatch.chdir(ROOT)
+    absent = "--device npu" in line
+    assert cli.main(shlex.split(line)[1:]) == (cli.USAGE_ERROR if absent else 0)
+    out, err = capsys.readouterr()
+    assert ("npu cannot run here" in err) if absent else re.search(r"^[1-9]\d* cases? of ", out, re.MULTILINE)
+
+
+@needs_torch
+@pytest.mark.parametrize("line", commands("pytest"))
+def test_a_pages_pytest_command_collects_cases(line: str) -> None:
+    """Each `pytest` command of the how-to pages finds cases to measure."""
+    command = [sys.executable, "-m", *shlex.split(line), "--collect-only", "-q", "-p", "no:cacheprovider"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert re.search(r"^[1-9]\d* tests? collected", told.stdout, re.MULTILINE), told.stdout
+
+
+def rows() -> dict[str, list[str]]:
+    """The tables' rows of the options' page, by flag: flag, ini key, variable, default, meaning."""
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in OPTIONS.splitlines()]
+    return {re.split(r"[ =]", row[0].strip("`"))[0]: row for row in cells if row[0].startswith("`--")}
+
+
+def test_every_option_has_its_row() -> None:
+    """The page's tables hold every option and no other, each with its flag, ini key, variable and metavar."""
+    found = rows()
+    assert set(found) == {option.flag for option in options.OPTIONS}
+    for option in options.OPTIONS:
+        between = "=" if option.flag in PATHS else " "
+        spelled = option.flag if option.switch else f"{option.flag}{between}{option.metavar}"
+        assert found[option.flag][:3] == [f"`{spelled}`", f"`{option.ini}`", f"`{option.variable}`"]
+        assert found[option.flag][4], option.flag
+
+
+@pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: option.name)
+def test_every_option_tells_its_default(option: options.Option) -> None:
+    """A default that is a value is the row's; one that is found elsewhere is told in words."""
+    told = rows()[option.flag][3]
+    if option.switch:
+        assert (told, option.default) == ("off", False)
+    elif option.default in (None, ()):
+        assert told
+        assert not re.fullmatch(r"`[\d.]+`", told)
+    elif isinstance(option.default, float):
+        assert float(told.strip("`")) == option.default
+    else:
+        assert told == f"`{option.default}`"
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("axis", ["device", "dtype", "mode", "stack"])
+def test_an_axis_row_names_every_value(axis: str) -> None:
+    """The row of an axis names what is shipped, in the order in which it is listed, before it says more of it."""
+    meaning = rows()[f"--{axis}"][4]
+    assert re.match(r"`\w+`(, `\w+`)*", meaning).group().replace("`", "").split(", ") == list(matrix.names(axis))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_path_is_written_after_an_equals_sign(page: Path) -> None:
+    """No page gives a path to an option as a word of its own, but the one that says why not."""
+    why = "`--perf-load my/models.py`"
+    found = re.findall(rf"(?:{'|'.join(PATHS)}) [^\s`|]+", page.read_text().replace(why, ""))
+    assert found == []
+    assert (why in page.read_text()) == (page.name == "options.md")

@@ -1,0 +1,102 @@
+"""Inference with IPEX in one process: compiled, started cold, with knobs of linear layers. Prints checks as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "bench"))
+
+import bench_cases
+import torch
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Workbench
+
+Checks = dict[str, tuple[bool, str]]
+
+
+def rows() -> Any:
+    """Without biases and activations inductor has no kernel of its own to write: nothing waits for the compiler."""
+    nn = torch.nn
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 16, bias=False), nn.Linear(16, 10, bias=False))
+
+
+def folded() -> Any:
+    """A linear layer with BatchNorm behind it, and a convolution with its own."""
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(4 * 36, 16),
+        nn.BatchNorm1d(16),
+        nn.ReLU(),
+        nn.Linear(16, 10),
+    )
+
+
+def bench(build: Any, mode: str, **knobs: str) -> Workbench:
+    return bench_cases.bench(build, mode, registry.devices.get("cpu"), "ipex", **knobs)
+
+
+def told(checks: Any) -> Checks:
+    return {check.name: (check.ok, check.found) for check in checks}
+
+
+def proven(build: Any, mode: str) -> Checks:
+    """All that a session of the mode proves, and its accuracy."""
+    workbench = bench(build, mode)
+    session = workbench.mode.open(workbench)
+    session.sample(lambda: None, 1, 1)
+    return told([*session.proof(), *session.accuracy()[1]])
+
+
+def compiled(build: Any, lie: Any) -> Checks:
+    """What is proven of a stack that compiles in another way."""
+    workbench = bench(build, "infer_compile")
+    honest = workbench.stack.compiled
+    workbench.stack.compiled = lie
+    try:
+        return told(workbench.mode.open(workbench).proof())
+    finally:
+        workbench.stack.compiled = honest
+
+
+def optimised(did: dict[str, str], label: dict[str, str], mode: str = "infer") -> Checks:
+    """The network that was made with some knobs, under the label of others."""
+    made, named = bench(folded, mode, **did), bench(folded, mode, **label)
+    stack = named.stack
+    if mode == "infer":
+        example = torch.randn(16, 3, bench_cases.SIZE, bench_cases.SIZE)
+        return told(stack.proof_of_inference(stack.for_inference(folded().eval(), example, made), named))
+    network = folded().train()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    return told(stack.proof_of_training(*stack.for_training(network, optimizer, made), named))
+
+
+if __name__ == "__main__":
+    ipex = registry.stacks.get("ipex")
+    ipex.start()
+    optimize = sys.modules["intel_extension_for_pytorch"].optimize
+    chosen, unfolded = {"auto_kernel_selection": "on"}, {"linear_bn_folding": "off", "conv_bn_folding": "off"}
+    found = {
+        "compiled": proven(rows, "infer_compile"),
+        "load": proven(folded, "load"),
+        "plain": optimised({}, {}),
+        "chosen": optimised(chosen, chosen),
+        "chosen, train": optimised(chosen, chosen, "train"),
+        "unfolded": optimised(unfolded, unfolded),
+        "linear alone": optimised({"conv_bn_folding": "off"}, {"conv_bn_folding": "off"}),
+        "not chosen": optimised({}, chosen),
+        "not chosen, train": optimised({}, chosen, "train"),
+        "chosen in secret": optimised(chosen, {}),
+        "not folded": optimised(unfolded, {}),
+        "folded in secret": optimised({}, unfolded),
+        "stock's backend": compiled(rows, lambda network, *_: torch.compile(optimize(network, weights_prepack=False))),
+        "packed": compiled(rows, lambda network, *_: torch.compile(optimize(network), backend="ipex")),
+    }
+    json.dump(found, sys.stdout)

@@ -1,0 +1,78 @@
+"""Trains a small network with IPEX and each optimizer, in one process, and prints what every check found as JSON."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.datasets.digits import Digits
+from ipexperf.bench.kinds import Settings
+from ipexperf.bench.modes._optimizers import Optimizer
+from ipexperf.bench.modes.train import TrainSession
+from ipexperf.bench.worker import workbench
+from ipexperf.case import Case
+
+SMALL = Path(__file__).parent / "small_training.py"
+
+
+def opened(dtype: str, **knobs: str) -> TrainSession:
+    path, _ = Digits().find(None)
+    settings = Settings(load=(str(SMALL),), threads=1, data_file=path, train_steps=100)
+    if dtype == "bf16":
+        knobs["weights_prepack"] = "off"  # packing is what needs AVX-512
+    case = Case("small", "cpu", dtype, "train", "ipex", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
+    return TrainSession(workbench({"case": case.to_json(), "settings": asdict(settings)}, lambda _: None))
+
+
+def trained(dtype: str, **knobs: str) -> dict[str, Any]:
+    """Checks of a whole training, by name, and its notes."""
+    session = opened(dtype, **knobs)
+    session.sample(lambda: None, 2, 2)
+    checks = [*session.proof(), *session.accuracy()[1]]
+    return {"notes": session.notes(), "checks": {check.name: (check.ok, check.found) for check in checks}}
+
+
+def unfused(optimizer: Any) -> None:
+    """Puts the step back that the optimizer had before IPEX replaced it."""
+    optimizer.step = optimizer._original_step
+
+
+def fused(optimizer: Any) -> None:
+    """Gives an optimizer that IPEX leaves alone the step of another, which it fuses."""
+    functional = importlib.import_module("intel_extension_for_pytorch.optim._functional")
+    optimizer.params_attr, optimizer.fused = {}, True
+    optimizer.step = types.MethodType(functional.adam_step, optimizer)
+
+
+def whole(optimizer: Any) -> None:
+    """Forgets of every weight that half of it lies here."""
+    for attributes in optimizer.params_attr.values():
+        if attributes.split:
+            attributes.parameter_trail = None
+
+
+def caught(dtype: str, name: str, lie: Callable[[Any], None]) -> list[str]:
+    """The checks that fail after the optimizer was tampered with."""
+    session = opened(dtype, optimizer=name)
+    lie(session.optimizer)
+    checks = session.bench.stack.proof_of_training(session.optimised, session.optimizer, session.bench)
+    return [check.name for check in checks if not check.ok]
+
+
+if __name__ == "__main__":
+    told: dict[str, Any] = {
+        f"{name}-{dtype}": trained(dtype, optimizer=name) for name in Optimizer().values for dtype in ("fp32", "bf16")
+    }
+    told["unfused"] = trained("fp32", optimizer="adam", fuse_update_step="off")
+    told["liars"] = {
+        "unfused adam": caught("fp32", "adam", unfused),
+        "fused adamw": caught("fp32", "adamw", fused),
+        "whole sgd": caught("bf16", "sgd", whole),
+    }
+    json.dump(told, sys.stdout)

@@ -1,0 +1,57 @@
+"""A network that trains in a moment, and a data-parallel training that lies. Needs torch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Workbench
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.modes._rank import RankSession
+from ipexperf.bench.modes.train_ddp import TrainDdp
+
+
+def small() -> Any:
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1, stride=2, bias=False),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    )
+
+
+def model(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    return registry.model(name, size=8, batch_train=16, batch_infer=16, learning_rate=0.05)
+
+
+model("small")(small)
+
+
+@model("talking")
+def talking() -> Any:
+    """The small network, which says in which rank it is built. The worker's own copy is in none."""
+    print(f"built in rank {os.environ.get('RANK')}", file=sys.stderr, flush=True)
+    return small()
+
+
+class Alone(RankSession):
+    """Trains beside the others, and exchanges no gradients with them."""
+
+    def joined(self, network: Any) -> Any:
+        return network
+
+
+class DdpAlone(TrainDdp):
+    name = "ddp_alone"
+
+    def rank(self, bench: Workbench, rank: int, ranks: int) -> RankSession:
+        return Alone(bench, rank, ranks)
+
+
+registry.modes.add("ddp_alone", DdpAlone())

@@ -1,0 +1,88 @@
+"""The modes that compile, and the one that starts cold, in the plan: where they run, and why not elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench.facts import Facts
+from ipexperf.errors import UsageError
+from ipexperf.plan import matrix
+from ipexperf.plan.options import Options
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+AVX2 = frozenset({"avx2", "fma"})
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer_compile",), "stack": ("all",)}
+
+
+def plan(compiler: str = "/usr/bin/g++", **wishes: Any) -> matrix.Plan:
+    options = Options(**{**CELL, **wishes})
+    matrix.check_names(options)
+    facts = Facts("/env/bin/python", PACKAGES, AVX2, {"xpu": "", "cuda": ""}, compiler=compiler)
+    return matrix.make(options, facts)
+
+
+def ids(found: matrix.Plan) -> list[str]:
+    return [case.id for case in found.cases]
+
+
+def test_both_stacks_compile() -> None:
+    """IPEX has a backend of its own, and bf16 without packed weights needs no AVX-512 there."""
+    assert ids(plan(dtype=("fp32", "bf16"))) == [
+        f"resnet18-cpu-{dtype}-infer_compile-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")
+    ]
+
+
+@pytest.mark.parametrize("mode", ["infer_compile", "infer_export"])
+def test_without_a_compiler_nothing_compiles(mode: str) -> None:
+    """The reason is told before anything is measured, and the other modes stay."""
+    with pytest.raises(UsageError, match="needs a C\\+\\+ compiler: no g\\+\\+ in PATH"):
+        plan(compiler="", mode=(mode,))
+    assert ids(plan(compiler="", mode=("infer",), stack=("stock",))) == ["resnet18-cpu-fp32-infer-stock"]
+
+
+def test_export_is_stock_pytorchs_on_the_cpu() -> None:
+    """IPEX has no export of its own, and other devices are told that it is not built for them."""
+    found = plan(mode=("infer_export",))
+    assert ids(found) == ["resnet18-cpu-fp32-infer_export-stock"]
+    assert [left.reason.split(":")[0] for left in found.left_out] == ["IPEX has no export path of its own"]
+    with pytest.raises(UsageError, match="infer_export is built for cpu, not for cuda"):
+        plan(mode=("infer_export",), device=("cuda",))
+
+
+def test_a_cold_start_is_planned_on_both_stacks() -> None:
+    """It is in the nightly preset too, and in no quick one."""
+    assert ids(plan(mode=("load",))) == ["resnet18-cpu-fp32-load-ipex", "resnet18-cpu-fp32-load-stock"]
+    everywhere: dict[str, Any] = {"mode": None, "stack": None, "dtype": None, "model": None}
+    assert "resnet18-cpu-fp32-load-stock" in ids(plan(**everywhere, preset="nightly"))
+    assert not [name for name in ids(plan(**everywhere)) if "-load-" in name]
+
+
+@pytest.mark.parametrize(
+    ("mode", "knobs", "reason"),
+    [
+        ("infer_compile", {"weights_prepack": "off"}, "has no knob weights_prepack: torch.compile breaks its graph at"),
+        ("infer_compile", {"graph_mode": "on"}, "has no knob graph_mode: torch.compile captures the graph itself"),
+        ("infer_compile", {"auto_kernel_selection": "on"}, "it chooses kernels of packed layers, and there are none"),
+        ("infer", {"linear_bn_folding": "off"}, "changes nothing beside conv_bn_folding=on, which folds linear layers"),
+        ("infer", {"auto_kernel_selection": "on", "weights_prepack": "off"}, "with weights_prepack=off there are none"),
+        ("infer", {"auto_kernel_selection": "on", "level": "O0"}, "and with level=O0 there are none"),
+        ("load", {"input": "loader"}, "neither load nor ipex has a knob input"),
+    ],
+)
+def test_a_knob_that_would_change_nothing_is_refused(mode: str, knobs: dict[str, str], reason: str) -> None:
+    """Asked for by name, it ends before anything is measured, with the reason."""
+    with pytest.raises(UsageError) as refused:
+        plan(mode=(mode,), stack=("ipex",), knobs=tuple(knobs.items()))
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "knobs", [(("linear_bn_folding", "off"), ("conv_bn_folding", "off")), (("conv_bn_folding", "off"),)]
+)
+def test_folding_can_be_switched_off_together(knobs: tuple[tuple[str, str], ...]) -> None:
+    """Without the folding of convolutions that of linear layers is a choice."""
+    assert len(plan(mode=("infer",), stack=("ipex",), knobs=knobs).cases) == 1

@@ -1,0 +1,92 @@
+"""int8 is planned where it is built and proven, and is left out or refused with the reason everywhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.modes.infer import Infer
+from ipexperf.errors import UsageError
+from ipexperf.plan import matrix
+from ipexperf.plan.options import Options
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+AVX2 = frozenset({"avx2", "fma"})
+INT8: dict[str, Any] = {"model": ("resnet18",), "dtype": ("int8",), "mode": ("infer_jit",), "stack": ("all",)}
+
+
+def plan(flags: frozenset[str] = AVX2, accelerators: dict[str, str] | None = None, **wishes: Any) -> matrix.Plan:
+    options = Options(**{**INT8, **wishes})
+    matrix.check_names(options)
+    return matrix.make(options, Facts("/env/bin/python", PACKAGES, flags, accelerators or {}))
+
+
+def ids(found: matrix.Plan) -> list[str]:
+    return [case.id for case in found.cases]
+
+
+def test_a_script_is_planned_on_both_stacks_where_the_cpu_has_avx2() -> None:
+    """int8 needs no AVX-512: it is planned where bf16 of IPEX is not."""
+    found = plan()
+    assert ids(found) == ["resnet18-cpu-int8-infer_jit-ipex", "resnet18-cpu-int8-infer_jit-stock"]
+    assert found.left_out == ()
+
+
+def test_eager_int8_is_stocks_alone() -> None:
+    """IPEX's converted network computes in fp32 until it is traced: that is no int8, and is not timed as such."""
+    found = plan(mode=("infer",))
+    assert ids(found) == ["resnet18-cpu-int8-infer-stock"]
+    assert found.reasons == {"IPEX int8 computes in fp32 until it is traced: use infer_jit": 1}
+
+
+def test_dynamic_int8_is_planned_eagerly_on_both_stacks() -> None:
+    """Dynamic quantisation has int8 kernels without a trace, whether it was asked for or is the model's own way."""
+    asked = plan(mode=("infer",), knobs=(("quantisation", "dynamic"),))
+    assert ids(asked) == [f"resnet18-cpu-int8-infer-{stack}+quantisation:dynamic" for stack in ("ipex", "stock")]
+    model = registry.models.get("resnet18")
+    registry.models.add("former", dataclasses.replace(model, name="former", quantisation="dynamic"))
+    own = plan(mode=("infer",), model=("former",))
+    assert ids(own) == [f"former-cpu-int8-infer-{stack}" for stack in ("ipex", "stock")]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        ({"flags": frozenset({"sse4_2"})}, "int8 kernels need a CPU with AVX2"),
+        ({"stack": ("ipex",), "knobs": (("weights_prepack", "off"),)}, "int8 is not made by ipex.optimize"),
+        ({"knobs": (("channels_last", "off"),)}, "int8 convolutions lay their images out channels last"),
+        ({"dtype": ("fp32",), "knobs": (("quantisation", "dynamic"),)}, "quantisation is for int8, not for fp32"),
+        ({"knobs": (("quantisation", "half"),)}, "quantisation: expected one of static, dynamic, got 'half'"),
+        ({"device": ("xpu",), "stack": ("ipex",), "accelerators": {"xpu": ""}}, "quantize_jit and is not built"),
+        ({"device": ("cuda",), "stack": ("stock",), "accelerators": {"cuda": ""}}, "PT2E for cuda is not built"),
+        ({"mode": ("other",)}, "int8 is built for infer, infer_jit"),
+        ({"mode": ("train",)}, "int8 is for inference: there is no int8 training"),
+    ],
+)
+def test_what_int8_cannot_do_is_refused_with_the_reason(wishes: dict[str, Any], sentence: str) -> None:
+    """A wish that no cell can meet ends in one sentence before anything is measured."""
+
+    class Other(Infer):
+        artifact = ""
+
+    registry.modes.add("other", Other())
+    with pytest.raises(UsageError) as refused:
+        plan(**wishes)
+    assert sentence in str(refused.value)
+
+
+def test_the_nightly_run_has_int8_and_the_quick_one_has_not() -> None:
+    """Quantising takes minutes once: the quick preset is as quick as it was."""
+    facts = Facts("/env/bin/python", PACKAGES, AVX2)
+    quick, nightly = (ids(matrix.make(Options(preset=name), facts)) for name in ("quick", "nightly"))
+    assert not [name for name in quick if "-int8-" in name]
+    assert {name for name in nightly if "-int8-" in name} == {
+        "resnet50-cpu-int8-infer_jit-ipex",
+        "resnet50-cpu-int8-infer_jit-stock",
+    }

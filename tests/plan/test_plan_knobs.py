@@ -1,0 +1,114 @@
+"""Knobs: what is turned has a case of its own, what cannot be turned is left out or refused with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench.facts import Facts
+from ipexperf.errors import UsageError
+from ipexperf.plan import matrix
+from ipexperf.plan.options import Options
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+FLAGS = frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq"})
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer_jit",), "stack": ("ipex",)}
+BASE = "resnet18-cpu-fp32-infer_jit-ipex"
+
+
+def plan(flags: frozenset[str] = FLAGS, accelerators: dict[str, str] | None = None, **wishes: Any) -> matrix.Plan:
+    options = Options(**{**CELL, **wishes})
+    matrix.check_names(options)
+    return matrix.make(options, Facts("/env/bin/python", PACKAGES, flags, accelerators or {}))
+
+
+def ids(found: matrix.Plan) -> list[str]:
+    return [case.id for case in found.cases]
+
+
+def test_a_turned_knob_is_in_the_id_and_makes_another_case() -> None:
+    """The same cell with a knob turned has another id and another uid."""
+    (turned,) = plan(knobs=(("weights_prepack", "off"),)).cases
+    (plain,) = plan().cases
+    assert (plain.id, turned.id) == (BASE, f"{BASE}+weights_prepack:off")
+    assert plain.uid != turned.uid
+
+
+def test_a_default_that_is_spelled_out_is_the_same_case() -> None:
+    """The same work has one uid, however it was asked for."""
+    assert plan(knobs=(("weights_prepack", "on"), ("level", "O1"))).cases == plan().cases
+
+
+def test_two_values_of_a_knob_are_a_sweep() -> None:
+    """Each value is a case, and two knobs with two values each are four."""
+    swept = plan(knobs=(("level", "O0"), ("level", "O1"), ("conv_bn_folding", "off"), ("conv_bn_folding", "on")))
+    assert set(ids(swept)) == {
+        BASE,
+        f"{BASE}+level:O0",
+        f"{BASE}+conv_bn_folding:off",
+        f"{BASE}+conv_bn_folding:off+level:O0",
+    }
+
+
+def test_ablation_adds_one_case_a_knob() -> None:
+    """Beside the whole case stand those with one knob off each, never two."""
+    found = plan(ablate=("channels_last", "weights_prepack"))
+    assert ids(found) == [BASE, f"{BASE}+channels_last:off", f"{BASE}+weights_prepack:off"]
+
+
+def test_a_cell_that_does_not_have_the_knob_is_left_out_with_the_reason() -> None:
+    """Stock has no prepacking to turn: that is said, and the stock cell is not run in silence as if it had."""
+    found = plan(stack=("all",), knobs=(("weights_prepack", "off"),))
+    assert ids(found) == [f"{BASE}+weights_prepack:off"]
+    (left,) = found.left_out
+    assert left.reason == "neither infer_jit nor stock has a knob weights_prepack"
+    assert left.id == "resnet18-cpu-fp32-infer_jit-stock+weights_prepack:off"
+
+
+def test_ablation_leaves_the_plain_case_of_a_stack_without_the_knob() -> None:
+    """In an ablation over both stacks, stock's plain case stays, and only its ablated one is left out."""
+    found = plan(stack=("all",), ablate=("weights_prepack",))
+    stock = BASE.replace("ipex", "stock")
+    assert set(ids(found)) == {BASE, f"{BASE}+weights_prepack:off", stock}
+    assert [left.id for left in found.left_out] == [f"{stock}+weights_prepack:off"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        ({"knobs": (("weight_prepack", "off"),)}, "--perf-knobs: unknown knob 'weight_prepack': did you mean"),
+        ({"knobs": (("level", "O7"),)}, "--perf-knobs: level: expected one of O1, O0, got 'O7'"),
+        ({"ablate": ("channel_last",)}, "--perf-ablate: unknown knob 'channel_last': did you mean channels_last?"),
+        ({"ablate": ("level",), "knobs": (("level", "O0"),)}, "level is set by --perf-knobs too"),
+        ({"knobs": (("fuse_update_step", "off"),)}, "infer_jit has no knob fuse_update_step: it is for train"),
+        (
+            {"mode": ("train",), "knobs": (("split_master_weight", "off"),)},
+            "the knob split_master_weight is for bf16, not for fp32",
+        ),
+        ({"stack": ("stock",), "knobs": (("level", "O1"),)}, "neither infer_jit nor stock has a knob level"),
+    ],
+)
+def test_a_knob_that_no_case_can_have_is_refused(wishes: dict[str, Any], sentence: str) -> None:
+    """Unknown names, unknown values and settings that mean nothing in the cell end before anything is measured."""
+    with pytest.raises(UsageError) as refused:
+        plan(**wishes)
+    assert sentence in str(refused.value)
+
+
+def test_a_knob_that_ipex_ignores_on_the_device_is_refused() -> None:
+    """IPEX takes weights_prepack on xpu and does nothing with it: asked for by name, that is an error."""
+    with pytest.raises(UsageError, match="would change nothing on xpu: IPEX switches it off there, in silence"):
+        plan(device=("xpu",), accelerators={"xpu": ""}, knobs=(("weights_prepack", "off"),))
+
+
+def test_bf16_training_without_prepacking_needs_no_avx512() -> None:
+    """What IPEX demands AVX-512 for is prepacking: a bf16 training without it is planned on AVX2, others are not."""
+    avx2 = frozenset({"avx2", "fma"})
+    wish: dict[str, Any] = {"dtype": ("bf16",), "mode": ("train",), "knobs": (("weights_prepack", "off"),)}
+    assert ids(plan(flags=avx2, **wish)) == ["resnet18-cpu-bf16-train-ipex+weights_prepack:off"]
+    for change in ({"knobs": ()}, {"mode": ("infer_jit",)}):
+        with pytest.raises(UsageError, match="IPEX bf16 needs a CPU with AVX-512"):
+            plan(flags=avx2, **{**wish, **change})

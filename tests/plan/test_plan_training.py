@@ -1,0 +1,128 @@
+"""Training in the plan: its optimizers, gradients that are accumulated, and the ranks of a data-parallel one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench.facts import Facts
+from ipexperf.errors import UsageError
+from ipexperf.plan import matrix
+from ipexperf.plan.options import Options, resolve
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+FLAGS = frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_fp16"})
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("ipex",)}
+BASE = "resnet18-cpu-fp32-train-ipex"
+
+
+def plan(cores: int = 4, packages: dict[str, str] | None = None, **wishes: Any) -> matrix.Plan:
+    options = Options(**{**CELL, **wishes})
+    matrix.check_names(options)
+    facts = Facts("/env/bin/python", {**PACKAGES, **(packages or {})}, FLAGS, {"xpu": "", "cuda": ""}, cores=cores)
+    return matrix.make(options, facts)
+
+
+def ids(found: matrix.Plan) -> list[str]:
+    return [case.id for case in found.cases]
+
+
+def test_each_optimizer_that_is_asked_for_is_a_case() -> None:
+    """The default has no name in the id, and the others have theirs."""
+    assert ids(plan(optimizer=("sgd", "adamw", "lamb"))) == [
+        f"{BASE}+optimizer:adamw",
+        f"{BASE}+optimizer:lamb",
+        BASE,
+    ]
+
+
+def test_the_option_is_the_knob() -> None:
+    """`--perf-optimizer adam` and `--perf-knobs optimizer=adam` are the same wish, and together they are one."""
+    short = plan(optimizer=("adam",))
+    assert short.cases == plan(knobs=(("optimizer", "adam"),)).cases
+    assert short.cases == plan(optimizer=("adam",), knobs=(("optimizer", "adam"),)).cases
+
+
+def test_the_option_is_read_from_every_place() -> None:
+    """The command line, a variable and an ini file name optimizers alike."""
+
+    def nothing(_: str) -> None:
+        return None
+
+    assert resolve(nothing, nothing, {"IPEXPERF_OPTIMIZER": "adam,lamb"}).optimizer == ("adam", "lamb")
+    assert resolve(nothing, {"ipexperf_optimizer": "adagrad"}.get, {}).optimizer == ("adagrad",)
+    given = {"ipexperf_optimizer": [("adam",), ("adamw",)]}
+    assert resolve(given.get, nothing, {"IPEXPERF_OPTIMIZER": "sgd"}).optimizer == ("adam", "adamw")
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        ({"optimizer": ("adma",)}, "--perf-optimizer: expected one of sgd, adagrad, adam, adamw, lamb, got 'adma'"),
+        (
+            {"optimizer": ("lamb",), "stack": ("stock",)},
+            "resnet18 cannot run here: Lamb comes with IPEX: the stack stock has none",
+        ),
+        ({"optimizer": ("adam",), "mode": ("infer",)}, "neither infer nor ipex has a knob optimizer"),
+        ({"ablate": ("optimizer",)}, "the knob optimizer has no 'off'"),
+        ({"knobs": (("accumulate", "0"),)}, "accumulate: expected a whole number of at least 1, got '0'"),
+        (
+            {"device": ("xpu",), "dtype": ("fp16",)},
+            "IPEX refuses fp16 training on xpu: its devices do not support training with half precision",
+        ),
+        ({"dtype": ("fp16",)}, "fp16 training on a CPU skips every step of its gradient scaler: use bf16"),
+        (
+            {"mode": ("train_ddp",), "knobs": (("ranks", "5"),)},
+            "resnet18 cannot run here: 5 ranks need as many cores, and 4 may be used here",
+        ),
+        ({"mode": ("train_ddp",), "cores": 1}, "2 ranks need as many cores, and 1 may be used here"),
+        ({"mode": ("train_ddp",), "dtype": ("int8",)}, "int8 is for inference: there is no int8 training"),
+        (
+            {"mode": ("train_ddp",), "knobs": (("backend", "ccl"),)},
+            "resnet18 cannot run here: oneccl_bind_pt not installed in /env/bin/python",
+        ),
+        (
+            {"mode": ("train_ddp",), "stack": ("stock",), "device": ("cuda",), "knobs": (("backend", "ccl"),)},
+            "oneCCL is for cpu and xpu, not for cuda",
+        ),
+    ],
+)
+def test_what_no_training_can_have_is_refused_with_the_reason(wishes: dict[str, Any], sentence: str) -> None:
+    """Names that don't exist, optimizers that a stack lacks, and ranks that have no core end before anything runs."""
+    with pytest.raises(UsageError) as refused:
+        plan(**wishes)
+    assert sentence in str(refused.value)
+
+
+def test_lamb_is_left_out_on_stock_and_runs_on_ipex() -> None:
+    """Asked of both stacks, it is a case of one, and the other says why."""
+    found = plan(stack=("all",), optimizer=("lamb",))
+    assert ids(found) == [f"{BASE}+optimizer:lamb"]
+    assert [left.reason for left in found.left_out] == ["Lamb comes with IPEX: the stack stock has none"]
+
+
+def test_ranks_and_their_backend_are_knobs() -> None:
+    """Two ranks on gloo are the default; four, and oneCCL where it is installed, are other cases."""
+    base = BASE.replace("train", "train_ddp")
+    assert ids(plan(mode=("train_ddp",))) == [base]
+    swept = plan(
+        mode=("train_ddp",),
+        knobs=(("ranks", "2"), ("ranks", "4"), ("backend", "ccl")),
+        packages={"oneccl_bind_pt": "2.8.0"},
+    )
+    assert set(ids(swept)) == {f"{base}+backend:ccl", f"{base}+backend:ccl+ranks:4"}
+
+
+def test_a_data_parallel_training_has_the_knobs_of_a_training() -> None:
+    """What IPEX does for training it does in each rank: no packing, in bf16 without AVX-512, with any optimizer."""
+    found = plan(
+        mode=("train_ddp",),
+        dtype=("bf16",),
+        optimizer=("adam",),
+        knobs=(("weights_prepack", "off"), ("split_master_weight", "off"), ("accumulate", "2")),
+    )
+    name = "accumulate:2+optimizer:adam+split_master_weight:off+weights_prepack:off"
+    assert ids(found) == [f"resnet18-cpu-bf16-train_ddp-ipex+{name}"]

@@ -1,0 +1,64 @@
+"""int8 from end to end: calibrated and saved by one process, loaded and measured by another. Needs torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conftest import PLUGIN, ROOT, SHORT
+from ipexperf.bench import artifact
+
+if TYPE_CHECKING:
+    from conftest import Suite
+
+NETWORKS = ROOT / "tests" / "fakes" / "int8.py"
+PATIENCE = 300
+"""Workers that import torch and IPEX may have to share their cores with other tests."""
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_ipex = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX")
+
+
+def run(suite: Suite, stack: str) -> str:
+    """Measures the small network once, and returns what was said."""
+    cell = ("--device", "cpu", "--dtype", "int8", "--mode", "infer_jit", "--stack", stack)
+    chosen = (f"--perf-load={NETWORKS}", "--model", "pixels", *cell, *SHORT)
+    result = suite.pytester.runpytest_subprocess(*PLUGIN, *chosen, timeout=PATIENCE)
+    result.assert_outcomes(passed=1)
+    return result.stdout.str()
+
+
+def proven(suite: Suite) -> set[str]:
+    """The checks that held in the last launch."""
+    ((document,),) = suite.query("SELECT doc FROM launch ORDER BY rowid DESC LIMIT 1")
+    return {check["name"] for check in json.loads(document)["proof"] if check["ok"]}
+
+
+@needs_torch
+def test_a_quantised_network_is_made_once_loaded_by_fresh_processes_and_made_again_when_damaged(
+    torch_suite: Suite,
+) -> None:
+    """The second run finds what the first one saved; a damaged one is said to be, and the third run makes it anew."""
+    assert "calibrating pixels once, on 256 training images" in run(torch_suite, "stock")
+    (kept,) = (torch_suite.path / ".ipexperf" / "quantised").glob("*.pt")
+    made = {file: file.stat().st_mtime_ns for file in (Path(f"{kept}{side}") for side in ("", *artifact.SIDES))}
+    assert "calibrating" not in run(torch_suite, "stock")
+    assert all(file.stat().st_mtime_ns == then for file, then in made.items())
+    kept.write_bytes(kept.read_bytes()[:-1])
+    told = run(torch_suite, "stock")
+    assert f"{kept.name} is not used, its SHA-256 is not the one in" in told
+    assert "the network is quantised again" in told
+    assert all(file.stat().st_mtime_ns > then for file, then in made.items())
+    assert torch_suite.launches() == [("pixels", "ok")] * 3
+
+
+@needs_ipex
+def test_ipex_int8_is_deployed_as_documented(torch_suite: Suite) -> None:
+    """What one process calibrated, converted, traced, froze and saved, a fresh one loads, proves and measures."""
+    run(torch_suite, "ipex")
+    assert torch_suite.launches() == [("pixels", "ok")]
+    assert {"dtype", "jit", "quantised_layers", "quantised_graph", "calibration"} <= proven(torch_suite)

@@ -1,0 +1,203 @@
+"""A run as a whole: its cases share one alarm rate, what they say together is kept, and a budget may end it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conftest import CELL
+from ipexperf.history import History
+from ipexperf.judge import baseline as baselines
+from ipexperf.judge.baseline import Baselines, CaseBaseline, Session
+from ipexperf.judge.policy import Policy
+from ipexperf.plan.options import Options
+from ipexperf.result import Launch, Measurement
+from ipexperf.run import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Suite
+    from ipexperf.case import Case
+
+ID = "{}-fake-fp32-spin-plain"
+SIX = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
+"""With two models these are six cases: enough for a platform."""
+JUDGED = """
+from ipexperf.judge import screen
+from ipexperf.result import Verdict
+
+FACTS = dict.fromkeys(("run", "commit", "started_at", "accepted_at", "accepted_by", "reason"), "first")
+FACTS |= {{"step_time": 0.001, "sessions": 5, "expires": None, "expired": False, "differences": []}}
+
+
+def judge(measurement, baseline, policy):
+    numbers = {{"ratio": 1.2, "lo": 1.1, "hi": 1.3, "p_value": 0.004}}
+    facts = FACTS | {{"between_sessions_known": True}}
+    return Verdict("{outcome}", "it looks slower", **numbers, policy=policy.label, baseline=facts)
+
+
+screen.judge = judge
+"""
+ENVIRONMENT: dict[str, Any] = {"machine_key": "fake-1c", "hardware": {}, "software": {}, "variables": {}}
+
+
+def judged(suite: Suite, outcome: str) -> None:
+    """Lets the judge say the same of every case: what is looked at is what becomes of it."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(JUDGED.format(outcome=outcome))
+
+
+def settled(suite: Suite) -> dict[str, Any]:
+    [(meta,)] = suite.query("SELECT meta FROM run")
+    document: dict[str, Any] = json.loads(meta)["settled"]
+    return document
+
+
+def newest(suite: Suite) -> list[str]:
+    """The outcome that is shown of each case."""
+    with History.open(suite.path / "ipexperf.db", create=False) as history:
+        return [recorded.outcome for recorded in history.measurements("last")]
+
+
+@pytest.fixture
+def run(registries: None, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run of twelve cases that are never launched: each measurement is made up."""
+    axes: dict[str, Any] = {"device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
+    axes |= {"model": ("tiny", "other", "wrong"), "dtype": ("fp32", "bf16", "fp16", "int8")}
+    options = Options(**axes, load=(fake,), db=str(tmp_path / "r.db"), baselines=tmp_path / "baselines")
+    made = Run(options, tmp_path, lambda _: None)
+
+    def measure(case: Case) -> Measurement:
+        launches = tuple(Launch(index, "ok", metrics={"step_time": 0.01}) for index in range(2))
+        moment = "2026-05-04T10:00:00+00:00"
+        return Measurement(case, launches, ENVIRONMENT, moment, moment)
+
+    monkeypatch.setattr(made._conductor, "measure", measure)
+    return made
+
+
+def accept(run: Run, count: int) -> None:
+    """Gives the first of the run's cases a baseline each, and one to a case that is not in the run's plan."""
+    session = Session("run0", "2026-01-01T00:00:00+00:00", "", (0.01, 0.01))
+    other = run.plan.cases[0].to_json() | {"batch": 99}
+    cases = [*run.plan.cases[:count], type(run.plan.cases[0]).from_json(other)]
+    known = [CaseBaseline(case, (session,), {}, "first", "ada", "2026-01-01", None, ENVIRONMENT) for case in cases]
+    baselines.write(run.options.baselines, Baselines("fake-1c", tuple(known)))
+
+
+@pytest.mark.parametrize(("accepted", "sharers"), [(0, 1), (1, 1), (10, 10), (11, 11), (12, 12)])
+def test_the_cases_that_have_a_baseline_share_the_alarm_rate(run: Run, accepted: int, sharers: int) -> None:
+    """The share is known before the first verdict, is the same for all, and is kept with each of them."""
+    accept(run, accepted)
+    run.open(())
+    assert len(run.plan.cases) == 12
+    shared = Policy().shared(sharers)
+    assert {run.measure(case)[1].policy for case in run.plan.cases} == {shared.label}
+    run.finish("finished")
+    with closing(sqlite3.connect(run.options.db)) as connection:
+        [(document,)] = connection.execute("SELECT doc FROM policy").fetchall()
+    assert json.loads(document) == Policy().to_json() | {"alpha": min(0.005, 0.05 / sharers)}
+
+
+def test_a_share_does_not_change_while_the_run_goes_on(run: Run) -> None:
+    """A baseline that somebody accepts meanwhile does not make two verdicts of one run differ in strictness."""
+    accept(run, 12)
+    first = run.measure(run.plan.cases[0])[1]
+    accept(run, 1)
+    assert run.measure(run.plan.cases[1])[1].policy == first.policy == Policy().shared(12).label
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Suite, *, recorded: bool) -> None:
+    """No case is beyond its share, all are together: one headline says so, and it is kept for every case."""
+    judged(suite, "inconclusive")
+    result = suite.run("tiny,other", *(() if recorded else ("--perf-no-record",)), cell=SIX)
+    result.assert_outcomes(passed=6)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    out = result.stdout.str()
+    headline = "platform shift: the median of 6 judged cases is 20.0% slower than its baseline (6 cases moved with it)"
+    assert out.count(headline) == 1
+    assert out.index(headline) < out.index("THE RUN FAILS: no test did") < out.index("time vs baseline")
+    assert "PLATFORM SHIFT (6): moved together with the whole run" in out
+    if recorded:
+        assert newest(suite) == ["platform_shift"] * 6
+        assert settled(suite) == {"line": headline, "shift": pytest.approx(1.2), "fails": True, "slower": []}
+        policies = suite.query("SELECT v.outcome, p.doc FROM verdict v JOIN policy p ON p.id = v.policy_id")
+        by_outcome = {outcome: json.loads(document) for outcome, document in policies}
+        assert by_outcome == {"inconclusive": Policy().to_json(), "platform_shift": Policy().for_run().to_json()}
+        assert suite.statuses() == ["finished"]
+
+
+def test_a_failed_test_stays_failed_when_the_platform_moved(suite: Suite) -> None:
+    """Its first verdict stays beside the settled one; that the run fails needs no line of its own then."""
+    judged(suite, "regressed")
+    result = suite.run("tiny,other", cell=SIX)
+    result.assert_outcomes(failed=6)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    out = result.stdout.str()
+    assert "platform shift: the median of 6 judged cases is 20.0% slower" in out
+    assert "THE RUN FAILS" not in out
+    assert newest(suite) == ["platform_shift"] * 6
+    assert suite.query("SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome") == [
+        ("platform_shift", 6),
+        ("regressed", 6),
+    ]
+
+
+def test_what_only_the_whole_matrix_shows_is_told_and_fails_nothing(suite: Suite) -> None:
+    """Two cases are no platform: a line names them, their verdicts stay, and pytest ends with 0."""
+    judged(suite, "inconclusive")
+    result = suite.run("tiny,other")
+    result.assert_outcomes(passed=2)
+    assert result.ret == 0
+    out = " ".join(result.stdout.str().split())
+    line = "2 of 2 judged cases are slower than chance allows over all of them, though none is beyond its own share"
+    assert f"{line} of the alarm rate: {ID.format('tiny')}, {ID.format('other')}" in out
+    assert newest(suite) == ["inconclusive"] * 2
+    assert suite.query("SELECT count(*) FROM verdict") == [(2,)]
+    kept = settled(suite)
+    assert kept["line"].startswith(line)
+    assert (kept["shift"], kept["fails"], len(kept["slower"])) == (None, False, 2)
+
+
+def test_an_end_that_cannot_be_recorded_is_told_and_ends_with_1(suite: Suite) -> None:
+    """The numbers are in the summary all the same, there is no traceback, and nobody takes the run for whole."""
+    suite.run("tiny").assert_outcomes(passed=1)
+    with closing(sqlite3.connect(suite.path / "ipexperf.db")) as connection:
+        connection.execute(
+            "CREATE TRIGGER no_end BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
+    result = suite.run("tiny")
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    out = result.stdout.str()
+    assert "HOW THE RUN ENDED IS NOT RECORDED: the history ipexperf.db cannot be used: the disk is full." in out
+    assert "NO BASELINE (1)" in out
+    assert "Traceback" not in out + result.stderr.str()
+    assert suite.statuses() == ["finished", "running"]
+
+
+def test_a_case_that_the_budget_left_no_time_for_is_no_failure_and_no_number(suite: Suite) -> None:
+    """It is inconclusive with its reason, everywhere: in the summary, the database and JUnit; its test passes."""
+    result = suite.run("tiny,other", "--perf-budget", "0.000001", "--junitxml=junit.xml")
+    result.assert_outcomes(passed=2)
+    assert result.ret == 0
+    out = " ".join(result.stdout.str().split())
+    assert "NOT MEASURED (2): the budget (--perf-budget) was spent before they began: " in out
+    assert f"{ID.format('tiny')} 1 - - - - - inconclusive" in out
+    reason = "the budget (--perf-budget) was spent before it began"
+    assert (
+        suite.query("SELECT outcome, json_extract(reason, '$.text'), ratio FROM verdict")
+        == [("inconclusive", reason, None)] * 2
+    )
+    assert suite.query("SELECT outcome, reason, n, median FROM measurement") == [("interrupted", reason, 0, None)] * 2
+    assert suite.query("SELECT * FROM launch") == []
+    text = (suite.path / "junit.xml").read_text()
+    assert 'failures="0"' in text
+    assert text.count(f'<property name="reason" value="{reason}" />') == 2
+    assert "step_time" not in text

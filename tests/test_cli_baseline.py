@@ -1,0 +1,154 @@
+"""`ipexperf baseline accept`: the file and the history's rows, both or neither."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from ipexperf.case import Case
+from ipexperf.cli import main
+from ipexperf.history import History
+from ipexperf.result import Launch, Measurement, Verdict
+
+KEY = "xeon-8480-2s"
+ENVIRONMENT = {
+    "machine_key": KEY,
+    "hardware": {},
+    "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
+    "variables": {},
+    "git": {"commit": "a1b2c3d4e5f6", "branch": "main", "dirty": False},
+}
+MODELS = ("resnet50", "vgg16")
+NO_ROWS = "CREATE TRIGGER no_rows BEFORE INSERT ON baseline BEGIN SELECT RAISE(ABORT, 'the disk is full'); END;"
+NO_COMMIT = """
+CREATE TABLE doubt (run INTEGER REFERENCES run (id) DEFERRABLE INITIALLY DEFERRED);
+CREATE TRIGGER no_rows AFTER INSERT ON baseline BEGIN INSERT INTO doubt VALUES (-1); END;
+"""
+"""What a full disk may do: refuse the row, or only the commit."""
+
+
+def measured(model, cut="", count=2):
+    case = Case(model, "cpu", "bf16", "infer", "ipex", 16, 224)
+    launches = tuple(Launch(index, "ok", metrics={"step_time": 0.0125}) for index in range(count))
+    return Measurement(case, launches, ENVIRONMENT, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z", cut)
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """A history of three runs, in the folder that the test works in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    with History.open("ipexperf.db") as history:
+        uids = [history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"}) for day in (1, 2, 3)]
+        for uid in uids:
+            for model in MODELS:
+                history.record(uid, measured(model), Verdict("no_baseline", "nothing was accepted"))
+            never = measured("alexnet", "the budget was spent before it began", count=0)
+            history.record(uid, never, Verdict("inconclusive", never.cut))
+    return uids
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "baselines" / f"{KEY}.json"
+
+
+def accept(uid, *arguments):
+    named = [word for model in MODELS for word in ("--case", f"{model}-cpu-bf16-infer-ipex")]
+    return main(["baseline", "accept", uid, "--reason", "first light", "--by", "ada", *named, *arguments])
+
+
+def query(sql):
+    with closing(sqlite3.connect("ipexperf.db")) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def live():
+    """Model and run of every row that none superseded."""
+    return query(
+        "SELECT c.model, r.uid FROM baseline b JOIN run r ON r.id = b.run_id JOIN series s ON s.id = b.series_id "
+        'JOIN "case" c ON c.id = s.case_id WHERE b.superseded_by IS NULL ORDER BY b.id'
+    )
+
+
+def sessions(path):
+    """Model and run of every session in the file."""
+    document = json.loads(path.read_text())
+    return [(case["case"]["model"], session["run"]) for case in document["cases"] for session in case["sessions"]]
+
+
+def test_the_history_knows_which_of_its_runs_the_baseline_is_made_of(runs, path):
+    """A row for each accepted case, as long as its session is in the file: joined, joined, and then replaced."""
+    for uid in runs[:2]:
+        assert accept(uid) == 0
+    assert sorted(live()) == sorted(sessions(path))
+    assert len(live()) == 4
+    assert accept(runs[2], "--replace") == 0
+    assert sorted(live()) == sorted(sessions(path)) == sorted((model, runs[2]) for model in MODELS)
+    assert query("SELECT count(*) FROM baseline") == [(6,)]
+    facts = "SELECT DISTINCT accepted_by, reason, s.metric FROM baseline b JOIN series s ON s.id = b.series_id"
+    assert query(facts) == [("ada", "first light", "step_time")]
+
+
+def test_what_is_refused_leaves_no_row(runs, path, capsys):
+    """A run that is in already, and a case that was never launched, get neither into the file nor into the rows."""
+    assert accept(runs[0], "--case", "alexnet-cpu-bf16-infer-ipex") == 1
+    assert "refused   alexnet-cpu-bf16-infer-ipex: it has 0 launches" in capsys.readouterr().out
+    before = path.read_bytes()
+    assert accept(runs[0]) == 1
+    assert "is in the baseline already" in capsys.readouterr().out
+    assert path.read_bytes() == before
+    assert live() == [(model, runs[0]) for model in MODELS]
+
+
+@pytest.mark.parametrize("accepted_before", [False, True])
+@pytest.mark.parametrize(("trouble", "told"), [(NO_ROWS, "the disk is full"), (NO_COMMIT, "FOREIGN KEY constraint")])
+def test_a_history_that_takes_no_row_leaves_the_file_as_it_was(runs, path, capsys, trouble, told, accepted_before):
+    """One sentence and exit status 2, whether the row or its commit fails; the next try finds nothing half done."""
+    if accepted_before:
+        accept(runs[0])
+    before, rows = path.read_bytes() if accepted_before else None, live()
+    with closing(sqlite3.connect("ipexperf.db")) as connection:
+        connection.executescript(trouble)
+    capsys.readouterr()
+    assert accept(runs[1]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(f"ipexperf: the history ipexperf.db cannot be used: {told}")
+    assert (said.err.count("\n"), said.out) == (1, "")
+    assert (path.read_bytes() if path.exists() else None) == before
+    assert live() == rows
+    with closing(sqlite3.connect("ipexperf.db")) as connection:
+        connection.execute("DROP TRIGGER no_rows")
+    assert accept(runs[1]) == 0
+    assert sorted(live()) == sorted(sessions(path))
+
+
+def test_a_file_that_cannot_be_written_leaves_no_row(runs, path, capsys):
+    """One sentence, exit status 2, and the history is as it was."""
+    path.parent.write_text("a file where the folder should be")
+    assert accept(runs[0]) == 2
+    told = capsys.readouterr().err
+    assert "cannot be" in told
+    assert told.count("\n") == 1
+    assert live() == []
+
+
+@pytest.mark.parametrize(
+    ("database", "told"),
+    [
+        ("nowhere/ipexperf.db", "the folder of the history nowhere/ipexperf.db does not exist"),
+        ("nosuchdatabase://host/name", "cannot be opened"),
+        ("file.txt", "file is not a database"),
+    ],
+)
+def test_a_history_that_cannot_be_opened_is_one_sentence(runs, path, capsys, tmp_path, database, told):
+    """No traceback, and no file of baselines."""
+    (tmp_path / "file.txt").write_text("model,time\n" * 100)
+    assert accept("last", "--db", database) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert not path.exists()
