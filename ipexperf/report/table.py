@@ -149,10 +149,18 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
         x.case.uid: verdicts[x.case.uid].outcome for x in measurements if x.case.uid in verdicts and not x.never_began
     }
     counts = Counter(outcomes.values())
+    # So is what the machine's other work spoilt: nothing was shown to be wrong with the case.
+    spoilt = {uid for uid in outcomes if verdicts[uid].contended}
     told = [
-        (word, meaning, [x.case.id for x in measurements if outcomes.get(x.case.uid) == outcome])
+        (
+            word,
+            meaning,
+            [x.case.id for x in measurements if (outcomes.get(x.case.uid), x.case.uid in spoilt) == (outcome, False)],
+        )
         for outcome, word, meaning in LOUD
     ]
+    contended = [x.case.id for x in measurements if x.case.uid in spoilt]
+    told.append(("CONTENDED", "measured on a machine that was not ours, so the numbers count for nothing", contended))
     never = [x.case.id for x in measurements if x.never_began]
     told.append(("NOT MEASURED", "the budget (--perf-budget) was spent before they began", never))
     short = [x.case.id for x in measurements if x.cut and not x.never_began]

@@ -98,6 +98,20 @@ def note(samples: int) -> str:
     return f"{FEWER}: {samples} of 20, steps take 2.4 s"
 
 
+def test_a_contended_machine_is_told_apart_from_a_case_that_is_wrong() -> None:
+    """Both are invalid; of the one nothing was shown to be wrong."""
+    wrong, spoilt = measurement(FAST, 0.01), measurement(replace(FAST, dtype="fp32"), 0.01)
+    verdicts = {
+        wrong.case.uid: Verdict("invalid", "proof failed"),
+        spoilt.case.uid: Verdict("invalid", "machine contended: ...", contended=True),
+    }
+    lines = summary_lines([wrong, spoilt], verdicts, {}, ())
+    told = {line.split(" ")[0]: line for line in lines if line.startswith(("INVALID", "CONTENDED"))}
+    assert told["INVALID"].endswith(f"count for nothing: {wrong.case.id}")
+    assert told["CONTENDED"].startswith("CONTENDED (1): measured on a machine that was not ours")
+    assert spoilt.case.id in " ".join(lines[lines.index(told["CONTENDED"]) :])
+
+
 def test_launches_with_fewer_samples_than_asked_are_counted_loudly() -> None:
     """All of them are counted, and each case is told once; the block of a failed test says it too."""
     slow, slower, fine = measurement(PLAIN, 0.08), measurement(LONG, 0.08), measurement(FAST, 0.02)
