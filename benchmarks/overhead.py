@@ -3,6 +3,9 @@
 Two processes are alive together and take turns: a worker of ours, and bare.py with the same model, batch, dtype, mode
 and stack. Each turn of one is divided by the neighbouring turn of the other; the median of one pair of processes is
 one replicate, and fresh pairs are what the interval is made of.
+
+Two processes differ by where their memory lies, whatever they run. So the worker also takes the same steps in one
+block, without a pause: what it loses against that, it loses by sampling.
 """
 
 from __future__ import annotations
@@ -89,16 +92,20 @@ def bare(case: Case, conditions: Conditions) -> Iterator[Bare]:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each turn: of the bare loop, of our samples as reported, and as the controller waited for them."""
+    """Seconds of each turn: of the bare loop, of our samples as reported, and as the controller waited for them.
+
+    `unpaused` are those of the worker's own loop: the same steps as one block.
+    """
 
     bare: list[float]
     reported: list[float]
     waited: list[float]
+    unpaused: list[float]
 
 
 def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: random.Random) -> Times:
     """One pair of fresh processes that take turns: A B, B A, A B ..."""
-    times = Times([], [], [])
+    times = Times([], [], [], [])
     with contextlib.ExitStack() as stack:
         ours_first = chance.random() < 0.5
         other = None if ours_first else stack.enter_context(bare(case, conditions))
@@ -119,8 +126,13 @@ def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: r
         def theirs() -> None:
             times.bare.append(other.go(samples * block))
 
+        def unpaused() -> None:
+            reply = worker.ask("sample", count=1, block=samples * block)
+            times.unpaused.append(sum(wall for wall, _, _ in reply["samples"]) * samples * block)
+
         for turn in range(turns):
-            for step in (ours, theirs) if turn % 2 else (theirs, ours):
+            # Ours in the middle, so that both others are its neighbours.
+            for step in (unpaused, ours, theirs) if turn % 2 else (theirs, ours, unpaused):
                 step()
             if turn % 10 == 9:
                 print(f"    turn {turn + 1} of {turns}", file=sys.stderr)
@@ -142,15 +154,18 @@ def tell(name: str, logs: list[float]) -> None:
 
 def measure(case: Case, conditions: Conditions, told: argparse.Namespace, chance: random.Random) -> None:
     """All pairs of one case."""
-    reported, waited = [], []
+    reported, waited, within = [], [], []
     for index in range(told.pairs):
         print(f"  {case.id}: pair {index + 1} of {told.pairs}", file=sys.stderr)
         times = pair(case, conditions, told.turns, told.turn_samples, chance)
         reported.append(pairs.neighbour_ratio(times.bare, times.reported))
         waited.append(pairs.neighbour_ratio(times.bare, times.waited))
+        within.append(pairs.neighbour_ratio(times.unpaused, times.reported))
     print(f"{case.id} (batch {case.batch}): throughput of ipexperf over the bare loop's, 1 is no overhead")
     tell("reported", reported)
     tell("waited", waited)
+    print("  and over the same worker's own loop of the same steps, without a pause between samples:")
+    tell("within", within)
 
 
 def main() -> int:

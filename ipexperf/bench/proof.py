@@ -58,11 +58,6 @@ class Kernel:
         return " x ".join(dict.fromkeys(self.operands))
 
 
-def device_of(value: Any, device: str) -> Check:
-    """The tensor lies on the device of the label."""
-    return Check("device", value.device.type == device, value.device.type, device)
-
-
 def placed(network: Any, inputs: Any, outputs: Any, device: str) -> Check:
     """Everything that a step touches lies on the device of the label. Asked after a step: a network may move itself."""
     kinds = {

@@ -58,8 +58,8 @@ class Conductor:
             checkpoint=str(self._cache.resolve() / "checkpoints" / f"{case.id}.pt"),
             data_folder=data,
             data_file=found,
+            cards=self._cards(case),
         )
-        settings = dataclasses.replace(settings, cards=self._cards(case))
         conditions = Conditions(
             settings,
             python=self._options.python,
@@ -138,8 +138,8 @@ class Conductor:
         try:
             conditions = self.ready(case)
         except WorkerError as error:
-            known = Conditions(Settings(), accelerator=registry.devices.get(case.device).accelerator)
-            launches.append(Launch(0, *launch.ended(error, known), log=error.log))
+            ended = launch.ended(error, registry.devices.get(case.device).accelerator)
+            launches.append(Launch(0, *ended, log=error.log))
             return self._measurement(case, launches, found, started)
         for index in range(self._launches):
             if cut := self._cut(index):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.conduct import gate
-from ipexperf.conduct.launch import P99_SAMPLES, PATIENCE, TIMES, Conditions, ended, figures, notes
+from ipexperf.conduct.launch import P99_SAMPLES, PATIENCE, TIMES, Conditions, accurate, ended, figures, notes
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
@@ -60,7 +60,7 @@ def run(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tu
             workers = [stack.enter_context(instance.worker()) for instance in conditions.instances]
             return _measured(workers, case, index, conditions, accuracy=accuracy)
     except WorkerError as error:
-        return Launch(index, *ended(error, conditions), log=error.log), {}
+        return Launch(index, *ended(error, conditions.accelerator), log=error.log), {}
 
 
 def _replies(workers: Sequence[Worker], timeout: float) -> list[dict[str, Any]]:
@@ -143,9 +143,7 @@ def _measured(
         notes=(*notes(samples, conditions), *counted(len(samples)), *_notes(told)),
     )
     if accuracy:
-        answer = workers[0].ask("accuracy")
-        checks = tuple(Check(**check) for check in answer["checks"])
-        launch = replace(launch, metrics={**launch.metrics, **answer["metrics"]}, accuracy=checks, log=workers[0].log())
+        launch = accurate(workers[0], launch)
     return launch, {**environments[0], "placement": [environment["placement"] for environment in environments]}
 
 

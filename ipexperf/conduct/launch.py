@@ -99,15 +99,15 @@ def run(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tu
     try:
         with conditions.worker() as worker:
             done, environment = _measured(worker, case, index, conditions)
-            return (_accurate(worker, done) if accuracy else done), environment
+            return (accurate(worker, done) if accuracy else done), environment
     except WorkerError as error:
-        return Launch(index, *ended(error, conditions), log=error.log), {}
+        return Launch(index, *ended(error, conditions.accelerator), log=error.log), {}
 
 
-def ended(error: WorkerError, conditions: Conditions) -> tuple[LaunchOutcome, str]:
+def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  # noqa: FBT001 - there is no other
     """How a launch ended, and why. An accelerator's runtime may end the process itself: its last words count."""
     outcome: LaunchOutcome = error.outcome  # type: ignore[assignment]
-    if outcome in ("crashed", "timed_out") and conditions.accelerator:
+    if outcome in ("crashed", "timed_out") and accelerator:
         for line in error.log.splitlines():
             if named := told_by(line):
                 return named, f"{error.reason}: {line.strip()}"
@@ -152,7 +152,8 @@ def _sampled(worker: Worker, conditions: Conditions) -> list[Sample]:
     return samples
 
 
-def _accurate(worker: Worker, launch: Launch) -> Launch:
+def accurate(worker: Worker, launch: Launch) -> Launch:
+    """The launch with what its worker says of its results."""
     answer = worker.ask("accuracy")
     checks = tuple(Check(**check) for check in answer["checks"])
     return replace(launch, metrics={**launch.metrics, **answer["metrics"]}, accuracy=checks, log=worker.log())

@@ -23,10 +23,10 @@ from ipexperf.bench import placement, registry
 from ipexperf.bench.placement import ALLOCATORS, OPENMP, Placement, ranges
 from ipexperf.case import Case
 from ipexperf.conduct.launch import Conditions
-from ipexperf.conduct.worker import BOOT
+from ipexperf.conduct.worker import BOOT, variables_for
 from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
-from ipexperf.plan.placement import Wish
+from ipexperf.plan.placement import LAUNCHERS, Wish
 
 SOURCE = "--perf-placement"
 NODES = Path("/sys/devices/system/node")
@@ -39,11 +39,6 @@ HOW_TO_GET = {
 MALLOC_CONF = "oversize_threshold:1,background_thread:true,metadata_thp:auto"
 IOMP5 = {"KMP_AFFINITY": "granularity=fine,compact,1,0", "KMP_BLOCKTIME": "1"}
 """What both launchers say to jemalloc and to Intel's OpenMP."""
-LAUNCHERS = {
-    "ipexrun": ("intel_extension_for_pytorch.launcher", "cpu", "--ninstances", "1"),
-    "xeon": ("torch.backends.xeon.run_cpu", "--ninstances", "1"),
-}
-"""The module of each, and what makes it start one process on all that it takes."""
 LAUNCHER_SECONDS = 120
 SET_BY_LAUNCHERS = re.compile(r"OMP_|KMP_|GOMP_|MKL_|MALLOC_|LD_PRELOAD$", re.ASCII)
 """What a launcher sets for speed; the rest is how it keeps house."""
@@ -186,9 +181,6 @@ def _folders(python: str | None) -> Iterator[str]:
 
 
 def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[str]:
-    environment = dict(os.environ)
-    if python:
-        environment.pop("PYTHONPATH", None)
     try:
         return subprocess.run(
             command,
@@ -196,7 +188,7 @@ def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[
             capture_output=True,
             text=True,
             errors="replace",
-            env=environment,
+            env=variables_for(python),
             timeout=LAUNCHER_SECONDS,
             check=False,
         )

@@ -76,6 +76,12 @@ def _kernel_kills() -> int:
     return int(found.group(1)) if found else 0
 
 
+def variables_for(python: str | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a process of ours: another interpreter must not find our packages in place of its own."""
+    kept = {name: value for name, value in os.environ.items() if not (python and name == "PYTHONPATH")}
+    return {**kept, **(variables or {})}
+
+
 def ask_facts(python: str | None, accelerators: Sequence[str], variables: Mapping[str, str] | None = None) -> Facts:
     """The facts of the workers' interpreter, under their variables: this one's are at hand, others need a process."""
     if python is None and not accelerators:
@@ -93,7 +99,7 @@ def ask_facts(python: str | None, accelerators: Sequence[str], variables: Mappin
                 errors="replace",
                 timeout=120,
                 check=False,
-                env={**os.environ, **(variables or {})},
+                env=variables_for(python, variables),
                 pass_fds=[answer.fileno()],
             )
         except OSError as error:
@@ -127,9 +133,7 @@ class Worker:
         self._kills = _kernel_kills()
         self._limit = memory_limit()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        environment = {**QUIET, **os.environ, **(variables or {}), "IPEXPERF_CONTROLLER": str(os.getpid())}
-        if python:
-            environment.pop("PYTHONPATH", None)  # our packages would replace the ones that are to be measured
+        environment = {**QUIET, **variables_for(python, variables), "IPEXPERF_CONTROLLER": str(os.getpid())}
         # The protocol has pipes of its own, from the first line of code on: all that prints, prints into the log.
         requests, ours = os.pipe()
         self._replies, replies = os.pipe()

@@ -91,7 +91,7 @@ def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell,
     chosen = [tuple(zip(wishes, values, strict=True)) for values in itertools.product(*wishes.values())]
     for wish in chosen:
         yield _turned(cell, wish, facts)
-        for name in options.ablate:
+        for name in dict.fromkeys(options.ablate):
             knob = of(cell).get(name)
             if knob is None:
                 yield dataclasses.replace(cell, knobs=(*wish, (name, "off"))), _nobody(cell, name)

@@ -8,7 +8,11 @@ from dataclasses import dataclass, fields
 
 KNOB = "placement"
 """The name under which the wish is part of each case of the run."""
-LAUNCHERS = ("ipexrun", "xeon")
+LAUNCHERS = {
+    "ipexrun": ("intel_extension_for_pytorch.launcher", "cpu", "--ninstances", "1"),
+    "xeon": ("torch.backends.xeon.run_cpu", "--ninstances", "1"),
+}
+"""The module of each, and what makes it start one process on all that it takes."""
 MOST = 4096
 """No core or node has a larger number."""
 
@@ -89,5 +93,5 @@ def read(text: str) -> Wish:
         node=_node(given["node"]) if "node" in given else None,
         openmp=_one_of("openmp", given["openmp"], tuple(OPENMP)) if "openmp" in given else None,
         allocator=_one_of("allocator", given["allocator"], tuple(ALLOCATORS)) if "allocator" in given else None,
-        launcher=_one_of("launcher", given["launcher"], LAUNCHERS) if "launcher" in given else None,
+        launcher=_one_of("launcher", given["launcher"], tuple(LAUNCHERS)) if "launcher" in given else None,
     )

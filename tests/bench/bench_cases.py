@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,3 +51,18 @@ def bench(
     case = Case("tiny", device.name, "fp32", mode, stack, 16, SIZE, 1, "digits", tuple(sorted(knobs.items())))
     parts = (registry.modes.get(mode), registry.stacks.get(stack), registry.datasets.get("digits"))
     return Workbench(case, model, device, *parts, Settings(train_steps=12), lambda _: None)
+
+
+def alone(fake: str) -> Any:
+    """What a script of tests/fakes told of itself in a process of its own: IPEX changes the one that imports it."""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, str(root / "tests" / "fakes" / fake)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

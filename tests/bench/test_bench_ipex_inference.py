@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from bench_cases import alone
 
 from ipexperf.bench import facts
 
@@ -20,22 +16,11 @@ pytestmark = [
     pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler"),
 ]
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
 def told() -> dict[str, dict[str, tuple[bool, str]]]:
     """What one process with IPEX proved of each."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "fakes" / "ipex_inference.py")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, dict[str, tuple[bool, str]]] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, dict[str, tuple[bool, str]]] = alone("ipex_inference.py")
     return found
 
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_cases import alone
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
 )
 
-ROOT = Path(__file__).parents[2]
 FUSED = {
     "sgd": "SGD: sgd_step",
     "adagrad": "Adagrad: adagrad_step",
@@ -28,16 +23,7 @@ FUSED = {
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
     """What one process with IPEX found in a training of each kind."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "fakes" / "ipex_training.py")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = alone("ipex_training.py")
     return found
 
 

@@ -59,6 +59,11 @@ def test_ablation_adds_one_case_a_knob() -> None:
     assert ids(found) == [BASE, f"{BASE}+channels_last:off", f"{BASE}+weights_prepack:off"]
 
 
+def test_a_knob_that_is_named_twice_is_ablated_once() -> None:
+    """Two cases of one id would be the same measurement twice, and one series with two values a run."""
+    assert ids(plan(ablate=("channels_last", "channels_last"))) == [BASE, f"{BASE}+channels_last:off"]
+
+
 def test_a_cell_that_does_not_have_the_knob_is_left_out_with_the_reason() -> None:
     """Stock has no prepacking to turn: that is said, and the stock cell is not run in silence as if it had."""
     found = plan(stack=("all",), knobs=(("weights_prepack", "off"),))

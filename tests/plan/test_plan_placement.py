@@ -29,7 +29,7 @@ words = st.builds(
     openmp=st.none() | st.sampled_from(sorted(OPENMP)),
     allocator=st.none() | st.sampled_from(sorted(ALLOCATORS)),
 )
-wishes = words.filter(lambda wish: wish != Wish()) | st.builds(Wish, launcher=st.sampled_from(LAUNCHERS))
+wishes = words.filter(lambda wish: wish != Wish()) | st.builds(Wish, launcher=st.sampled_from(sorted(LAUNCHERS)))
 
 
 @given(wishes)

@@ -183,6 +183,15 @@ class TrainSession(Session):
         return self.moved(before) > 0
 
 
+def untrainable(cell: Cell) -> str | None:
+    """Why no stack can train so, or None."""
+    if cell.dtype == "int8":
+        return "int8 is for inference: there is no int8 training"
+    if cell.dtype == "fp16" and cell.device == "cpu":
+        return "fp16 training on a CPU skips every step of its gradient scaler: use bf16"
+    return None
+
+
 class Train(Mode):
     name = "train"
     trains = True
@@ -190,7 +199,7 @@ class Train(Mode):
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts
-        return "int8 is for inference: there is no int8 training" if cell.dtype == "int8" else None
+        return untrainable(cell)
 
     def open(self, bench: Workbench) -> Session:
         return TrainSession(bench)

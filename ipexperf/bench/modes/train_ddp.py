@@ -13,6 +13,7 @@ from ipexperf.bench.knobs import ChannelsLast, Knob, Number
 from ipexperf.bench.modes import _curve, _input, _optimizers
 from ipexperf.bench.modes._rank import RankSession
 from ipexperf.bench.modes._ranks import Ranks
+from ipexperf.bench.modes.train import untrainable
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
@@ -169,9 +170,7 @@ class TrainDdp(Mode):
     )
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        if cell.dtype == "int8":
-            return "int8 is for inference: there is no int8 training"
-        return too_many(int(cell.knob("ranks") or RANKS), facts)
+        return untrainable(cell) or too_many(int(cell.knob("ranks") or RANKS), facts)
 
     def processes(self, case: Case) -> int:
         return int(dict(case.knobs).get("ranks", RANKS))

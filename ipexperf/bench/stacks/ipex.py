@@ -104,8 +104,6 @@ class Ipex(Stack):
         """What IPEX's weight prepacking demands of the CPU; without it `ipex.optimize` raises."""
         if "avx2" not in flags:
             return "IPEX needs a CPU with AVX2"
-        if cell.dtype == "fp16" and cell.mode.startswith("train"):
-            return "fp16 training on a CPU skips every step of its gradient scaler: use bf16"
         if cell.mode.startswith("train") and cell.knob("weights_prepack") == "off":
             return None
         if cell.mode == _COMPILED and cell.dtype == "bf16":

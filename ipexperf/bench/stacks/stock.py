@@ -21,8 +21,6 @@ class Stock(Stack):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         if cell.dtype == "int8":
             return _stock_int8.why_not(cell) or artifact.why_not(cell, facts) or facts.missing("torch")
-        if cell.dtype == "fp16" and cell.mode.startswith("train") and cell.device == "cpu":
-            return "fp16 training on a CPU skips every step of its gradient scaler: use bf16"
         if cell.dtype == "fp16" and cell.mode.startswith("train") and "float64" in facts.lacking.get(cell.device, ()):
             return f"fp16 training needs float64 for its gradient scaler, which this {cell.device} has not: use bf16"
         return facts.missing("torch")
