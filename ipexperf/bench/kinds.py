@@ -314,6 +314,8 @@ class Model:
     channels_last: bool = True
     needs: tuple[str, ...] = ("torch",)
     learning_rate: float = 0.02
+    recipe_steps: int = 66
+    """So many steps give it the weights that inference has: a deep network needs more of them."""
     trained: bool = True
     """Inference runs on weights that were trained; a model that has none of that kind says False."""
     quantisation: str = "static"

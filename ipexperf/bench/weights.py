@@ -14,13 +14,13 @@ from ipexperf.bench.kinds import Model, Split, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.errors import WorkerError
 
-RECIPE = {"version": 2, "batch": 64, "steps": 66, "momentum": 0.9, "seed": 0}
+RECIPE = {"version": 3, "batch": 64, "momentum": 0.9, "seed": 0}
 
 
 def address(model: Model, data: str, data_path: str) -> str:
     """Names a checkpoint by what it is made of: model, recipe and the bytes of the data."""
     digest = hashlib.sha256()
-    for part in (model.name, model.version, model.size, model.learning_rate, RECIPE, data):
+    for part in (model.name, model.version, model.size, model.learning_rate, model.recipe_steps, RECIPE, data):
         digest.update(json.dumps(part, sort_keys=True).encode())
     path = Path(data_path)
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
@@ -55,14 +55,15 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
     network = bench.device.put(bench.model.build().train())
     optimizer = torch.optim.SGD(network.parameters(), lr=bench.model.learning_rate, momentum=RECIPE["momentum"])
     feed = batches(split, int(RECIPE["batch"]), int(RECIPE["seed"]))
-    for index in range(int(RECIPE["steps"])):
+    steps = bench.model.recipe_steps
+    for index in range(steps):
         images, labels = (bench.device.put(value) for value in next(feed))
         optimizer.zero_grad(set_to_none=True)
         loss = torch.nn.functional.cross_entropy(network(images), labels)
         loss.backward()
         optimizer.step()
         if index % 10 == 0:
-            bench.say(f"training {bench.model.name} once: step {index} of {RECIPE['steps']}, loss {float(loss):.3f}")
+            bench.say(f"training {bench.model.name} once: step {index} of {steps}, loss {float(loss):.3f}")
     network = network.eval().cpu()
     with torch.no_grad():
         outputs = torch.cat([network(part) for part in split.test_images.split(64)])

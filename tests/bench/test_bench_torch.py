@@ -287,7 +287,7 @@ def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
 
 
 def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path, registries: None) -> None:
-    """Other data or another version of the model make another checkpoint; the same make the same."""
+    """Other data, another version of the model or a longer training make another checkpoint; the same make the same."""
     import dataclasses
 
     from ipexperf.bench import registry
@@ -298,6 +298,7 @@ def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path, registr
     first = weights.address(model, "digits", str(data))
     assert weights.address(model, "digits", str(data)) == first
     assert weights.address(dataclasses.replace(model, version=2), "digits", str(data)) != first
+    assert weights.address(dataclasses.replace(model, recipe_steps=67), "digits", str(data)) != first
     data.write_bytes(b"two")
     assert weights.address(model, "digits", str(data)) != first
 

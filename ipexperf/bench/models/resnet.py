@@ -16,6 +16,15 @@ def resnet18() -> Any:
 
 
 # With 0.02 its activations were hundreds of times too large for one image in ten, which int8 does not survive.
-@model("resnet50", size=32, batch_train=64, batch_infer=32, learning_rate=0.005, needs=("torch", "torchvision"))
+# 66 steps reach 0.88 of the held-out digits, 330 reach 0.98: an answer near the border is then rare.
+@model(
+    "resnet50",
+    size=32,
+    batch_train=64,
+    batch_infer=32,
+    learning_rate=0.005,
+    recipe_steps=330,
+    needs=("torch", "torchvision"),
+)
 def resnet50() -> Any:
     return torchvision.models.resnet50(num_classes=CLASSES)
