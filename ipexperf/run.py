@@ -166,6 +166,6 @@ class Run:
         failed = any(verdict.fails for verdict in self.verdicts.values())
         return [
             *run_lines(settled.line, slower, fails=settled.fails and not failed),
-            *summary_lines(self.measurements, settled.verdicts, self.plan.reasons, where),
+            *summary_lines(self.measurements, settled.verdicts, self.plan.reasons, where, self.options.ablate),
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self._trouble}"] if self._trouble else []),
         ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 import textwrap
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ipexperf.judge.ratios import sound
 from ipexperf.plan.placement import KNOB
+from ipexperf.report.shares import ratio_lines
 from ipexperf.report.units import digits, interval, percent, plural, seconds
 from ipexperf.result import FEWER, PRIMARY, Measurement, Outcome, Verdict
 
@@ -45,6 +48,7 @@ def summary_lines(
     verdicts: Mapping[str, Verdict],
     left_out: Mapping[str, int],
     where: Sequence[str],
+    ablated: Sequence[str] = (),
 ) -> list[str]:
     """The whole summary. Verdicts are found by the uid of their case, for two batches share one id."""
     ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
@@ -56,6 +60,7 @@ def summary_lines(
             lines += _wrapped("x fp32", "throughput over stock fp32: same model, batch, device and kind of mode")
     else:
         lines.append("no case was measured")
+    lines += [part for line in ratio_lines(ordered, verdicts, ablated) for part in _told(line)]
     lines += _loud(ordered, verdicts)
     if left_out:
         total = sum(left_out.values())
@@ -80,14 +85,10 @@ def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict
     """Case uid -> times the throughput of its stock fp32 case; neither side counts if it is failed or invalid."""
     speeds = {}
     for measurement in measurements:
-        verdict, speed = verdicts.get(measurement.case.uid), measurement.median("throughput")
-        if (
-            speed
-            and not measurement.failure
-            and not (measurement.invalid or measurement.contended)
-            and not (verdict and verdict.outcome in ("failed", "invalid"))
-        ):
-            speeds[measurement.case] = speed
+        values = measurement.values("throughput")
+        if values and sound(measurement, verdicts.get(measurement.case.uid)):
+            # The geometric mean, as every ratio has it.
+            speeds[measurement.case] = statistics.geometric_mean(values)
     return {case.uid: speed / speeds[base] for case, speed in speeds.items() if (base := yardstick(case)) in speeds}
 
 

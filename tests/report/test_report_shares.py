@@ -1,0 +1,105 @@
+"""What the summary says of ablated knobs and of a stack over stock, and what it must not say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from report_records import FAST, PLAIN, crashed, measurement
+
+from ipexperf.report.shares import HEADING, ratio_lines
+from ipexperf.report.table import speedups, summary_lines
+from ipexperf.result import Launch, Measurement, Verdict
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+
+PREPACK = replace(FAST, knobs=(("weights_prepack", "off"),))
+LAYOUT = replace(FAST, knobs=(("channels_last", "off"),))
+GRAPH = replace(FAST, knobs=(("graph_mode", "on"),))
+STOCK = replace(FAST, stack="stock")
+ABLATED = ("weights_prepack", "channels_last", "graph_mode")
+
+
+def taken(case: Case, *steps: float) -> Measurement:
+    """A measurement whose launches took these steps."""
+    launches = tuple(
+        Launch(index, "ok", metrics={"step_time": step, "throughput": case.batch / step})
+        for index, step in enumerate(steps)
+    )
+    return replace(measurement(case, 1.0), launches=launches)
+
+
+WHOLE = taken(FAST, 0.100, 0.101, 0.099)
+
+
+def test_each_ablated_knob_has_its_share_and_noise_has_none() -> None:
+    """A knob that took 31 % more without it is told; one within the noise is said to show no share."""
+    slower, noise = taken(PREPACK, 0.131, 0.132, 0.130), taken(LAYOUT, 0.100, 0.107, 0.099)
+    heading, line = ratio_lines([WHOLE, slower, noise], {}, ABLATED)
+    assert heading == HEADING
+    whole, told = line.split(": ", 1)
+    assert whole.strip() == FAST.id
+    prepack, layout = told.split("; ")
+    assert prepack.startswith("without weights_prepack 1.31 times the step time (1.2")
+    assert "no share" not in prepack
+    assert layout.startswith("without channels_last 1.02 times the step time (0.8")
+    assert layout.endswith(": no share seen")
+
+
+def test_a_knob_that_is_off_by_default_is_told_as_what_was_switched_on() -> None:
+    """Ablation turns graph_mode on: `without` would be wrong."""
+    (_, line) = ratio_lines([WHOLE, taken(GRAPH, 0.05, 0.0501, 0.0499)], {}, ABLATED)
+    assert f"{FAST.id}: with graph_mode=on 0.500 times the step time (0.4" in line
+
+
+def test_a_stack_is_held_against_stock_in_the_same_case_and_the_table_says_the_same() -> None:
+    """In plain fp32 inference `x fp32` is that very ratio."""
+    stock, ipex = taken(PLAIN, 0.290, 0.300, 0.280), taken(replace(PLAIN, stack="ipex"), 0.100, 0.110, 0.090)
+    (_, line) = ratio_lines([stock, ipex], {}, ())
+    factor = speedups([stock, ipex], {})[ipex.case.uid]
+    assert f"ipex over stock {factor:.2f} times (" in line
+    assert "difference" not in line
+    (_, same) = ratio_lines([stock, taken(ipex.case, 0.290, 0.300, 0.280)], {}, ())
+    assert same.endswith(": no difference seen")
+
+
+def test_another_knob_beside_the_stack_is_another_comparison() -> None:
+    """An ablated IPEX case is not held against plain stock: two things differ. With the same knobs it is."""
+    assert ratio_lines([taken(STOCK, 1.0, 1.0), taken(PREPACK, 0.5, 0.5)], {}, ()) == []
+    both = [taken(replace(LAYOUT, stack="stock"), 1.0, 1.0), taken(LAYOUT, 0.5, 0.5)]
+    assert "ipex over stock 2.00 times" in ratio_lines(both, {}, ())[1]
+
+
+def test_a_single_launch_claims_nothing() -> None:
+    """The ratio is shown, and that it has no interval."""
+    (_, line) = ratio_lines([WHOLE, taken(PREPACK, 0.3)], {}, ABLATED)
+    assert line.endswith("without weights_prepack 3.00 times the step time: a single launch has no interval")
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("outcome", ["invalid", "failed"])
+def test_what_does_not_count_has_no_share(side: int, outcome: str) -> None:
+    """Either side invalid or failed: no number at all, and that is said."""
+    pair = [WHOLE, taken(PREPACK, 0.131, 0.132)]
+    verdicts = {pair[side].case.uid: Verdict(outcome, "")}  # type: ignore[arg-type]
+    (_, line) = ratio_lines(pair, verdicts, ABLATED)
+    assert line.endswith("without weights_prepack not told, for one of the two has no numbers that count")
+    failed = replace(crashed(), case=pair[side].case)
+    assert "times" not in ratio_lines([pair[1 - side], failed], {}, ABLATED)[1]
+
+
+def test_a_sweep_that_was_no_ablation_and_a_missing_side_have_no_line() -> None:
+    """A turned knob alone asks for no share."""
+    assert ratio_lines([WHOLE, taken(PREPACK, 0.2, 0.2)], {}, ()) == []
+    assert ratio_lines([taken(PREPACK, 0.2, 0.2)], {}, ABLATED) == []
+
+
+def test_the_lines_stand_below_the_table_and_fit_it() -> None:
+    """They are part of the summary, at most 120 columns wide."""
+    cases = [WHOLE, *(taken(case, 0.131, 0.132) for case in (PREPACK, LAYOUT, GRAPH, STOCK))]
+    lines = summary_lines(cases, {}, {"no such device": 1}, [], ABLATED)
+    assert lines.index(HEADING) < lines.index("left out: 1 cell of the matrix")
+    assert sum("times" in line for line in lines) >= 2
+    assert max(map(len, lines)) <= 120
