@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,8 @@ class Quantisation(Knob):
     values: tuple[str, ...] = ("static", "dynamic")
     dtypes: tuple[str, ...] | None = ("int8",)
 
-    def default(self, model: Model) -> str:
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        del beside
         return model.quantisation
 
 

@@ -209,12 +209,12 @@ class Workbench:
 
     def knob(self, name: str) -> str:
         """What the case asks for, or the default of the mode or stack that has this knob."""
-        chosen = dict(self.case.knobs).get(name)
-        if chosen is not None:
-            return chosen
+        asked = dict(self.case.knobs)
+        if name in asked:
+            return asked[name]
         for knob in (*self.mode.knobs, *self.stack.knobs):
             if knob.name == name:
-                return knob.default(self.model)
+                return knob.default(self.model, asked)
         raise UsageError(f"neither {self.mode.name} nor {self.stack.name} has a knob {name}")
 
     @property

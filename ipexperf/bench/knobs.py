@@ -28,14 +28,14 @@ class Knob:  # no slots: a leaf's dataclass may give its name and help as defaul
     barred: Mapping[str, str] = field(default_factory=dict)
     """Modes that cannot have it, each with the reason."""
 
-    def default(self, model: Model) -> str:
-        """What the case does where nothing is asked for."""
-        del model
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        """What the case does where nothing is asked of this knob, beside what is asked of the others."""
+        del model, beside
         return self.values[0]
 
-    def ablated(self, model: Model) -> str:
+    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
         """The value that an ablation sweep compares the default with."""
-        return next(value for value in self.values if value != self.default(model))
+        return next(value for value in self.values if value != self.default(model, beside))
 
     def wrong(self, value: str) -> str | None:
         """Why this is no value of the knob, or None."""
@@ -63,8 +63,8 @@ class Number(Knob):
         ok = value.isascii() and value.isdigit() and int(value) > 0
         return None if ok else f"expected a whole number of at least 1, got '{value}'"
 
-    def ablated(self, model: Model) -> str:
-        del model
+    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
+        del model, beside
         raise UsageError(f"the knob {self.name} is a number: ablation is for knobs that are on or off")
 
 
@@ -75,5 +75,6 @@ class ChannelsLast(Knob):
     name: str = "channels_last"
     help: str = "images and weights laid out with their channels last (default: the model's)"
 
-    def default(self, model: Model) -> str:
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        del beside
         return "on" if model.channels_last else "off"

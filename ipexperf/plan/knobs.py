@@ -96,13 +96,14 @@ def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell,
             if knob is None:
                 yield dataclasses.replace(cell, knobs=(*wish, (name, "off"))), _nobody(cell, name)
             else:
-                yield _turned(cell, (*wish, (name, knob.ablated(registry.models.get(cell.model)))), facts)
+                ablated = knob.ablated(registry.models.get(cell.model), dict(wish))
+                yield _turned(cell, (*wish, (name, ablated)), facts)
 
 
 def _turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple[Cell, str | None]:
     """The cell with what differs from the defaults: the same work has one name, however it was asked for."""
-    known, model = of(cell), registry.models.get(cell.model)
-    turned = [(name, value) for name, value in wish if name not in known or value != known[name].default(model)]
+    known, model, beside = of(cell), registry.models.get(cell.model), dict(wish)
+    turned = [(name, value) for name, value in wish if name not in known or value != known[name].default(model, beside)]
     found = dataclasses.replace(cell, knobs=tuple(sorted(turned)))
     reason = None
     for name, value in wish:

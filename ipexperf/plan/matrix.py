@@ -200,8 +200,8 @@ def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: 
     for name, value in wishes:
         for case in cases:
             cell = Cell(case.model, case.device, case.dtype, case.mode, case.stack)
-            knob = knobs.of(cell).get(name)
-            if knob and dict(case.knobs).get(name, knob.default(registry.models.get(case.model))) == value:
+            knob, turned = knobs.of(cell).get(name), dict(case.knobs)
+            if knob and turned.get(name, knob.default(registry.models.get(case.model), turned)) == value:
                 break
         else:
             reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name) in (value, None))

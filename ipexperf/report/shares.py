@@ -41,11 +41,11 @@ def ratio_lines(
         return []
     told: dict[Case, list[str]] = {}
     for pair in pairs:
-        sides = [found[case] for case in (pair.first, pair.second)]
-        values = [side.values(pair.metric) for side in sides]
-        sound = all(values) and all(ratios.sound(side, verdicts.get(side.case.uid)) for side in sides)
+        sides = found[pair.first], found[pair.second]
+        first, second = (side.values(pair.metric) for side in sides)
+        sound = first and second and all(ratios.sound(side, verdicts.get(side.case.uid)) for side in sides)
         # Every pair has its part of the alarm rate, told or not: which are sound is no reason to be less strict.
-        ratio = ratios.compare(*values, Policy(), len(pairs)) if sound else None
+        ratio = ratios.compare(first, second, Policy(), len(pairs)) if sound else None
         told.setdefault(pair.case, []).append(_words(pair, ratio))
     return [HEADING, *(f"  {case.id}: {'; '.join(parts)}" for case, parts in told.items())]
 

@@ -93,3 +93,46 @@ def test_training_packs_linear_layers_only_where_kernels_are_chosen(told: Told) 
 def test_a_knob_that_is_not_as_labelled_is_caught(told: Told, liar: str, check: str) -> None:
     """A network that was made in another way than its case says fails the check of that knob."""
     assert check in failed(told[liar])
+
+
+@pytest.mark.parametrize(
+    ("made", "packed", "left", "behind"),
+    [
+        ("O0", "0 prepacked modules", "1 of 1 BatchNorm modules are left", "1 of 1"),
+        ("O0, folded", "0 prepacked modules", "0 BatchNorm modules", "0 of 1"),
+        ("O0, linear folded", "0 prepacked modules", "1 of 1 BatchNorm modules are left", "0 of 1"),
+        ("O0, packed", "3 prepacked modules", "1 of 1 BatchNorm modules are left", "1 of 1"),
+        ("O0, chosen", "3 prepacked modules", "1 of 1 BatchNorm modules are left", "1 of 1"),
+    ],
+)
+def test_at_o0_ipex_does_what_is_switched_on_by_name(
+    told: Told, made: str, packed: str, left: str, behind: str
+) -> None:
+    """Each setting alone, and nothing else: the folding of convolutions takes linear layers with it."""
+    checks = told[made]
+    assert failed(checks) == []
+    assert (checks["weights_prepack"][1], checks["conv_bn_folding"][1]) == (packed, left)
+    assert checks["linear_bn_folding"][1].startswith(behind)
+
+
+def test_at_o0_a_graph_is_captured_by_name(told: Told) -> None:
+    """Graph mode is off at either level, and is switched on at either."""
+    assert failed(told["O0, captured"]) == []
+    assert told["O0, captured"]["graph_mode"][1] == "forward is captured"
+
+
+@pytest.mark.parametrize(
+    ("liar", "check"),
+    [
+        ("O0, not folded", "conv_bn_folding"),
+        ("O0, folded in secret", "conv_bn_folding"),
+        ("O0, linear in secret", "linear_bn_folding"),
+        ("O0, not packed", "weights_prepack"),
+        ("O0, packed in secret", "weights_prepack"),
+        ("O0, not chosen", "auto_kernel_selection"),
+        ("O0, not captured", "graph_mode"),
+    ],
+)
+def test_at_o0_what_was_not_switched_on_as_labelled_is_caught(told: Told, liar: str, check: str) -> None:
+    """What the label says is on and is not, and what is on and the label does not say."""
+    assert check in failed(told[liar])

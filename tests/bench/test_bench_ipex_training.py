@@ -64,6 +64,25 @@ def test_fusing_can_be_switched_off(told: dict[str, Any]) -> None:
     assert told["unfused"]["checks"]["fused_optimizer"] == [True, "Adam: Adam.step"]
 
 
+@pytest.mark.parametrize(
+    ("made", "step", "kept"),
+    [
+        (
+            "O0",
+            "SGD: master_param_non_fused_step around SGD.step",
+            "0 of 3 cast parameters split, 3 with a master copy",
+        ),
+        ("O0, fused", "SGD: sgd_step", "0 of 3 cast parameters split, 3 with a master copy"),
+        ("O0, split", "SGD: sgd_step", "3 of 3 cast parameters split, 0 with a master copy"),
+    ],
+)
+def test_at_o0_ipex_does_what_is_switched_on_by_name(told: dict[str, Any], made: str, step: str, kept: str) -> None:
+    """Nothing, a fused step alone, or a fused step over split weights: each proven, and each learns."""
+    checks = told[made]["checks"]
+    assert {check: found for check, (ok, found) in checks.items() if not ok} == {}
+    assert (checks["fused_optimizer"][1], checks["split_master_weight"][1]) == (step, kept)
+
+
 def test_an_optimizer_that_is_not_what_its_label_says_is_caught(told: dict[str, Any]) -> None:
     """Adam with its old step back, AdamW with a fused step, and split weights without their other half."""
     assert told["liars"] == {

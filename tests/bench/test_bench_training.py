@@ -294,4 +294,4 @@ def test_an_optimizer_is_no_switch() -> None:
     from ipexperf.errors import UsageError
 
     with pytest.raises(UsageError, match="no 'off'"):
-        _optimizers.Optimizer().ablated(registry.models.get("resnet18"))
+        _optimizers.Optimizer().ablated(registry.models.get("resnet18"), {})

@@ -17,6 +17,17 @@ from ipexperf.bench.kinds import Workbench
 
 Checks = dict[str, tuple[bool, str]]
 
+O0 = {"level": "O0"}
+BY_NAME = {
+    "O0": O0,
+    "O0, folded": O0 | {"conv_bn_folding": "on"},
+    "O0, linear folded": O0 | {"linear_bn_folding": "on"},
+    "O0, packed": O0 | {"weights_prepack": "on"},
+    "O0, chosen": O0 | {"weights_prepack": "on", "auto_kernel_selection": "on"},
+    "O0, captured": O0 | {"graph_mode": "on"},
+}
+"""What is switched on by name where everything else is off."""
+
 
 def rows() -> Any:
     """Without biases and activations inductor has no kernel of its own to write: nothing waits for the compiler."""
@@ -91,6 +102,14 @@ if __name__ == "__main__":
         "chosen, train": optimised(chosen, chosen, "train"),
         "unfolded": optimised(unfolded, unfolded),
         "linear alone": optimised({"conv_bn_folding": "off"}, {"conv_bn_folding": "off"}),
+        **{name: optimised(did, did) for name, did in BY_NAME.items()},
+        "O0, not folded": optimised(BY_NAME["O0"], BY_NAME["O0, folded"]),
+        "O0, folded in secret": optimised(BY_NAME["O0, folded"], BY_NAME["O0"]),
+        "O0, linear in secret": optimised(BY_NAME["O0, linear folded"], BY_NAME["O0"]),
+        "O0, not packed": optimised(BY_NAME["O0"], BY_NAME["O0, packed"]),
+        "O0, packed in secret": optimised(BY_NAME["O0, packed"], BY_NAME["O0"]),
+        "O0, not chosen": optimised(BY_NAME["O0, packed"], BY_NAME["O0, chosen"]),
+        "O0, not captured": optimised(BY_NAME["O0"], BY_NAME["O0, captured"]),
         "not chosen": optimised({}, chosen),
         "not chosen, train": optimised({}, chosen, "train"),
         "chosen in secret": optimised(chosen, {}),

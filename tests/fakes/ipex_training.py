@@ -70,6 +70,10 @@ if __name__ == "__main__":
         f"{name}-{dtype}": trained(dtype, optimizer=name) for name in Optimizer().values for dtype in ("fp32", "bf16")
     }
     told["unfused"] = trained("fp32", optimizer="adam", fuse_update_step="off")
+    by_name = {"level": "O0", "fuse_update_step": "on"}
+    told["O0"] = trained("bf16", level="O0")
+    told["O0, fused"] = trained("bf16", **by_name)
+    told["O0, split"] = trained("bf16", **by_name, split_master_weight="on")
     told["liars"] = {
         "unfused adam": caught("fp32", "adam", unfused),
         "fused adamw": caught("fp32", "adamw", fused),

@@ -49,8 +49,44 @@ def test_two_values_of_a_knob_are_a_sweep() -> None:
         BASE,
         f"{BASE}+level:O0",
         f"{BASE}+conv_bn_folding:off",
-        f"{BASE}+conv_bn_folding:off+level:O0",
+        f"{BASE}+conv_bn_folding:on+level:O0",
     }
+
+
+def test_at_o0_off_is_the_default_and_on_is_a_case_of_its_own() -> None:
+    """What a knob does by itself depends on the level: off at O0 is O0, and on is not."""
+    level = ("level", "O0")
+    (plain,) = plan(knobs=(level,)).cases
+    assert plan(knobs=(level, ("conv_bn_folding", "off"), ("weights_prepack", "off"))).cases == (plain,)
+    assert ids(plan(knobs=(level, ("conv_bn_folding", "on")))) == [f"{BASE}+conv_bn_folding:on+level:O0"]
+    ablated = plan(knobs=(level,), ablate=("weights_prepack",))
+    assert ids(ablated) == [plain.id, f"{plain.id}+weights_prepack:on"]
+
+
+def test_at_o0_linear_layers_are_folded_with_convolutions() -> None:
+    """The folding of convolutions takes them: asked for beside it, on is no other case, and off cannot be."""
+    folded = (("level", "O0"), ("conv_bn_folding", "on"))
+    assert plan(knobs=(*folded, ("linear_bn_folding", "on"))).cases == plan(knobs=folded).cases
+    with pytest.raises(UsageError, match="changes nothing beside conv_bn_folding=on"):
+        plan(knobs=(*folded, ("linear_bn_folding", "off")))
+
+
+@pytest.mark.parametrize("unfused", [("fuse_update_step", "off"), ("level", "O0")])
+def test_master_weights_are_split_only_by_a_fused_step(unfused: tuple[str, str]) -> None:
+    """IPEX takes split weights without a fused step and does not split: off is the default then, on is refused."""
+    wish: dict[str, Any] = {"dtype": ("bf16",), "mode": ("train",)}
+    (plain,) = plan(**wish, knobs=(unfused,)).cases
+    assert plan(**wish, knobs=(unfused, ("split_master_weight", "off"))).cases == (plain,)
+    with pytest.raises(UsageError, match="IPEX splits no master weights without fuse_update_step=on"):
+        plan(**wish, knobs=(unfused, ("split_master_weight", "on")))
+
+
+def test_bf16_training_at_o0_needs_no_avx512_unless_weights_are_packed_by_name() -> None:
+    """At O0 nothing is packed; switched on by name it asks for AVX-512 again."""
+    wish: dict[str, Any] = {"flags": frozenset({"avx2", "fma"}), "dtype": ("bf16",), "mode": ("train",)}
+    assert ids(plan(**wish, knobs=(("level", "O0"),))) == ["resnet18-cpu-bf16-train-ipex+level:O0"]
+    with pytest.raises(UsageError, match="IPEX bf16 needs a CPU with AVX-512"):
+        plan(**wish, knobs=(("level", "O0"), ("weights_prepack", "on")))
 
 
 def test_ablation_adds_one_case_a_knob() -> None:
@@ -92,6 +128,17 @@ def test_ablation_leaves_the_plain_case_of_a_stack_without_the_knob() -> None:
         (
             {"mode": ("train",), "knobs": (("split_master_weight", "off"),)},
             "the knob split_master_weight is for bf16, not for fp32",
+        ),
+        ({"mode": ("train",), "knobs": (("conv_bn_folding", "off"),)}, "IPEX folds nothing while BatchNorm learns"),
+        ({"mode": ("train",), "knobs": (("graph_mode", "on"),)}, "IPEX captures no graph of a training"),
+        ({"knobs": (("graph_mode", "on"),)}, "infer_jit has no knob graph_mode: a trace goes past the graph"),
+        (
+            {"mode": ("train",), "optimizer": ("adamw",), "knobs": (("fuse_update_step", "off"),)},
+            "the knob fuse_update_step would change nothing: IPEX fuses no adamw on cpu",
+        ),
+        (
+            {"knobs": (("level", "O0"), ("auto_kernel_selection", "on"))},
+            "kernels of packed layers, and with level=O0 there are none",
         ),
         ({"stack": ("stock",), "knobs": (("level", "O1"),)}, "neither infer_jit nor stock has a knob level"),
     ],

@@ -6,7 +6,7 @@ import itertools
 import statistics
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,8 @@ class Input(Knob):
     help: str = "batches lie on the device, are copied there in each step, or come from a loader"
     values: tuple[str, ...] = ("device", "host", "loader")
 
-    def ablated(self, model: Model) -> str:
-        del model
+    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
+        del model, beside
         raise UsageError("the knob input has no 'off': ablation is for knobs that are on or off")
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,8 @@ class Optimizer(Knob):
     help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw"
     values: tuple[str, ...] = ("sgd", "adagrad", "adam", "adamw", "lamb")
 
-    def ablated(self, model: Model) -> str:
-        del model
+    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
+        del model, beside
         raise UsageError("the knob optimizer has no 'off': ablation is for knobs that are on or off")
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ipexperf.bench.kinds import Cell, Workbench
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.stacks import _ipex_knobs
 from ipexperf.result import Check
 
 PACKED = "_IPEXLinear"
@@ -14,12 +15,10 @@ PACKED = "_IPEXLinear"
 
 def why_not(cell: Cell) -> str | None:
     """Why a knob of linear layers would change nothing in this cell, or None."""
-    folds = cell.knob("conv_bn_folding") != "off" and cell.knob("level") != "O0"
-    if folds and cell.knob("linear_bn_folding") == "off":
+    if _ipex_knobs.on(cell, "conv_bn_folding") and cell.knob("linear_bn_folding") == "off":
         return "linear_bn_folding=off changes nothing beside conv_bn_folding=on, which folds linear layers too"
-    unpacked = next((f"{name}={value}" for name, value in (("weights_prepack", "off"), ("level", "O0"))
-                     if cell.knob(name) == value), None)  # fmt: skip
-    if unpacked and cell.knob("auto_kernel_selection") == "on":
+    if cell.knob("auto_kernel_selection") == "on" and not _ipex_knobs.on(cell, "weights_prepack"):
+        unpacked = "weights_prepack=off" if cell.knob("weights_prepack") else "level=O0"
         return f"auto_kernel_selection chooses the kernels of packed layers, and with {unpacked} there are none"
     return None
 

@@ -13,27 +13,18 @@ from typing import Any
 from ipexperf.bench import artifact, compilation, proof, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Quantised, Stack, Workbench
-from ipexperf.bench.knobs import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import torch_dtype
-from ipexperf.bench.stacks import _ipex_int8, _ipex_linear
+from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 PACKAGE = "intel-extension-for-pytorch"
 _AVX512 = {"avx512bw", "avx512vl", "avx512dq"}
-FUSED = {
-    "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},
-    "xpu": {"SGD": "sgd_step", "AdamW": "adamw_step", "Adam": "adam_step", "Lamb": "lamb_step"},
-}
-"""The optimizers that IPEX fuses on each device, with the function that the step then is: no AdamW on the CPU."""
 _PREPACKED = "ipex_prepack::"
 _FUSED_ON_XPU = re.compile(r"\b(?:xpu|torch_ipex)::\w*relu\w*")
 _ARGUMENTS = {"split_master_weight": "split_master_weight_for_bf16"}
 """Knobs that `ipex.optimize` calls by another name."""
-_TRAINING = ("train", "train_ddp")
-_COMPILED = "infer_compile"
-_XPU = {"xpu": "IPEX switches it off there, in silence"}
 
 
 def version_mismatch(torch_version: str, ipex_version: str) -> str | None:
@@ -48,39 +39,9 @@ class Ipex(Stack):
     name = "ipex"
     _pairs = 0
     """Linear layers with BatchNorm behind them, as the network had them before it was optimised."""
-    # The defaults are those of `ipex.optimize`: a knob that is not turned is not passed.
-    knobs = (
-        Knob("level", "the level of ipex.optimize: O0 switches off what is not switched on by name", ("O1", "O0")),
-        Knob(
-            "weights_prepack",
-            "weights laid out for the kernels that read them",
-            ignored=_XPU,
-            barred={_COMPILED: "torch.compile breaks its graph at every packed layer"},
-        ),
-        Knob("conv_bn_folding", "BatchNorm folded into the convolution before it"),
-        Knob("linear_bn_folding", "BatchNorm folded into the linear layer before it"),
-        Knob(
-            "graph_mode",
-            "IPEX captures a graph of its own",
-            ("off", "on"),
-            ignored=_XPU,
-            barred={_COMPILED: "torch.compile captures the graph itself"},
-        ),
-        Knob(
-            "auto_kernel_selection",
-            "IPEX chooses between oneDNN and MKL for linear layers",
-            ("off", "on"),
-            ignored=_XPU,
-            barred={_COMPILED: "it chooses kernels of packed layers, and there are none"},
-        ),
-        Knob("fuse_update_step", "the optimizer's step as one kernel", modes=_TRAINING),
-        Knob(
-            "split_master_weight",
-            "bf16 weights whose lower half lies in the optimizer",
-            modes=_TRAINING,
-            dtypes=("bf16",),
-        ),
-    )
+    _norms = 0
+    """BatchNorm modules of images, likewise."""
+    knobs = _ipex_knobs.KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         absent = facts.missing("torch", PACKAGE)
@@ -104,9 +65,9 @@ class Ipex(Stack):
         """What IPEX's weight prepacking demands of the CPU; without it `ipex.optimize` raises."""
         if "avx2" not in flags:
             return "IPEX needs a CPU with AVX2"
-        if cell.mode.startswith("train") and cell.knob("weights_prepack") == "off":
+        if cell.mode.startswith("train") and not _ipex_knobs.on(cell, "weights_prepack"):
             return None
-        if cell.mode == _COMPILED and cell.dtype == "bf16":
+        if cell.mode == _ipex_knobs.COMPILED and cell.dtype == "bf16":
             return None
         if cell.dtype == "bf16" and not (flags >= _AVX512 or "avx_ne_convert" in flags):
             return "IPEX bf16 needs a CPU with AVX-512 (bw, vl, dq) or avx_ne_convert"
@@ -138,9 +99,7 @@ class Ipex(Stack):
         return found
 
     def _on(self, name: str, bench: Workbench) -> bool:
-        """Whether `ipex.optimize` was to do this: at O0 it does only what it is told by name."""
-        if bench.knob("level") == "O0" and not bench.turned(name):
-            return False
+        """Whether `ipex.optimize` was to do this."""
         if any(bench.case.mode in knob.barred for knob in self.knobs if knob.name == name):
             return False
         return bench.knob(name) == "on"
@@ -151,13 +110,13 @@ class Ipex(Stack):
         # Graph mode packs by itself, and refuses an example beside it.
         if bench.knob("graph_mode") == "off":
             turned["sample_input"] = example
-        self._pairs = _ipex_linear.pairs(network)
+        self._pairs, self._norms = _ipex_linear.pairs(network), _norms(network)
         return self._ipex.optimize(network, dtype=torch_dtype(bench.case.dtype), **turned)
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """As the vendor's guide has it, without packed weights: the graph would break at each of them."""
         del example
-        self._pairs = _ipex_linear.pairs(network)
+        self._pairs, self._norms = _ipex_linear.pairs(network), _norms(network)
         arguments = {"dtype": torch_dtype(bench.case.dtype), "weights_prepack": False, **self._prepared(bench)}
         return torch.compile(self._ipex.optimize(network, **arguments), backend="ipex")
 
@@ -198,7 +157,7 @@ class Ipex(Stack):
         if bench.case.dtype == "int8":
             return []  # `ipex.optimize` had no part in it
         packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
-        left = sum(isinstance(module, torch.nn.BatchNorm2d) for module in network.modules())
+        left = _norms(network)
         told = f"{packed} prepacked modules"
         if bench.case.device == "cpu" and self._on("weights_prepack", bench):
             checks = [Check("weights_prepack", packed > 0, told, "at least 1")]
@@ -210,6 +169,9 @@ class Ipex(Stack):
             checks.append(Check("graph_mode", captured == wanted, told, "on" if wanted else "off"))
         if self._on("conv_bn_folding", bench):
             checks.append(Check("conv_bn_folding", left == 0, f"{left} BatchNorm modules", "0"))
+        else:
+            told = f"{left} of {self._norms} BatchNorm modules are left"
+            checks.append(Check("conv_bn_folding", left == self._norms, told, "all: it is off"))
         # The folding of convolutions is torch's own, which takes linear layers as well.
         folds = self._on("linear_bn_folding", bench) or self._on("conv_bn_folding", bench)
         checks += _ipex_linear.folded(network, self._pairs, bench, on=folds)
@@ -236,7 +198,7 @@ class Ipex(Stack):
         ]
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
-        kind, known = type(optimizer).__name__, FUSED[bench.case.device]
+        kind, known = type(optimizer).__name__, _ipex_knobs.FUSED[bench.case.device]
         step = _function(optimizer.step)
         fuses = self._fuses(optimizer, bench)
         if fuses:
@@ -261,7 +223,7 @@ class Ipex(Stack):
 
     def _fuses(self, optimizer: Any, bench: Workbench) -> bool:
         """Whether IPEX was to replace the optimizer's step by a kernel of its own."""
-        return self._on("fuse_update_step", bench) and type(optimizer).__name__ in FUSED[bench.case.device]
+        return self._on("fuse_update_step", bench) and type(optimizer).__name__ in _ipex_knobs.FUSED[bench.case.device]
 
     def notes(self, bench: Workbench) -> list[str]:
         ignored = [knob.name for knob in self.knobs if bench.case.device in knob.ignored]
@@ -272,9 +234,13 @@ class Ipex(Stack):
 
     def notes_of_training(self, optimizer: Any, bench: Workbench) -> list[str]:
         kind, device = type(optimizer).__name__, bench.case.device
-        if kind in FUSED[device]:
+        if kind in _ipex_knobs.FUSED[device]:
             return []
         return [f"IPEX fuses no {kind} on {device}: its updates are stock PyTorch's"]
+
+
+def _norms(network: Any) -> int:
+    return sum(isinstance(module, torch.nn.BatchNorm2d) for module in network.modules())
 
 
 def _function(method: Any) -> str:

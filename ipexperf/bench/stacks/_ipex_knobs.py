@@ -1,0 +1,110 @@
+"""The settings of `ipex.optimize` that a case may turn. A knob that is not turned is not passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Model
+from ipexperf.bench.knobs import Knob
+
+FUSED = {
+    "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},
+    "xpu": {"SGD": "sgd_step", "AdamW": "adamw_step", "Adam": "adam_step", "Lamb": "lamb_step"},
+}
+"""The optimizers that IPEX fuses on each device, with the function that the step then is: no AdamW on the CPU."""
+TRAINING = ("train", "train_ddp")
+COMPILED = "infer_compile"
+_XPU = {"xpu": "IPEX switches it off there, in silence"}
+_LEARNS = dict.fromkeys(TRAINING, "IPEX folds nothing while BatchNorm learns")
+_TRACED = dict.fromkeys(("infer_jit", "load", "realtime"), "a trace goes past the graph that IPEX captures")
+
+
+@dataclass(frozen=True)
+class Setting(Knob):
+    """A setting of `ipex.optimize`. At O0 it is off where it is not switched on by name."""
+
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        del model
+        return "off" if beside.get("level") == "O0" else self.values[0]
+
+
+@dataclass(frozen=True)
+class LinearFolding(Setting):
+    """The folding of convolutions is torch's own, and takes linear layers as well."""
+
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        default = super().default(model, beside)
+        return beside.get("conv_bn_folding", default) if default == "off" else default
+
+
+@dataclass(frozen=True)
+class Fused(Setting):
+    """What IPEX does only for the optimizers that it fuses."""
+
+    modes: tuple[str, ...] | None = TRAINING
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        fused = {kind.lower() for kind in FUSED.get(cell.device, ())}
+        optimizer = cell.knob("optimizer") or "sgd"
+        found = super().why_not(cell, value, facts)
+        if found or optimizer in fused:
+            return found
+        return f"the knob {self.name} would change nothing: IPEX fuses no {optimizer} on {cell.device}"
+
+
+@dataclass(frozen=True)
+class Split(Fused):
+    """Weights in two halves, which only a fused step can put together."""
+
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        default = super().default(model, beside)
+        return "off" if beside.get("fuse_update_step", default) == "off" else default
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        unfused = cell.knob("fuse_update_step") == "off" or (
+            cell.knob("level") == "O0" and cell.knob("fuse_update_step") != "on"
+        )
+        if value == "on" and unfused:
+            return "IPEX splits no master weights without fuse_update_step=on"
+        return super().why_not(cell, value, facts)
+
+
+KNOBS = (
+    Knob("level", "the level of ipex.optimize: O0 switches off what is not switched on by name", ("O1", "O0")),
+    Setting(
+        "weights_prepack",
+        "weights laid out for the kernels that read them",
+        ignored=_XPU,
+        barred={COMPILED: "torch.compile breaks its graph at every packed layer"},
+    ),
+    Setting("conv_bn_folding", "BatchNorm folded into the convolution before it", barred=_LEARNS),
+    LinearFolding("linear_bn_folding", "BatchNorm folded into the linear layer before it", barred=_LEARNS),
+    Setting(
+        "graph_mode",
+        "IPEX captures a graph of its own",
+        ("off", "on"),
+        ignored=_XPU,
+        barred={
+            COMPILED: "torch.compile captures the graph itself",
+            **dict.fromkeys(TRAINING, "IPEX captures no graph of a training"),
+            **_TRACED,
+        },
+    ),
+    Setting(
+        "auto_kernel_selection",
+        "IPEX chooses between oneDNN and MKL for linear layers",
+        ("off", "on"),
+        ignored=_XPU,
+        barred={COMPILED: "it chooses kernels of packed layers, and there are none"},
+    ),
+    Fused("fuse_update_step", "the optimizer's step as one kernel"),
+    Split("split_master_weight", "bf16 weights whose lower half lies in the optimizer", dtypes=("bf16",)),
+)
+
+
+def on(cell: Cell, name: str) -> bool:
+    """Whether `ipex.optimize` does this in the cell: what was asked, or what it does by itself."""
+    level = "off" if cell.knob("level") == "O0" else "on"
+    return (cell.knob(name) or level) == "on"
