@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ import pytest
 
 from ipexperf import cli
 from ipexperf.bench.facts import Facts
+from ipexperf.case import Case
+from ipexperf.commands.ab import parse_arm
 from ipexperf.conduct import worker
 
 if TYPE_CHECKING:
@@ -25,6 +28,14 @@ CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spi
         (("--b", "device=gpu"), "arm b: unknown device 'gpu': did you mean cuda or xpu?"),
         (("--a", "dtype=fp17"), "arm a: unknown dtype 'fp17': did you mean fp16?"),
         (("--b", "stack=stock"), "arm b: tiny-fake-fp32-spin-stock cannot run: "),
+        (
+            ("--b", "weight_prepack=off"),
+            "arm 'weight_prepack=off': unknown axis or knob 'weight_prepack': did you mean",
+        ),
+        (
+            ("--b", "weights_prepack=off"),
+            "arm b: tiny-fake-fp32-spin-plain+weights_prepack:off cannot run: neither spin nor plain has a knob",
+        ),
     ],
 )
 def test_an_arm_that_cannot_be_is_refused(
@@ -35,6 +46,59 @@ def test_an_arm_that_cannot_be_is_refused(
     monkeypatch.setattr(worker, "ask_facts", lambda *_: nothing)
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, *arm]) == cli.USAGE_ERROR
     assert capsys.readouterr().err.startswith(f"ipexperf: {told}")
+
+
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+HERE = Facts("/env/bin/python", PACKAGES, frozenset({"avx2", "fma"}))
+CASE = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
+
+
+@pytest.mark.parametrize(
+    ("arm", "turned"),
+    [
+        ("level=O0", "+level:O0"),
+        ("level=O0 conv_bn_folding=on", "+conv_bn_folding:on+level:O0"),
+        ("level=O0 conv_bn_folding=off", "+level:O0"),
+        ("weights_prepack=on", ""),
+        ("mode=infer ONEDNN_VERBOSE=0", None),
+    ],
+)
+def test_an_arm_may_turn_knobs(arm: str, turned: str | None) -> None:
+    """They are in the case's name, and what is the default anyway is in none."""
+    case, reason = parse_arm(arm).case(CASE, HERE)
+    assert reason is None
+    assert case.id == (CASE.id.replace("infer_jit", "infer") if turned is None else CASE.id + turned)
+    assert (case.batch, case.size, case.data) == (32, 32, "digits")
+
+
+def test_an_arm_turns_a_planned_knob_back_and_keeps_the_placement() -> None:
+    """What both arms were asked for by --perf-knobs holds unless an arm says otherwise."""
+    planned = dataclasses.replace(CASE, knobs=(("level", "O0"), ("placement", "cores=0")))
+    assert parse_arm("").case(planned, HERE) == (planned, None)
+    assert parse_arm("level=O1").case(planned, HERE)[0].knobs == (("placement", "cores=0"),)
+
+
+@pytest.mark.parametrize(
+    ("arm", "told"),
+    [
+        ("level=O7", "expected one of O1, O0, got 'O7'"),
+        ("graph_mode=on", "infer_jit has no knob graph_mode"),
+        ("stack=stock level=O0", "neither infer_jit nor stock has a knob level"),
+    ],
+)
+def test_an_arm_that_cannot_have_its_knob_says_why(arm: str, told: str) -> None:
+    """As the plan does: a value that is none, and a knob that means nothing in the arm's mode or stack."""
+    reason = parse_arm(arm).case(CASE, HERE)[1]
+    assert reason is not None
+    assert told in reason
+
+
+def test_a_variable_has_capitals_and_a_knob_has_none() -> None:
+    """A knob is no variable of the worker, and a variable is no knob."""
+    words = parse_arm("OMP_NUM_THREADS=1 weights_prepack=off dtype=bf16")
+    assert dict(words.variables) == {"OMP_NUM_THREADS": "1"}
+    assert dict(words.knobs) == {"weights_prepack": "off"}
+    assert dict(words.axes) == {"dtype": "bf16"}
 
 
 def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,35 +25,60 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ArmWords:
-    """What an ARM text says: an interpreter, variables, axes."""
+    """What an ARM text says: an interpreter, variables, axes, knobs."""
 
     python: str | None
     variables: Mapping[str, str]
     axes: Mapping[str, str]
+    knobs: Mapping[str, str]
 
-    def case(self, case: Case) -> Case:
-        return Case.from_json({**case.to_json(), **self.axes})
+    def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
+        """The planned case as this arm has it, and why it cannot have one of its knobs, or None."""
+        from ipexperf.bench.kinds import Cell
+        from ipexperf.plan import knobs
+        from ipexperf.plan.placement import KNOB
+
+        axes = {axis: self.axes.get(axis, getattr(planned, axis)) for axis in AXES}
+        placed = [knob for knob in planned.knobs if knob[0] == KNOB]
+        wish = {name: value for name, value in planned.knobs if name != KNOB} | dict(self.knobs)
+        cell, reason = knobs.turned(Cell(**axes), tuple(sorted(wish.items())), facts)
+        return dataclasses.replace(planned, **axes, knobs=tuple(sorted([*cell.knobs, *placed]))), reason
 
 
 def parse_arm(text: str) -> ArmWords:
-    """Words in one string: an interpreter's path, KEY=VALUE for the environment, axis=value for the case."""
-    python, variables, axes = None, {}, {}
+    """Words in one string: an interpreter's path, KEY=VALUE for the environment, name=value for the case."""
+    from ipexperf.bench import registry
+    from ipexperf.plan import knobs
+
+    python = None
+    found: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
+    known = knobs.everyone()
     for word in shlex.split(text):
         name, equals, value = word.partition("=")
         if equals and name in AXES:
-            axes[name] = value
+            found["axes"][name] = value
+        elif equals and name in known:
+            found["knobs"][name] = value
+        elif equals and name.isidentifier() and name.islower():
+            # A misspelled knob must not become a variable that nobody reads.
+            told = registry.unknown("axis or knob", name, [*AXES, *sorted(known)])
+            raise UsageError(f"arm '{text}': {told} (variables have capitals)")
         elif equals and name.replace("_", "").isalnum() and name[0].isalpha():
-            variables[name] = value
+            found["variables"][name] = value
         elif os.access(word, os.X_OK) and Path(word).is_file():
             python = word
         else:
-            raise UsageError(f"arm '{text}': '{word}' is no interpreter, no KEY=VALUE, and none of {', '.join(AXES)}")
-    return ArmWords(python, variables, axes)
+            raise UsageError(
+                f"arm '{text}': '{word}' is no interpreter, no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
+            )
+    return ArmWords(python, **found)
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
-    parser.add_argument("--a", default="", metavar="ARM", help="first arm: PYTHON, KEY=VALUE, stack=stock, ...")
+    parser.add_argument(
+        "--a", default="", metavar="ARM", help="first arm: PYTHON, KEY=VALUE, stack=stock, level=O0, ..."
+    )
     parser.add_argument("--b", default="", metavar="ARM", help="second arm: its slowdown is reported")
     parser.add_argument("--pairs", type=int, default=4, help="pairs of fresh processes (default: %(default)s)")
     parser.add_argument("--turns", type=int, default=30, help="turns of each worker a pair (default: %(default)s)")
@@ -65,14 +90,16 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
 def run_ab(arguments: argparse.Namespace) -> int:
     """Measures every planned case in both arms."""
     from ipexperf import run
+    from ipexperf.bench import registry
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.conduct.worker import ask_facts
     from ipexperf.plan import matrix
 
     if min(arguments.pairs, arguments.turns, arguments.steps) < 1:
         raise UsageError("--pairs, --turns and --steps must be at least 1")
-    words = (parse_arm(arguments.a), parse_arm(arguments.b))
     options = planning.resolve(arguments)
+    registry.load(options.load)
+    words = (parse_arm(arguments.a), parse_arm(arguments.b))
     options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)
     facts = []
@@ -86,11 +113,13 @@ def run_ab(arguments: argparse.Namespace) -> int:
     conductor = Conductor(options, plan.launches, Path.cwd(), _say)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     # An axis that both arms set makes one comparison of several planned cases.
-    compared = dict.fromkeys(tuple(arm.case(planned) for arm in words) for planned in plan.cases)
-    for cases in compared:
-        for name, case, known in zip("ab", cases, facts, strict=True):
-            _check(name, case, known)
-        a, b = (_arm(conductor, case, arm) for case, arm in zip(cases, words, strict=True))
+    compared = dict.fromkeys(
+        tuple(arm.case(planned, known) for arm, known in zip(words, facts, strict=True)) for planned in plan.cases
+    )
+    for sides in compared:
+        for name, (case, reason), known in zip("ab", sides, facts, strict=True):
+            _check(name, case, known, reason)
+        a, b = (_arm(conductor, case, arm) for (case, _), arm in zip(sides, words, strict=True))
         _compare(a, b, arguments, chance)
     return 0
 
@@ -99,13 +128,13 @@ def _say(text: str) -> None:
     sys.stderr.write(f"  {text}\n")
 
 
-def _check(name: str, case: Case, facts: Facts) -> None:
+def _check(name: str, case: Case, facts: Facts, unmet: str | None) -> None:
     """Refuses an arm that cannot run, before anything is measured."""
     from ipexperf.bench import registry
     from ipexperf.bench.kinds import Cell
     from ipexperf.plan import matrix
 
-    reason = matrix.why_not(Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs), facts)
+    reason = matrix.why_not(Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs), facts) or unmet
     if not reason and registry.modes.get(case.mode).batch is not None:
         reason = f"the workers of {case.mode} answer beside one another, and those of ab take turns"
     if not reason and registry.modes.get(case.mode).cold:

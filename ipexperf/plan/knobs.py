@@ -90,21 +90,23 @@ def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell,
         return
     chosen = [tuple(zip(wishes, values, strict=True)) for values in itertools.product(*wishes.values())]
     for wish in chosen:
-        yield _turned(cell, wish, facts)
+        yield turned(cell, wish, facts)
         for name in dict.fromkeys(options.ablate):
             knob = of(cell).get(name)
             if knob is None:
                 yield dataclasses.replace(cell, knobs=(*wish, (name, "off"))), _nobody(cell, name)
             else:
                 ablated = knob.ablated(registry.models.get(cell.model), dict(wish))
-                yield _turned(cell, (*wish, (name, ablated)), facts)
+                yield turned(cell, (*wish, (name, ablated)), facts)
 
 
-def _turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple[Cell, str | None]:
+def turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple[Cell, str | None]:
     """The cell with what differs from the defaults: the same work has one name, however it was asked for."""
     known, model, beside = of(cell), registry.models.get(cell.model), dict(wish)
-    turned = [(name, value) for name, value in wish if name not in known or value != known[name].default(model, beside)]
-    found = dataclasses.replace(cell, knobs=tuple(sorted(turned)))
+    differing = [
+        (name, value) for name, value in wish if name not in known or value != known[name].default(model, beside)
+    ]
+    found = dataclasses.replace(cell, knobs=tuple(sorted(differing)))
     reason = None
     for name, value in wish:
         knob = known.get(name)

@@ -69,7 +69,7 @@ def test_fusing_can_be_switched_off(told: dict[str, Any]) -> None:
     [
         (
             "O0",
-            "SGD: master_param_non_fused_step around SGD.step",
+            "SGD: patch_step_for_master_weight_training.<locals>.master_param_non_fused_step around SGD.step",
             "0 of 3 cast parameters split, 3 with a master copy",
         ),
         ("O0, fused", "SGD: sgd_step", "0 of 3 cast parameters split, 3 with a master copy"),
