@@ -14,6 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench import libraries
+from ipexperf.bench.placement import OPENMP
+
 PACKAGES = ("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn", "oneccl_bind_pt")
 
 
@@ -32,6 +35,8 @@ class Facts:
     """How many a worker may use."""
     compiler: str = ""
     """The C++ compiler that torch.compile would call, or an empty text where there is none."""
+    iomp5: str = ""
+    """Intel's OpenMP runtime, a file to preload, or an empty text where there is none."""
 
     def missing(self, *packages: str) -> str | None:
         """The reason for leaving a cell out when a package is not installed."""
@@ -41,6 +46,14 @@ class Facts:
     def uncompiled(self) -> str | None:
         """The reason for leaving a cell out when torch cannot compile."""
         return None if self.compiler else "torch.compile needs a C++ compiler: no g++ in PATH, and CXX names none"
+
+    def unthreaded(self) -> str | None:
+        """The reason for leaving a cell out when it needs Intel's OpenMP, and that is not to be had."""
+        if self.iomp5:
+            return None
+        return (
+            f"IPEX's runtime extension needs libiomp5.so, which {self.python} does not have: pip install intel-openmp"
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "cpu_flags": sorted(self.cpu_flags)}
@@ -98,6 +111,7 @@ def gather(accelerators: Sequence[str] = ()) -> Facts:
         accelerators=found,
         lacking={name: _lacking(name) for name, reason in found.items() if not reason},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
+        iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
     )
 
 

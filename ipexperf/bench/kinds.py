@@ -137,6 +137,16 @@ class Stack(ABC):
     @abstractmethod
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]: ...
 
+    def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
+        """A network that gives each of several streams its part of the cores, and of every batch."""
+        del network, cores, streams
+        raise WorkerError("error", f"{self.name} has no streams")
+
+    def parts(self, network: Any) -> list[int]:
+        """How many images of the last batch each stream of a network got, as `streamed` returned it."""
+        del network
+        return []
+
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         """Converts a network to int8, calibrated on these batches; without any it is an empty form, to be filled."""
         del network, example, batches
@@ -283,8 +293,16 @@ class Mode(ABC):
     batch: int | None = None
     """The batch of its cases, whatever the model's; None: the model's."""
 
+    openmp: str = ""
+    """The OpenMP runtime without which it is nothing: preloaded for its workers, be it asked for or not."""
+
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
+
+    def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
+        """Why the mode cannot have this batch, or so many threads where they were asked for, or None."""
+        del cell, batch, threads
+        return None
 
     def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
         """The cores of each of the workers that answer at the same time; none: one worker alone, with all of them."""

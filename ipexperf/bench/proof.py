@@ -160,9 +160,14 @@ def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
     ]
 
 
-def traced(step: Callable[[], Any]) -> list[dict[str, Any]]:
-    """One step under torch's profiler: everything that it saw, as the events of its trace."""
-    with torch.profiler.profile(record_shapes=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+def traced(step: Callable[[], Any], *, everywhere: bool = False) -> list[dict[str, Any]]:
+    """One step under torch's profiler: everything that it saw, as the events of its trace.
+
+    It sees the thread that calls it and those of autograd; `everywhere` means each thread of the process.
+    """
+    config = torch._C._profiler._ExperimentalConfig(profile_all_threads=everywhere)  # noqa: SLF001 - the only way
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(record_shapes=True, activities=activities, experimental_config=config) as profile:
         step()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"

@@ -45,7 +45,6 @@ class Conductor:
         self._say = say
         self._quarantine = Quarantine()
         self._source = surroundings.source(folder)
-        self._placed = placement.find(options)
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
     def _conditions(self, case: Case) -> Conditions:
@@ -70,7 +69,8 @@ class Conductor:
             seconds=self._options.seconds,
             say=self._say,
         )
-        return placement.given(conditions, case, self._placed)
+        openmp = registry.modes.get(case.mode).openmp
+        return placement.given(conditions, case, placement.find(self._options, openmp))
 
     def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
         """What gives each process of a case a device of its own, where it has several."""

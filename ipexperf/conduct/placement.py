@@ -12,14 +12,13 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import placement, registry
+from ipexperf.bench import libraries, placement, registry
 from ipexperf.bench.placement import ALLOCATORS, OPENMP, Placement, ranges
 from ipexperf.case import Case
 from ipexperf.conduct.launch import Conditions
@@ -30,7 +29,6 @@ from ipexperf.plan.placement import LAUNCHERS, Wish
 
 SOURCE = "--perf-placement"
 NODES = Path("/sys/devices/system/node")
-SYSTEM = ("/usr/local/lib", "/usr/local/lib64", "/usr/lib", "/usr/lib64")
 HOW_TO_GET = {
     "iomp5": "pip install intel-openmp",
     "jemalloc": "apt install libjemalloc2",
@@ -84,11 +82,17 @@ def _under(conditions: Conditions, placed: Placed) -> Conditions:
     return replace(conditions, settings=settings, variables={**conditions.variables, **placed.variables})
 
 
-def find(options: Options) -> Placed | None:
-    """What these options' placement means here, or None where nothing was asked for."""
-    if options.placement is None:
+def find(options: Options, openmp: str = "") -> Placed | None:
+    """What these options' placement means here, or None where nothing was asked for.
+
+    `openmp` is the runtime that a mode cannot do without: its workers have it, whoever asked for nothing.
+    """
+    wish = options.placement
+    if openmp and (wish is None or wish.launcher is None):
+        wish = replace(wish or Wish(), openmp=openmp)
+    if wish is None:
         return None
-    return _found(options.placement, options.python, options.threads, tuple(placement.allowed()))
+    return _found(wish, options.python, options.threads, tuple(placement.allowed()))
 
 
 @functools.lru_cache(maxsize=8)  # a launcher is asked once a run
@@ -152,13 +156,8 @@ def _refuse_node(node: int) -> None:
 def library(name: str, pattern: str, python: str | None) -> str:
     """The file of a library: beside the workers' interpreter, in its packages, or where the system has it."""
     folders = list(_folders(python))
-    for folder in folders:
-        found = [path for path in Path(folder).glob(f"lib{name}*.so*") if re.match(pattern, path.name)]
-        if found:
-            # `libjemalloc.so` before `libjemalloc.so.2`; never a path with what separates two of them.
-            path = str(min(found, key=lambda path: (len(path.name), path.name)))
-            if not re.search(r"[:\s]", path):
-                return path
+    if path := libraries.find(name, pattern, folders):
+        return path
     raise UsageError(
         f"{SOURCE}: lib{name}.so is not in {', '.join(dict.fromkeys(folders[:2]))} or the system's folders: "
         f"{HOW_TO_GET[name]}"
@@ -166,18 +165,8 @@ def library(name: str, pattern: str, python: str | None) -> str:
 
 
 def _folders(python: str | None) -> Iterator[str]:
-    if python is None:
-        prefixes = [sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")]
-    else:
-        prefixes = json.loads(_run([python, "-c", _PATHS], python).stdout)
-    prefix, base, packages = prefixes
-    yield f"{prefix}/lib"
-    yield packages
-    yield f"{base}/lib"
-    if multiarch := sysconfig.get_config_var("MULTIARCH"):
-        yield f"/usr/lib/{multiarch}"
-    yield from SYSTEM
-    yield str(Path.home() / ".local" / "lib")
+    prefixes = libraries.prefixes() if python is None else json.loads(_run([python, "-c", _PATHS], python).stdout)
+    return libraries.folders(*prefixes)
 
 
 def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[str]:

@@ -54,9 +54,13 @@ def option(name: str, value: str) -> str:
     return f"--perf-placement {value}" if name == placement.KNOB else f"--perf-knobs {name}={value}"
 
 
-def placed(turned: tuple[tuple[str, str], ...], options: Options) -> tuple[tuple[str, str], ...]:
+def placed(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
     """The knobs of a case, with where its workers run: a placed case has a series of its own."""
-    return turned if options.placement is None else tuple(sorted([*turned, (placement.KNOB, str(options.placement))]))
+    wish, own = options.placement, registry.modes.get(cell.mode).openmp
+    if wish is not None and own and wish.openmp == own:
+        wish = dataclasses.replace(wish, openmp=None)  # its mode has that in any case
+    told = str(wish or "")
+    return tuple(sorted([*cell.knobs, (placement.KNOB, told)])) if told else cell.knobs
 
 
 def check(options: Options) -> None:

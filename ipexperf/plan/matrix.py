@@ -146,10 +146,15 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
 
 
 def _fixed(cell: Cell, options: Options) -> str | None:
-    """Why the cell's mode cannot have the batch or the threads that were asked for, or None."""
-    fixed = registry.modes.get(cell.mode).batch
+    """Why the cell's mode cannot have the batch, the threads or the OpenMP runtime that were asked for, or None."""
+    mode = registry.modes.get(cell.mode)
+    asked = options.placement and options.placement.openmp
+    if mode.openmp and asked and asked != mode.openmp:
+        return f"{cell.mode} runs with openmp={mode.openmp} alone: --perf-placement openmp={asked} is not for it"
+    fixed = mode.batch
     if fixed is None:
-        return None
+        batch = options.batch or registry.models.get(cell.model).batch(mode)
+        return mode.unfit(cell, batch, options.threads)
     if options.batch not in (None, fixed):
         return f"{cell.mode} has batch {fixed} always: --perf-batch {options.batch} is not for it"
     return f"{cell.mode} has a thread a core always: --perf-threads is not for it" if options.threads else None
@@ -171,7 +176,7 @@ def make(options: Options, facts: Facts) -> Plan:
             if reason is None:
                 batch = options.batch or model.batch(registry.modes.get(cell.mode))
                 axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
-                turned = knobs.placed(cell.knobs, options)
+                turned = knobs.placed(cell, options)
                 cases.append(Case(*axes, batch, model.size, model.version, data, turned))
                 continue
         left_out.append(LeftOut(cell, reason))

@@ -41,6 +41,11 @@ class JitSession(InferenceSession):
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
             return torch.jit.freeze(torch.jit.trace(network, example))
 
+    @property
+    def script(self) -> Any:
+        """The frozen graph that answers."""
+        return self.network
+
     def settle(self, example: Any) -> None:
         """Calls the graph until it stands as it will be measured."""
         for _ in range(PROFILING_CALLS):
@@ -49,12 +54,12 @@ class JitSession(InferenceSession):
     def proof(self) -> list[Check]:
         case = self.bench.case
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
-            graph = str(self.network.graph_for(self.inputs[0]))
+            graph = str(self.script.graph_for(self.inputs[0]))
         converted = [quantised.graph(graph, self.layers)] if case.dtype == "int8" else []
         return [
             *super().proof(),
             *self._untraced,
-            proof.jitted(self.network),
+            proof.jitted(self.script),
             *converted,
             *self.bench.stack.proof_of_graph(graph, self.bench),
         ]

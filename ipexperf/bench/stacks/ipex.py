@@ -7,7 +7,7 @@ import importlib.metadata
 import logging
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ipexperf.bench import artifact, compilation, proof, registry
@@ -15,7 +15,7 @@ from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Quantised, Stack, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import torch_dtype
-from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear
+from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear, _ipex_streams
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -132,6 +132,12 @@ class Ipex(Stack):
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         return _ipex_int8.quantise(network, example, batches, bench)
+
+    def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
+        return _ipex_streams.over(network, cores, streams)
+
+    def parts(self, network: Any) -> list[int]:
+        return _ipex_streams.parts(network)
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
         turned = self._prepared(bench)

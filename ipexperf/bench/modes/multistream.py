@@ -1,0 +1,132 @@
+"""Throughput through IPEX's runtime extension: one jitted network, and a batch shared out to streams of few cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ipexperf.bench import accuracy, placement, proof, registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.knobs import Number
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.modes import _streams
+from ipexperf.bench.modes._inference import KNOBS
+from ipexperf.bench.modes.infer_jit import JitSession
+from ipexperf.bench.precision import BOUNDS, autocast
+from ipexperf.bench.proof import Kernel
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check
+
+FIT = "fit"
+
+
+@dataclass(frozen=True)
+class Streams(Number):
+    """A number; or `fit`, the vendor's default: a stream a core, or an image where there are fewer of those."""
+
+    values: tuple[str, ...] = (FIT,)
+
+    def wrong(self, value: str) -> str | None:
+        return None if value == FIT else super().wrong(value)
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        return too_many(value, facts.cores) or super().why_not(cell, value, facts)
+
+
+def too_many(streams: str, cores: int) -> str | None:
+    """Why so many streams cannot each have a core, or None."""
+    if streams == FIT or int(streams) <= cores:
+        return None
+    return f"{streams} streams need as many cores, and {cores} may be used here"
+
+
+class MultiStreamSession(JitSession):
+    """Calls the streams, and holds what they did against the one jitted network that they share."""
+
+    def build(self, network: Any, example: Any) -> Any:
+        given = (self.bench.settings.placement or {}).get("cores")
+        self.cores = sorted(given) if given else placement.allowed()
+        asked = self.bench.knob("streams")
+        if wrong := too_many(asked, len(self.cores)):
+            raise WorkerError("error", wrong)
+        self.streams = min(len(self.cores), len(example)) if asked == FIT else int(asked)
+        # Packed, traced and settled for what a stream gets to see, which is its part of the batch.
+        self.single = super().build(network, self._parts(example)[0])
+        self.network = self.bench.stack.streamed(self.single, self.cores, self.streams)
+        self.settle(example)
+        return self.network
+
+    @property
+    def script(self) -> Any:
+        return self.single
+
+    def _parts(self, images: Any) -> list[Any]:
+        return list(_streams.shared(images, self.streams))
+
+    def _alone(self, images: Any) -> Any:
+        """What the one network answers without streams."""
+        with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
+            return self.single(images)
+
+    def kernels(self) -> list[Kernel]:
+        """oneDNN's log tells of all threads; torch's profiler of its caller alone, unless it is asked for all."""
+        return super().kernels() or proof.kernels(proof.traced(self.step, everywhere=True))
+
+    def proof(self) -> list[Check]:
+        # First: what the proof of the jitted network calls is no step of the streams.
+        return [*self._shared_out(), *super().proof()]
+
+    def _shared_out(self) -> list[Check]:
+        images = self.inputs[0]
+        parts = self._parts(images)
+
+        def step() -> Any:
+            return self.forward(images)
+
+        found = _streams.operators(step)
+        whole = sum(_streams.operators(lambda: self._alone(parts[0])).values())
+        ran = _streams.busy(step)
+        outputs = step()
+        told = self.bench.stack.parts(self.network) or [len(outputs)]
+        return [
+            _streams.streams(found, self.streams, whole),
+            _streams.cores(found, ran, self.cores, self.streams),
+            _streams.split(told, len(images), self.streams),
+            self._joined(outputs, torch.cat([self._alone(part) for part in parts])),
+        ]
+
+    def _joined(self, outputs: Any, alone: Any) -> Check:
+        """The answers of all streams, in order, are those of the one network to the same parts of the batch."""
+        bound = BOUNDS[self.bench.case.dtype].fidelity
+        if outputs.shape != alone.shape:
+            return Check("joined", False, f"shape {tuple(outputs.shape)}", f"shape {tuple(alone.shape)}")
+        error = accuracy.distance(outputs.double(), accuracy.Reference(alone.double(), 0.0))
+        return Check("joined", error <= bound, f"{error:.2g} off one network's answers", f"at most {bound:g}")
+
+
+class MultiStream(Mode):
+    name = "multistream"
+    openmp = "iomp5"
+    knobs = (*KNOBS, Streams("streams", "streams that share a batch, each with its cores (default: one a core)"))
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        if cell.device != "cpu":
+            return f"multistream gives each stream cores of its own: it is for cpu, not for {cell.device}"
+        if cell.stack != "ipex":
+            return f"multistream is IPEX's runtime extension: {cell.stack} has none"
+        return facts.unthreaded()
+
+    def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
+        if threads:
+            return "multistream has a thread a core always: --perf-threads is not for it"
+        streams = cell.knob("streams") or FIT
+        if streams != FIT and int(streams) > batch:
+            return f"{streams} streams share a batch of {batch}: some of them would have no image"
+        return None
+
+    def open(self, bench: Workbench) -> Session:
+        return MultiStreamSession(bench)
+
+
+registry.modes.add("multistream", MultiStream())

@@ -1,0 +1,30 @@
+"""The runtime extension of IPEX: one batch shared out to streams, each a thread with cores of its own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from ipexperf.errors import WorkerError
+
+
+def over(network: Any, cores: Sequence[int], streams: int) -> Any:
+    """Streams as the vendor's guide makes them: the batch is split, and the answers are joined, along its images."""
+    runtime = importlib.import_module("intel_extension_for_pytorch.cpu.runtime")
+    if not runtime.is_runtime_ext_enabled():
+        raise WorkerError("error", "IPEX's runtime extension is off: Intel's OpenMP was not preloaded in this process")
+    return runtime.MultiStreamModule(
+        network,
+        num_streams=streams,
+        cpu_pool=runtime.CPUPool(list(cores)),
+        input_split_hint=runtime.MultiStreamModuleHint(0),
+        output_concat_hint=runtime.MultiStreamModuleHint(0),
+    )
+
+
+def parts(network: Any) -> list[int]:
+    """What the module gave to its streams last; one stream alone gets batches as they are, and nothing is told."""
+    if network.get_stream_number() == 1:
+        return []
+    return [len(images) for (images,) in network.args_streams_input[: network.used_num_streams]]
