@@ -53,7 +53,7 @@ def bench(
     return Workbench(case, model, device, *parts, Settings(train_steps=12), lambda _: None)
 
 
-def alone(fake: str) -> Any:
+def alone(fake: str, **variables: str) -> Any:
     """What a script of tests/fakes told of itself in a process of its own: IPEX changes the one that imports it."""
     root = Path(__file__).parents[2]
     done = subprocess.run(
@@ -62,7 +62,7 @@ def alone(fake: str) -> Any:
         text=True,
         check=False,
         timeout=600,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(root), **variables},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -162,6 +162,23 @@ def test_intels_openmp_brings_its_settings(
     assert "openmp libiomp5.so" in placed(done).found
 
 
+def test_a_mode_has_the_openmp_that_it_cannot_do_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever asks for nothing gets it, and whoever asks for cores gets it there; a launcher decides for itself."""
+    (tmp_path / "libiomp5.so").touch()
+    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    for wish, cores in ((None, ALL), (read(f"cores={ALL[-1]}"), ALL[-1:])):
+        found = placement.find(Options(placement=wish), "iomp5")
+        assert found is not None
+        assert found.variables["LD_PRELOAD"] == str(tmp_path / "libiomp5.so")
+        assert (found.placement.openmp, found.placement.cores) == ("iomp5", cores)
+    monkeypatch.setattr(placement, "_asked", lambda launcher, *_: Placed(bench_placement.Placement(openmp=launcher)))
+    asked = placement.find(Options(placement=read("launcher=xeon")), "iomp5")
+    assert asked is not None
+    assert asked.placement.openmp == "xeon"
+    assert placement.find(Options(), "") is None
+
+
 def test_gnu_openmp_is_told_its_cores_and_threads() -> None:
     """Torch brings the library; the variables are what the launchers would set."""
     found = find("openmp=gomp", threads=1)

@@ -1,0 +1,56 @@
+"""IPEX's streams in one process with Intel's OpenMP preloaded, honest and not. Prints checks, or why there are none."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "bench"))
+
+import bench_cases
+
+from ipexperf.bench import placement, registry
+from ipexperf.errors import WorkerError
+
+Checks = dict[str, tuple[bool, str]]
+ALL = placement.allowed()
+
+
+def proven(streams: int, cores: Sequence[int], lie: Callable[..., Any] | None = None) -> Checks:
+    """All that a session proves, with its accuracy; `lie` makes the streams in place of the stack."""
+    bench = bench_cases.bench(
+        bench_cases.network, "multistream", registry.devices.get("cpu"), "ipex", streams=str(streams)
+    )
+    bench = dataclasses.replace(bench, settings=dataclasses.replace(bench.settings, placement={"cores": cores}))
+    honest = bench.stack.streamed
+    bench.stack.streamed = lie or honest
+    try:
+        session = bench.mode.open(bench)
+        session.sample(lambda: None, 1, 1)
+        return {check.name: (check.ok, check.found) for check in [*session.proof(), *session.accuracy()[1]]}
+    finally:
+        bench.stack.streamed = honest
+
+
+def main() -> None:
+    ipex = registry.stacks.get("ipex")
+    ipex.start()
+    first, last = ALL[:1], ALL[-1:]
+    try:
+        found = {"two": proven(2, ALL[:2]), "one": proven(1, ALL[:2])}
+    except WorkerError as error:
+        json.dump({"refused": error.reason}, sys.stdout)
+        return
+    streamed = ipex.streamed
+    found["all in one"] = proven(2, ALL[:2], lambda network, cores, _: streamed(network, cores, 1))
+    found["other cores"] = proven(1, first, lambda network, _, streams: streamed(network, last, streams))
+    found["fewer cores"] = proven(1, ALL[:2], lambda network, _, streams: streamed(network, last, streams))
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

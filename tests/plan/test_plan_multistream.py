@@ -1,0 +1,97 @@
+"""multistream in the plan: IPEX on the CPU, with Intel's OpenMP, and no more streams than cores or images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench.facts import Facts
+from ipexperf.errors import UsageError
+from ipexperf.plan import matrix
+from ipexperf.plan.options import Options
+from ipexperf.plan.placement import read
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+AVX2 = frozenset({"avx2", "fma"})
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("multistream",), "stack": ("ipex",)}
+ID = "resnet18-cpu-fp32-multistream-ipex"
+
+
+def plan(iomp5: str = "/env/lib/libiomp5.so", **wishes: Any) -> matrix.Plan:
+    options = Options(**{**CELL, **wishes})
+    matrix.check_names(options)
+    return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, {"xpu": "", "cuda": ""}, cores=4, iomp5=iomp5))
+
+
+def ids(found: matrix.Plan) -> list[str]:
+    return [case.id for case in found.cases]
+
+
+def test_streams_are_ipexs_alone() -> None:
+    """Stock PyTorch has no runtime extension, and is left out with that."""
+    found = plan(stack=("all",))
+    assert ids(found) == [ID]
+    assert [left.reason for left in found.left_out] == ["multistream is IPEX's runtime extension: stock has none"]
+
+
+def test_without_intels_openmp_it_is_left_out_with_how_to_get_it() -> None:
+    """Asked for by name it ends the run; in the full preset it is one cell among others."""
+    told = r"libiomp5.so, which /env/bin/python does not have: pip install intel-openmp"
+    with pytest.raises(UsageError, match=told):
+        plan(iomp5="")
+    found = plan(iomp5="", mode=None, preset="full", stack=("all",))
+    assert ID not in ids(found)
+    [reason] = [left.reason for left in found.left_out if left.id == ID]
+    assert reason.endswith("pip install intel-openmp")
+
+
+def test_it_is_in_the_full_preset_and_not_in_the_quick_one() -> None:
+    """Nobody needs a placement for it, and nobody waits for it who asked for nothing."""
+    everything: dict[str, Any] = {"mode": None, "stack": None, "dtype": None, "model": None}
+    assert ID in ids(plan(**everything, preset="full"))
+    assert not any("multistream" in name for name in ids(plan(**everything, preset="quick")))
+
+
+@pytest.mark.parametrize(
+    ("wishes", "told"),
+    [
+        ({"knobs": (("streams", "0"),)}, "streams: expected a whole number of at least 1, got '0'"),
+        ({"knobs": (("streams", "5"),)}, "5 streams need as many cores, and 4 may be used here"),
+        ({"knobs": (("streams", "4"),), "batch": 3}, "4 streams share a batch of 3: some of them would have no image"),
+        ({"placement": read("openmp=gomp")}, "multistream runs with openmp=iomp5 alone"),
+        ({"threads": 2}, "multistream has a thread a core always: --perf-threads is not for it"),
+        ({"device": ("cuda",)}, "it is for cpu, not for cuda"),
+        ({"dtype": ("int8",)}, "int8 is built for infer, infer_jit, realtime, not for multistream"),
+        ({"ablate": ("streams",)}, "the knob streams is a number"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(wishes: dict[str, Any], told: str) -> None:
+    """Before anything is measured, with what is wrong."""
+    with pytest.raises(UsageError, match=told):
+        plan(**wishes)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "label"),
+    [
+        ({}, ""),
+        ({"knobs": (("streams", "fit"),)}, ""),
+        ({"knobs": (("streams", "2"),)}, "+streams:2"),
+        ({"batch": 2}, ""),
+        ({"placement": read("openmp=iomp5")}, ""),
+        ({"placement": read("cores=0-1,openmp=iomp5")}, "+placement:cores=0-1"),
+        ({"placement": read("cores=0-1")}, "+placement:cores=0-1"),
+    ],
+)
+def test_the_same_work_has_one_name(wishes: dict[str, Any], label: str) -> None:
+    """Its OpenMP runtime is the mode's own: who asks for it by name gets the case that is there without."""
+    assert ids(plan(**wishes)) == [ID + label]
+
+
+def test_intels_openmp_is_in_the_name_of_other_modes() -> None:
+    """They can do without, so it is another series."""
+    [name] = ids(plan(mode=("infer_jit",), placement=read("openmp=iomp5")))
+    assert name == "resnet18-cpu-fp32-infer_jit-ipex+placement:openmp=iomp5"
