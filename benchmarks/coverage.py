@@ -1,0 +1,116 @@
+"""What one recorded run covered, as a table for the docs: every case with its proof, accuracy and throughput.
+
+Speed-ups are of launches that were measured one after the other, each with its own 95 % interval over launches:
+`ipexperf ab` measures two stacks side by side, and more closely.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ipexperf.case import Case
+from ipexperf.errors import IpexperfError
+from ipexperf.history import History, Recorded
+from ipexperf.judge import ratios
+from ipexperf.judge.policy import Policy
+from ipexperf.report.units import digits
+from ipexperf.result import PRIMARY
+
+HEAD = ("mode", "dtype", "stack", "proof", "accuracy", "items/s", "over stock", "over stock fp32")
+MODES = ("infer", "infer_jit", "infer_compile", "infer_export", "multistream", "realtime", "load", "train", "train_ddp")
+DTYPES = ("fp32", "bf16", "fp16", "int8")
+
+
+def place(recorded: Recorded) -> tuple[int, int, str]:
+    """Where a case stands in the table."""
+    case = recorded.case
+    known = MODES.index(case.mode) if case.mode in MODES else len(MODES)
+    return known, DTYPES.index(case.dtype), case.stack
+
+
+def proof(recorded: Recorded) -> str:
+    """How many checks held in all launches, or what did not."""
+    bad = next((launch for launch in recorded.counted if launch.outcome != "ok"), None)
+    if bad is not None:
+        return f"{bad.outcome}: {bad.reason}"
+    checks = [check for launch in recorded.counted for check in launch.document["proof"]]
+    missed = [f"{check['name']}: {check['found']}" for check in checks if not check["ok"]]
+    names = {check["name"] for check in checks}
+    return missed[0] if missed else f"{len(names)} of {len(names)}"
+
+
+def accuracy(recorded: Recorded) -> str:
+    """What the first launch reached, or which bound it missed."""
+    checks = [check for launch in recorded.counted for check in launch.document["accuracy"]]
+    missed = [f"{check['name']} {check['found']}, {check['expected']}" for check in checks if not check["ok"]]
+    if missed:
+        return missed[0]
+    summary = recorded.metrics.get("accuracy")
+    return "-" if summary is None or summary.median is None else f"{100 * summary.median:.1f} %"
+
+
+def sound(recorded: Recorded) -> bool:
+    """Whether its numbers count."""
+    return bool(recorded.values.get(PRIMARY)) and recorded.outcome not in ("failed", "invalid")
+
+
+def times(recorded: Recorded, other: Recorded | None) -> str:
+    """How many times the other's throughput, where both count."""
+    if other is None or other is recorded or not (sound(recorded) and sound(other)):
+        return "-"
+    found = ratios.compare(other.values["throughput"], recorded.values["throughput"], Policy())
+    if found.lo is None or found.hi is None:
+        return f"{digits(found.ratio)} (one launch)"
+    return f"{digits(found.ratio)} ({digits(found.lo)} to {digits(found.hi)})"
+
+
+def rows(cases: Sequence[Recorded]) -> Iterator[tuple[str, ...]]:
+    """One line a case, in the order of modes and dtypes."""
+    known: dict[Case, Recorded] = {recorded.case: recorded for recorded in cases}
+    for recorded in sorted(cases, key=place):
+        case = recorded.case
+        throughput = recorded.metrics.get("throughput")
+        value = throughput.median if throughput and sound(recorded) else None
+        stock = known.get(replace(case, stack="stock"))
+        plain = known.get(replace(case, stack="stock", dtype="fp32"))
+        yield (
+            f"`{case.mode}`",
+            case.dtype,
+            case.stack,
+            proof(recorded),
+            accuracy(recorded),
+            recorded.outcome if value is None else digits(value),
+            times(recorded, stock),
+            times(recorded, plain),
+        )
+
+
+def table(cases: Sequence[Recorded]) -> list[str]:
+    """The cases as a table in Markdown."""
+    lines = [HEAD, ("---",) * len(HEAD), *rows(cases)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", nargs="?", default="last", help="which run of the history (default: %(default)s)")
+    parser.add_argument("--db", default="ipexperf.db", help="history file (default: %(default)s)")
+    parser.add_argument("--model", help="of this model alone")
+    told = parser.parse_args()
+    try:
+        with History.open(told.db, create=False) as history:
+            found = history.show(told.run)
+    except IpexperfError as error:
+        sys.exit(f"coverage.py: {error}")
+    cases = [recorded for recorded in found.cases if told.model in (None, recorded.case.model)]
+    if not cases:
+        sys.exit(f"coverage.py: the run {told.run} has no case" + (f" of {told.model}" if told.model else ""))
+    print("\n".join(table(cases)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
