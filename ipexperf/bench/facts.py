@@ -47,13 +47,11 @@ class Facts:
         """The reason for leaving a cell out when torch cannot compile."""
         return None if self.compiler else "torch.compile needs a C++ compiler: no g++ in PATH, and CXX names none"
 
-    def unthreaded(self) -> str | None:
-        """The reason for leaving a cell out when it needs Intel's OpenMP, and that is not to be had."""
-        if self.iomp5:
+    def without(self, openmp: str) -> str | None:
+        """The reason for leaving a cell out when its mode needs this OpenMP runtime, and it is not to be had."""
+        if openmp != "iomp5" or self.iomp5:
             return None
-        return (
-            f"IPEX's runtime extension needs libiomp5.so, which {self.python} does not have: pip install intel-openmp"
-        )
+        return f"it needs Intel's OpenMP, and {self.python} has no libiomp5.so: pip install intel-openmp"
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "cpu_flags": sorted(self.cpu_flags)}

@@ -141,6 +141,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
         registry.modes.get(cell.mode).why_not(cell, facts)
         or registry.devices.get(cell.device).why_not(facts)
         or registry.stacks.get(cell.stack).why_not(cell, facts)
+        or facts.without(registry.modes.get(cell.mode).openmp)
         or registry.models.get(cell.model).why_not(cell, facts)
     )
 
@@ -152,9 +153,9 @@ def _fixed(cell: Cell, options: Options) -> str | None:
     if mode.openmp and asked and asked != mode.openmp:
         return f"{cell.mode} runs with openmp={mode.openmp} alone: --perf-placement openmp={asked} is not for it"
     fixed = mode.batch
-    if fixed is None:
-        batch = options.batch or registry.models.get(cell.model).batch(mode)
-        return mode.unfit(cell, batch, options.threads)
+    reason = mode.unfit(cell, options.batch or registry.models.get(cell.model).batch(mode), options.threads)
+    if reason or fixed is None:
+        return reason
     if options.batch not in (None, fixed):
         return f"{cell.mode} has batch {fixed} always: --perf-batch {options.batch} is not for it"
     return f"{cell.mode} has a thread a core always: --perf-threads is not for it" if options.threads else None

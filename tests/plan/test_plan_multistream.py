@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("mu
 ID = "resnet18-cpu-fp32-multistream-ipex"
 
 
-def plan(iomp5: str = "/env/lib/libiomp5.so", **wishes: Any) -> matrix.Plan:
+def plan(
+    iomp5: str = "/env/lib/libiomp5.so", packages: Mapping[str, str | None] = PACKAGES, **wishes: Any
+) -> matrix.Plan:
     options = Options(**{**CELL, **wishes})
     matrix.check_names(options)
-    return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, {"xpu": "", "cuda": ""}, cores=4, iomp5=iomp5))
+    return matrix.make(options, Facts("/env/bin/python", packages, AVX2, {"xpu": "", "cuda": ""}, cores=4, iomp5=iomp5))
 
 
 def ids(found: matrix.Plan) -> list[str]:
@@ -39,9 +42,11 @@ def test_streams_are_ipexs_alone() -> None:
 
 def test_without_intels_openmp_it_is_left_out_with_how_to_get_it() -> None:
     """Asked for by name it ends the run; in the full preset it is one cell among others."""
-    told = r"libiomp5.so, which /env/bin/python does not have: pip install intel-openmp"
+    told = "it needs Intel's OpenMP, and /env/bin/python has no libiomp5.so: pip install intel-openmp"
     with pytest.raises(UsageError, match=told):
         plan(iomp5="")
+    with pytest.raises(UsageError, match="intel-extension-for-pytorch not installed"):
+        plan(iomp5="", packages={**PACKAGES, "intel-extension-for-pytorch": None})
     found = plan(iomp5="", mode=None, preset="full", stack=("all",))
     assert ID not in ids(found)
     [reason] = [left.reason for left in found.left_out if left.id == ID]

@@ -111,11 +111,12 @@ class MultiStream(Mode):
     knobs = (*KNOBS, Streams("streams", "streams that share a batch, each with its cores (default: one a core)"))
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del facts
         if cell.device != "cpu":
             return f"multistream gives each stream cores of its own: it is for cpu, not for {cell.device}"
         if cell.stack != "ipex":
             return f"multistream is IPEX's runtime extension: {cell.stack} has none"
-        return facts.unthreaded()
+        return None
 
     def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
         if threads:
