@@ -237,5 +237,5 @@ def test_ipexs_streams_under_another_label_are_caught(told: Told, liar: str, cau
 def test_without_intels_openmp_there_are_no_streams() -> None:
     """The runtime extension is off, and the launch ends with that sentence: nothing runs in its place."""
     assert alone("ipex_streams.py", LD_PRELOAD="") == {
-        "refused": "IPEX's runtime extension is off: Intel's OpenMP was not preloaded in this process"
+        "refused": "IPEX's runtime extension is off: Intel's OpenMP was not preloaded, and a launcher has to"
     }

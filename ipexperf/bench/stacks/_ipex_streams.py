@@ -13,7 +13,10 @@ def over(network: Any, cores: Sequence[int], streams: int) -> Any:
     """Streams as the vendor's guide makes them: the batch is split, and the answers are joined, along its images."""
     runtime = importlib.import_module("intel_extension_for_pytorch.cpu.runtime")
     if not runtime.is_runtime_ext_enabled():
-        raise WorkerError("error", "IPEX's runtime extension is off: Intel's OpenMP was not preloaded in this process")
+        raise WorkerError(
+            "error",
+            "IPEX's runtime extension is off: Intel's OpenMP was not preloaded, and a launcher has to",
+        )
     return runtime.MultiStreamModule(
         network,
         num_streams=streams,
