@@ -20,6 +20,7 @@ OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
 RUN_KEY: pytest.StashKey[Run] = pytest.StashKey()
 ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
 TAKEN_KEY = pytest.StashKey[frozenset[str]]()
+JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 FIXTURE = "perf"
 XDIST = "pytest-xdist would measure cases beside one another: run ipexperf without -n"
 XDIST_MARK = "ipexperf-without-xdist"
@@ -196,6 +197,8 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     if not hasattr(request, "param"):
         pytest.skip("no case of the plan belongs to this test")
     run = _run(request.config)
+    if request.config.pluginmanager.hasplugin("junitxml"):
+        request.config.stash[JUNIT_KEY] = request.getfixturevalue("record_testsuite_property")
     benchmark = request.getfixturevalue("benchmark") if request.config.pluginmanager.hasplugin("benchmark") else None
 
     def measure() -> None:
@@ -218,8 +221,12 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         benchmark.skipped = True  # nothing was measured: pytest-benchmark need not warn about it
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Closes the run with how it ended. A run may fail as a whole where no test did: pytest ends with 1 then."""
+    """Closes the run with how it ended, before the JUnit file is written.
+
+    A run may fail as a whole where no test did: pytest ends with 1 then.
+    """
     run = session.config.stash.get(RUN_KEY, None)
     if run is not None:
         interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
@@ -227,6 +234,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         well = run.finish("interrupted" if interrupted else "failed" if broken else "finished")
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if JUNIT_KEY in session.config.stash:
+            from ipexperf.report import junit
+
+            for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well):
+                session.config.stash[JUNIT_KEY](name, value)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

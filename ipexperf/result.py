@@ -60,6 +60,7 @@ METRICS: dict[str, Metric] = {
         Metric("trace_time", "s", False),
         Metric("first_inference", "s", False),
         Metric("peak_memory", "bytes", False),
+        Metric("library_memory", "bytes", False),
         Metric("reserved_memory", "bytes", False),
         Metric("device_time", "s", False),
         Metric("input_time", "s", False),

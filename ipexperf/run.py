@@ -52,7 +52,8 @@ class Run:
         self._command: tuple[str, ...] = ()
         self._policies: dict[str, Policy] = {}
         self._recorded: set[str] = set()
-        self._trouble = ""
+        self.trouble = ""
+        """Why it is not recorded how the run ended, or an empty text."""
 
     def open(self, command: tuple[str, ...]) -> None:
         """Opens the history before anything is measured: a bad path is found now, not after an hour."""
@@ -112,10 +113,10 @@ class Run:
             try:
                 self._close(settled, status)
             except HistoryError as error:
-                self._trouble = str(error)  # the numbers are still to be told: the summary says it
+                self.trouble = str(error)  # the numbers are still to be told: the summary says it
             self._history.close()
             self._history = None
-        return not settled.fails and not self._trouble
+        return not settled.fails and not self.trouble
 
     def _close(self, settled: RunVerdict, status: str) -> None:
         from ipexperf.judge.policy import Policy
@@ -167,5 +168,5 @@ class Run:
         return [
             *run_lines(settled.line, slower, fails=settled.fails and not failed),
             *summary_lines(self.measurements, settled.verdicts, self.plan.reasons, where, self.options.ablate),
-            *([f"HOW THE RUN ENDED IS NOT RECORDED: {self._trouble}"] if self._trouble else []),
+            *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
         ]

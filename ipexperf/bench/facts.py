@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ class Facts:
     def missing(self, *packages: str) -> str | None:
         """The reason for leaving a cell out when a package is not installed."""
         absent = [name for name in packages if self.packages.get(name) is None]
-        return f"{' and '.join(absent)} not installed in {self.python}" if absent else None
+        return f"{' and '.join(absent)} not installed in {shlex.quote(self.python)}" if absent else None
 
     def uncompiled(self) -> str | None:
         """The reason for leaving a cell out when torch cannot compile."""

@@ -98,7 +98,7 @@ class Device(ABC):
 
     @abstractmethod
     def peak_memory(self) -> int:
-        """Bytes at the highest point since the reset."""
+        """Bytes that were taken at the highest point since the reset, beyond what there was at the reset."""
 
     def describe(self) -> dict[str, Any]:
         """Name, driver and properties, for the environment record."""
@@ -265,7 +265,7 @@ class Session(ABC):
         return batch
 
     def peak_memory(self, device: Device) -> int:
-        """Bytes at the highest point since the session began to be built, in all processes that it has."""
+        """Bytes that the session took at the highest point since it began to be built, in all processes that it has."""
         return device.peak_memory()
 
     def metrics(self) -> dict[str, float]:

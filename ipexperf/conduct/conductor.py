@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -44,8 +45,13 @@ class Conductor:
         self._cache = options.cache or folder / ".ipexperf"
         self._say = say
         self._quarantine = Quarantine()
-        self._source = surroundings.source(folder)
+        self._folder = folder
         self._deadline = time.monotonic() + options.budget if options.budget else None
+
+    @functools.cached_property
+    def _source(self) -> dict[str, Any]:
+        """The commit that is measured: asked of git with the first measurement, not while tests are collected."""
+        return surroundings.source(self._folder)
 
     def _conditions(self, case: Case) -> Conditions:
         device = registry.devices.get(case.device)

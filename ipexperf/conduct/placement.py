@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -182,7 +183,7 @@ def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[
             check=False,
         )
     except OSError as error:
-        raise UsageError(f"--perf-python {python}: {error.strerror or error}") from None
+        raise UsageError(f"--perf-python={shlex.quote(str(python))}: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
         raise UsageError(f"{SOURCE}: {command[0]} did not answer within {LAUNCHER_SECONDS} s") from None
 

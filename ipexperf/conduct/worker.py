@@ -7,6 +7,7 @@ import json
 import os
 import re
 import selectors
+import shlex
 import signal
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def ask_facts(python: str | None, accelerators: Sequence[str], variables: Mappin
                 pass_fds=[answer.fileno()],
             )
         except OSError as error:
-            raise UsageError(f"--perf-python {python}: {error.strerror or error}") from None
+            raise UsageError(f"--perf-python={shlex.quote(str(python))}: {error.strerror or error}") from None
         except subprocess.TimeoutExpired:
             reason = f"did not say within 120 s whether it sees {', '.join(accelerators)}"
             raise UsageError(f"{command[0]} {reason}") from None
@@ -111,7 +112,7 @@ def ask_facts(python: str | None, accelerators: Sequence[str], variables: Mappin
         facts = answer.read()
     if told.returncode != 0 or not facts:
         last = (told.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UsageError(f"--perf-python {command[0]} can't run workers: {last}")
+        raise UsageError(f"--perf-python={shlex.quote(command[0])} can't run workers: {last}")
     return Facts.from_json(json.loads(facts))
 
 

@@ -44,5 +44,11 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
     return [*found, ("verdict", verdict.outcome), ("reason", verdict.reason), ("policy", verdict.policy)]
 
 
+def of_run(line: str, trouble: str, *, fails: bool) -> list[tuple[str, str]]:
+    """The properties of the whole suite: a run may fail where no test did, and `failures` is 0 then."""
+    told = [("run_fails", "yes" if fails else "no"), ("run_says", line), ("run_not_recorded", trouble)]
+    return [(name, value) for name, value in told if value]
+
+
 def _number(value: float) -> str:
     return f"{value:.6g}"

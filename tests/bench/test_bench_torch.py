@@ -14,6 +14,7 @@ import pytest
 
 from ipexperf.bench import accuracy, proof, weights
 from ipexperf.bench.datasets.digits import Digits
+from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -313,3 +314,17 @@ def test_batches_are_the_same_for_the_same_seed() -> None:
 
     assert first(0) == first(0)
     assert first(0) != first(1)
+
+
+def test_the_peak_of_a_case_on_the_cpu_is_what_it_took_and_not_the_libraries() -> None:
+    """64 MiB that are taken and given back are the peak; what was resident before is a figure of its own."""
+    device = Cpu()
+    kept = bytearray(os.urandom(2**20)) * 32
+    device.reset_peak_memory()
+    before = device.metrics(lambda: None, 1)["library_memory"]
+    assert before > len(kept)
+    assert device.peak_memory() < 16 * 2**20
+    taken = bytearray(os.urandom(2**20)) * 64
+    del taken
+    assert 48 * 2**20 < device.peak_memory() < 80 * 2**20
+    assert device.metrics(lambda: None, 1)["library_memory"] == before

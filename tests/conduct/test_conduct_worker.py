@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipexperf.bench import guard
+from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
@@ -395,13 +396,23 @@ def test_a_worker_sees_the_variables_of_its_arm(fake: str) -> None:
 
 def test_an_interpreter_that_is_not_there_is_refused() -> None:
     """--perf-python with a wrong path is one sentence."""
-    with pytest.raises(UsageError, match=r"^--perf-python /no/such/python: No such file"):
+    with pytest.raises(UsageError, match=r"^--perf-python=/no/such/python: No such file"):
         workers.ask_facts("/no/such/python", ())
+
+
+def test_a_path_with_a_space_is_told_as_it_can_be_typed(tmp_path: Path) -> None:
+    """What a message says can be copied into a shell."""
+    spaced = tmp_path / "my python"
+    with pytest.raises(UsageError) as refused:
+        workers.ask_facts(str(spaced), ())
+    assert str(refused.value).startswith(f"--perf-python='{spaced}': No such file")
+    absent = Facts(str(spaced), {}).missing("torch")
+    assert absent == f"torch not installed in '{spaced}'"
 
 
 def test_an_interpreter_that_is_none_is_refused() -> None:
     """--perf-python with a program that is no Python is one sentence."""
-    with pytest.raises(UsageError, match=r"^--perf-python /bin/false can't run workers"):
+    with pytest.raises(UsageError, match=r"^--perf-python=/bin/false can't run workers"):
         workers.ask_facts("/bin/false", ())
 
 

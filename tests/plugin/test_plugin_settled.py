@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import xml.etree.ElementTree as ET
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,12 @@ def newest(suite: Suite) -> list[str]:
         return [recorded.outcome for recorded in history.measurements("last")]
 
 
+def of_suite(suite: Suite) -> dict[str, str]:
+    """What the JUnit file says of the whole suite, which a test's failure does not."""
+    found = ET.parse(suite.path / "junit.xml").getroot().findall("testsuite/properties/property")  # noqa: S314 - our own
+    return {element.attrib["name"]: element.attrib["value"] for element in found}
+
+
 @pytest.fixture
 def run(registries: None, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run of twelve cases that are never launched: each measurement is made up."""
@@ -116,12 +123,13 @@ def test_a_share_does_not_change_while_the_run_goes_on(run: Run) -> None:
 def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Suite, *, recorded: bool) -> None:
     """No case is beyond its share, all are together: one headline says so, and it is kept for every case."""
     judged(suite, "inconclusive")
-    result = suite.run("tiny,other", *(() if recorded else ("--perf-no-record",)), cell=SIX)
+    result = suite.run("tiny,other", *(() if recorded else ("--perf-no-record",)), "--junitxml=junit.xml", cell=SIX)
     result.assert_outcomes(passed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()
     headline = "platform shift: the median of 6 judged cases is 20.0% slower than its baseline (6 cases moved with it)"
     assert out.count(headline) == 1
+    assert of_suite(suite) == {"run_fails": "yes", "run_says": headline}
     assert out.index(headline) < out.index("THE RUN FAILS: no test did") < out.index("time vs baseline")
     assert "PLATFORM SHIFT (6): moved together with the whole run" in out
     if recorded:
@@ -172,9 +180,12 @@ def test_an_end_that_cannot_be_recorded_is_told_and_ends_with_1(suite: Suite) ->
         connection.execute(
             "CREATE TRIGGER no_end BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
         )
-    result = suite.run("tiny")
+    result = suite.run("tiny", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    told = of_suite(suite)
+    assert told["run_fails"] == "yes"
+    assert "the disk is full" in told["run_not_recorded"]
     out = result.stdout.str()
     assert "HOW THE RUN ENDED IS NOT RECORDED: the history ipexperf.db cannot be used: the disk is full." in out
     assert "NO BASELINE (1)" in out
@@ -199,5 +210,6 @@ def test_a_case_that_the_budget_left_no_time_for_is_no_failure_and_no_number(sui
     assert suite.query("SELECT * FROM launch") == []
     text = (suite.path / "junit.xml").read_text()
     assert 'failures="0"' in text
+    assert of_suite(suite) == {"run_fails": "no"}
     assert text.count(f'<property name="reason" value="{reason}" />') == 2
     assert "step_time" not in text

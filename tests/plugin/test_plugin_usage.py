@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import sys
@@ -53,7 +54,7 @@ def refused(result: pytest.RunResult, told: str) -> None:
         (("--perf-preset", "weekly"), "expected one of quick, nightly, full, got 'weekly'"),
         (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
         (("--perf-load=broken.py",), "--perf-load=broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
-        (("--perf-python", "/no/such/python"), "--perf-python /no/such/python: No such file or directory"),
+        (("--perf-python", "/no/such/python"), "--perf-python=/no/such/python: No such file or directory"),
         (("-o", "ipexperf_launches=many"), "ipexperf_launches: expected a whole number of at least 1, got 'many'"),
         (("-o", "ipexperf_no_record=maybe"), "ipexperf_no_record: expected yes or no, got 'maybe'"),
         (("-o", "ipexperf_device=gpu"), "ipexperf_device: unknown device 'gpu': did you mean cuda or xpu?"),
@@ -269,3 +270,20 @@ def test_a_mark_that_names_no_model_is_refused(suite: Suite) -> None:
     """A misspelt model in a suite's mark is one sentence, not an empty test."""
     (suite.path / "test_suite.py").write_text(MARKED.format("tinny"))
     refused(suite.run("tiny"), "unknown model 'tinny': did you mean tiny?")
+
+
+def test_git_is_asked_with_the_first_measurement_and_not_at_collection(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git that leaves a trace has left none after `--collect-only`, and has after a measurement."""
+    tools = suite.path / "tools"
+    tools.mkdir()
+    git = tools / "git"
+    git.write_text(f'#!/bin/sh\necho "$*" >> {suite.path / "asked"}\n')
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    assert suite.run("tiny", "--collect-only", "-q").ret == 0
+    ours = f"-C {suite.path} rev-parse HEAD"  # pytest-benchmark asks git questions of its own
+    assert not (suite.path / "asked").exists() or ours not in (suite.path / "asked").read_text()
+    suite.run("tiny", "--perf-no-record").assert_outcomes(passed=1)
+    assert ours in (suite.path / "asked").read_text()
