@@ -78,6 +78,8 @@ PRIMARY = "step_time"
 
 FEWER = "ended with fewer samples than asked"
 """How the note of a launch begins whose steps were too slow for the samples that were asked for."""
+EMULATED = "emulated its dtype"
+"""How the note of a launch begins whose processor has no instructions for the dtype: its speed is not the dtype's."""
 
 
 @dataclass(frozen=True, slots=True)

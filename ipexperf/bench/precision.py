@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench.lazy import torch
+from ipexperf.result import EMULATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ ResNet-50, with 2 and 8 other answers among 256. The bound is three times what i
 three times what it gave for ResNet-50 at most.
 """
 
+INSTRUCTIONS = {
+    "bf16": frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}),
+    "fp16": frozenset({"avx512_fp16", "amx_fp16", "avx_ne_convert", "asimdhp"}),
+}
+"""What a processor needs of to compute in a dtype itself, as the kernel names it: one of them is enough."""
 LOW = ("bf16", "fp16")
 """What autocast casts to. int8 is no such dtype: its network was converted beforehand."""
 _TORCH = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -38,6 +44,13 @@ _TORCH = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 def torch_dtype(dtype: str) -> Any:
     return getattr(torch, _TORCH[dtype])
+
+
+def emulated(device: str, dtype: str, flags: frozenset[str]) -> list[str]:
+    """The note of a launch whose dtype is emulated; a kernel that tells no instruction sets tells nothing of this."""
+    if device != "cpu" or not flags or flags & INSTRUCTIONS.get(dtype, flags):
+        return []
+    return [f"{EMULATED}: this CPU has no instructions for {dtype}"]
 
 
 def autocast(device: str, dtype: str, *, cache: bool = True) -> Any:

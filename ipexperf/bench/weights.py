@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import accuracy
+from ipexperf.bench import accuracy, outcome
 from ipexperf.bench.kinds import Model, Split, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.errors import WorkerError
 
 RECIPE = {"version": 3, "batch": 64, "momentum": 0.9, "seed": 0}
+
+AGAIN = "delete it, and it is made again"
 
 
 def address(model: Model, data: str, data_path: str) -> str:
@@ -87,12 +90,21 @@ def network(bench: Workbench) -> Any:
 
 def load(network: Any, path: str) -> None:
     """Puts saved weights into a network."""
-    network.load_state_dict(restore(path))
+    kept = restore(path)
+    try:
+        network.load_state_dict(kept)
+    except (AttributeError, RuntimeError, TypeError) as error:
+        raise WorkerError("error", f"{path} holds the weights of another network: {AGAIN}") from error
 
 
 def restore(path: str) -> Any:
     """Reads tensors and nothing else: a checkpoint can carry no code."""
-    return torch.load(path, weights_only=True, map_location="cpu")
+    try:
+        return torch.load(path, weights_only=True, map_location="cpu")
+    except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
+        if outcome.told(str(error)) or isinstance(error, (FileNotFoundError, PermissionError)):
+            raise  # a full memory says nothing of the file
+        raise WorkerError("error", f"{path} is cut short or holds something else than tensors: {AGAIN}") from error
 
 
 def save(network: Any, optimizer: Any, path: str) -> None:

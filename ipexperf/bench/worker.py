@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import IO, Any
 
-from ipexperf.bench import environment, guard, measure, outcome, placement, registry
+from ipexperf.bench import environment, facts, guard, measure, outcome, placement, precision, registry
 from ipexperf.bench.kinds import Device, Session, Settings, Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -47,6 +47,7 @@ class Worker:
         self._block = 1
         self._cold = False
         self._placement: Mapping[str, Any] | None = None
+        self._emulated: list[str] = []
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -70,6 +71,7 @@ class Worker:
         self._session = bench.mode.open(bench)
         self._device = bench.device
         self._cold = bench.mode.cold
+        self._emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         bench.device.synchronise()
         prepared = time.perf_counter() - begin
         return {
@@ -120,7 +122,7 @@ class Worker:
         # What a device tells of warm steps says nothing of a cold start.
         if not (session.elsewhere or self._cold):
             metrics = {**metrics, **device.metrics(session.step, self._block)}
-        return {"metrics": metrics, "notes": [*session.notes(), *device.notes()]}
+        return {"metrics": metrics, "notes": [*session.notes(), *device.notes(), *self._emulated]}
 
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

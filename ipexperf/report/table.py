@@ -12,7 +12,7 @@ from ipexperf.judge.ratios import sound
 from ipexperf.plan.placement import KNOB
 from ipexperf.report.shares import ratio_lines
 from ipexperf.report.units import digits, interval, percent, plural, seconds
-from ipexperf.result import FEWER, PRIMARY, Measurement, Outcome, Verdict
+from ipexperf.result import EMULATED, FEWER, PRIMARY, Measurement, Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -170,9 +170,19 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
     for word, meaning, names in told:
         if names:
             lines += _wrapped(f"{word} ({len(names)})", f"{meaning}: {_named(names)}")
+    lines += _emulated(measurements)
     lines += _fewer(measurements)
     fine = [f"{counts[name]} {name}" for name in ("ok", "improved") if counts[name]]
     return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
+
+
+def _emulated(measurements: Sequence[Measurement]) -> list[str]:
+    """Cases in a dtype that the processor cannot compute in: slow for a reason that is none of the software's."""
+    found = [
+        x.case.id for x in measurements if any(note.startswith(EMULATED) for one in x.counted for note in one.notes)
+    ]
+    meaning = "this CPU has no instructions for the dtype, so the speed is not that of the dtype"
+    return _wrapped(f"EMULATED ({len(found)})", f"{meaning}: {_named(found)}") if found else []
 
 
 def _fewer(measurements: Sequence[Measurement]) -> list[str]:

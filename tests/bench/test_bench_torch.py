@@ -269,7 +269,7 @@ def test_a_checkpoint_can_carry_no_code(tmp_path: Path) -> None:
 
     network = torch.nn.Linear(2, 2)
     torch.save({"weight": _Opens(tmp_path / "opened")}, tmp_path / "bad.pt")
-    with pytest.raises(pickle.UnpicklingError):
+    with pytest.raises(WorkerError, match=r"bad\.pt is cut short or holds something else than tensors: delete it"):
         weights.load(network, str(tmp_path / "bad.pt"))
     assert not (tmp_path / "opened").exists()
 
@@ -283,8 +283,48 @@ def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
     torch.save(one.state_dict(), tmp_path / "good.pt")
     weights.load(two, str(tmp_path / "good.pt"))
     assert torch.equal(one.weight, two.weight)
-    with pytest.raises(RuntimeError, match="size mismatch"):
+    with pytest.raises(WorkerError, match=r"good\.pt holds the weights of another network: delete it"):
         weights.load(torch.nn.Linear(3, 2), str(tmp_path / "good.pt"))
+
+
+@needs_torch
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_a_checkpoint_that_is_cut_short_is_one_sentence(tmp_path: Path, share: float) -> None:
+    """Wherever it ends, the file is named with what to do, and not what a reader of zip files says of it."""
+    import torch
+
+    network, path = torch.nn.Linear(64, 64), tmp_path / "cut.pt"
+    torch.save(network.state_dict(), path)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(WorkerError, match=r"cut\.pt is cut short or holds something else than tensors: delete it"):
+        weights.load(network, str(path))
+
+
+@needs_torch
+def test_what_is_no_weights_at_all_is_one_sentence(tmp_path: Path) -> None:
+    """A tensor, or a pickle as Python writes it with a call in it: refused, and nothing is called."""
+    import torch
+
+    torch.save(torch.ones(3), tmp_path / "one.pt")
+    with pytest.raises(WorkerError, match="the weights of another network"):
+        weights.load(torch.nn.Linear(2, 2), str(tmp_path / "one.pt"))
+    (tmp_path / "plain.pt").write_bytes(pickle.dumps(_Opens(tmp_path / "opened"), protocol=2))
+    with pytest.raises(WorkerError, match="something else than tensors"):
+        weights.load(torch.nn.Linear(2, 2), str(tmp_path / "plain.pt"))
+    assert not (tmp_path / "opened").exists()
+
+
+@needs_torch
+def test_a_full_memory_says_nothing_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays what it is: its outcome is out_of_memory, and nobody is told to delete a good file."""
+    import torch
+
+    def full(*_: Any, **__: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
+
+    monkeypatch.setattr(weights.torch, "load", full)
+    with pytest.raises(RuntimeError, match="can't allocate"):
+        weights.restore(str(tmp_path / "good.pt"))
 
 
 def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path, registries: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,3 +86,18 @@ def test_a_lost_device_is_left_alone_for_the_rest_of_the_run(measure: Callable[[
     verdict = screen.judge(later, None, Policy())
     assert (verdict.outcome, verdict.reason) == ("failed", told)
     assert measure(case("tiny", "fake")).failure == ""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_a_device_that_went_away_after_the_plan_is_lost(
+    measure: Callable[[Case], Measurement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planned while it was there, launched when it is not: one sentence, no other device, and no second try."""
+    monkeypatch.setenv("ZE_AFFINITY_MASK", "7")  # whatever card there is, it is not this one
+    (launch,) = measure(case("tiny", "xpu")).launches
+    assert launch.outcome == "device_lost"
+    assert launch.reason.endswith("; the case ran nowhere else instead")
+    assert "Traceback" not in launch.reason
+    assert launch.samples == ()
+    later = measure(case("spinner", "xpu"))
+    assert later.failure.endswith("lost it: not launched")

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_records import FACTS, FAST, LONG, PLAIN, SLOW, crashed, measurement, out_of_budget, unproven
 
+from ipexperf.bench.precision import emulated
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
 from ipexperf.report.table import run_lines, speedups, summary_lines, yardstick
-from ipexperf.result import FEWER, Launch, Measurement, Verdict
+from ipexperf.result import EMULATED, FEWER, Launch, Measurement, Verdict
 
 RATIOS = st.floats(1e-6, 1e6)
 GOLDEN = Path(__file__).parent / "golden"
@@ -126,6 +127,34 @@ def test_launches_with_fewer_samples_than_asked_are_counted_loudly() -> None:
     assert FAST.id not in text.split("FEWER SAMPLES")[1]
     assert "FEWER SAMPLES" not in "".join(summary_lines([fine], {}, {}, []))
     assert f"note        a launch {note(7)}" in failure_block(slow, SLOW, [], "", "")
+
+
+def test_an_emulated_dtype_is_marked_once_a_case() -> None:
+    """Its numbers stand, and the summary and the block of a failed test say what they are not."""
+    slow, fine = measurement(FAST, 0.08), measurement(PLAIN, 0.02)
+    marked = f"{EMULATED}: this CPU has no instructions for bf16"
+    slow = replace(slow, launches=tuple(replace(launch, notes=(marked,)) for launch in slow.launches))
+    told = [line for line in summary_lines([slow, fine], {}, {}, []) if line.startswith("EMULATED")]
+    assert told[0].startswith("EMULATED (1): this CPU has no instructions for the dtype")
+    assert "EMULATED" not in "".join(summary_lines([fine], {}, {}, []))
+    assert f"a launch {marked}" in failure_block(slow, SLOW, [], "", "")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "flags", "told"),
+    [
+        ("cpu", "bf16", {"avx2", "fma"}, 1),
+        ("cpu", "fp16", {"avx512f", "avx512_bf16"}, 1),
+        ("cpu", "bf16", {"avx512f", "avx512_bf16"}, 0),
+        ("cpu", "fp32", {"avx2"}, 0),
+        ("cpu", "int8", {"avx2"}, 0),
+        ("cpu", "bf16", set(), 0),
+        ("xpu", "bf16", {"avx2"}, 0),
+    ],
+)
+def test_what_is_emulated_follows_from_the_processor(device: str, dtype: str, flags: set[str], told: int) -> None:
+    """Only on the CPU, only for a dtype that needs instructions, and only where the kernel tells which there are."""
+    assert len(emulated(device, dtype, frozenset(flags))) == told
 
 
 def test_a_launch_that_was_measured_again_is_in_no_number() -> None:

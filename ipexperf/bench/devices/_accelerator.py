@@ -57,7 +57,8 @@ class Accelerator(Device):
     def start(self, settings: Settings) -> None:
         del settings
         if reason := _diagnosis.why_not(self.name, torch):
-            raise WorkerError("error", f"{reason}; the case ran nowhere else instead")
+            # It was there when the case was planned.
+            raise WorkerError("device_lost", f"{reason}; the case ran nowhere else instead")
         count = self._api.device_count()
         if count != 1:
             pin = f"{self.variable}={os.environ.get(self.variable, '')}"
