@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces it
 from ipexperf import cli
 from ipexperf.bench.facts import Facts
 from ipexperf.case import Case

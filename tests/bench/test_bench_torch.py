@@ -317,7 +317,6 @@ def test_what_is_no_weights_at_all_is_one_sentence(tmp_path: Path) -> None:
 @needs_torch
 def test_a_full_memory_says_nothing_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It stays what it is: its outcome is out_of_memory, and nobody is told to delete a good file."""
-    import torch
 
     def full(*_: Any, **__: Any) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
