@@ -3,6 +3,7 @@
 IpexperfError
 ├── UsageError          what the user asked for cannot be done: one sentence, exit code 4 (pytest) or 2 (CLI)
 ├── WorkerError         a launch ended without a measurement; `outcome` says how
+├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
 """
@@ -26,6 +27,10 @@ class WorkerError(IpexperfError):
         self.outcome = outcome
         self.reason = reason
         self.log = log
+
+
+class ForkError(IpexperfError):
+    """A worker can't be forked from a process that has imported everything. The message is the reason."""
 
 
 class BaselineError(IpexperfError):

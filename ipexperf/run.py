@@ -13,7 +13,7 @@ from ipexperf.case import AXES
 from ipexperf.conduct import placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
-from ipexperf.plan import knobs, matrix
+from ipexperf.plan import knobs, matrix, start
 from ipexperf.result import Measurement, Verdict
 
 if TYPE_CHECKING:
@@ -72,13 +72,13 @@ class Run:
         policy = self._policy(measurement.environment["machine_key"])
         verdict = screen.judge(measurement, self._baseline(measurement), policy)
         self.measurements.append(measurement)
-        self.verdicts[case.uid] = verdict
+        self.verdicts[measurement.case.uid] = verdict
         if self._history is not None:
             if self.uid is None:
                 meta = {"suite": self._folder.name, "command": list(self._command), "preset": self.options.preset}
                 self.uid = self._history.start_run(measurement.environment, meta)
             self._history.record(self.uid, measurement, verdict, policy)
-            self._recorded.add(case.uid)
+            self._recorded.add(measurement.case.uid)
         return measurement, verdict
 
     def _policy(self, machine_key: str) -> Policy:
@@ -88,7 +88,9 @@ class Run:
 
         if machine_key not in self._policies:
             known = baseline.read(self.options.baselines, machine_key)
-            self._policies[machine_key] = Policy().shared(known.judged(self.plan.cases))
+            # Each case once, under the name that it may be measured by: its own, or that of a fresh one.
+            judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self.plan.cases)
+            self._policies[machine_key] = Policy().shared(judged)
         return self._policies[machine_key]
 
     def _baseline(self, measurement: Measurement) -> CaseBaseline | None:
@@ -108,6 +110,7 @@ class Run:
         """Closes the history with what the run says as a whole and how it ended, and tells whether all is well."""
         from ipexperf.errors import HistoryError
 
+        self._conductor.close()
         settled = self.settled()
         if self._history is not None:
             try:

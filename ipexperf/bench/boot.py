@@ -9,7 +9,7 @@ import runpy
 import sys
 from pathlib import Path
 
-ENTRIES = {"worker": "ipexperf.bench.worker", "facts": "ipexperf.bench.facts", "placement": "ipexperf.bench.placement"}
+ENTRIES = {name: f"ipexperf.bench.{name}" for name in ("worker", "server", "facts", "placement")}
 
 
 def load() -> None:

@@ -289,6 +289,8 @@ class Mode(ABC):
     """Its one step is the first of its process: it is timed once a launch, and nothing is warmed up before."""
     artifact: str = ""
     """What an int8 case loads in this mode: `script` or `state`; empty: this mode has no int8."""
+    fresh: str = ""
+    """Why a launch is never forked from a process that has imported everything; empty: it may be."""
     knobs: tuple[Knob, ...] = ()
     batch: int | None = None
     """The batch of its cases, whatever the model's; None: the model's."""

@@ -10,18 +10,24 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import IO, Any
 
 from ipexperf.bench import environment, facts, guard, measure, outcome, placement, precision, registry
 from ipexperf.bench.kinds import Device, Session, Settings, Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
+from ipexperf.result import Check
+
+START = "start"
+"""The knob of a case that says how its workers begin."""
 
 
 def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
@@ -37,6 +43,17 @@ def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     return Workbench(case, model, device, mode, stack, registry.datasets.get(case.data), settings, say)
 
 
+def started() -> str:
+    """How this process began, as the kernel tells it: a forked one has the command line of its server."""
+    return "fork" if re.search(rb"\0[^\0]*boot\.py\0server\0", Path("/proc/self/cmdline").read_bytes()) else "fresh"
+
+
+def check_start(case: Case) -> list[Check]:
+    """Holds how this process began against its case. A fresh one that was to be fresh has nothing to prove."""
+    asked, found = dict(case.knobs).get(START, "fresh"), started()
+    return [] if asked == found == "fresh" else [Check(START, asked == found, found, asked)]
+
+
 class Worker:
     """One case in one process."""
 
@@ -48,6 +65,7 @@ class Worker:
         self._cold = False
         self._placement: Mapping[str, Any] | None = None
         self._emulated: list[str] = []
+        self._case: Case | None = None
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -70,12 +88,14 @@ class Worker:
         begin = time.perf_counter()
         self._session = bench.mode.open(bench)
         self._device = bench.device
+        self._case = bench.case
         self._cold = bench.mode.cold
         self._emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         bench.device.synchronise()
         prepared = time.perf_counter() - begin
         return {
-            "import_time": imported,
+            # A forked worker had imported before it began: it has no such time.
+            **({"import_time": imported} if started() == "fresh" else {}),
             "prepare_time": prepared,
             "items": self._session.items(bench.case.batch),
             "cold": bench.mode.cold,
@@ -129,7 +149,7 @@ class Worker:
         # The device first: what a session's proof does on the device is no step of the case.
         checks = [] if session.elsewhere else device.proof(session.step, self._block)
         # Before the session's own: what that does to its threads is no part of what was measured.
-        placed = placement.checks(self._placement)
+        placed = [*placement.checks(self._placement), *(check_start(self._case) if self._case else [])]
         found = {} if self._placement is None else {"placement": placement.effect()}
         return {"checks": [asdict(check) for check in (*placed, *session.proof(), *checks)], **found}
 
@@ -184,20 +204,23 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
             write({"ok": False, "outcome": outcome_of(error), "reason": reason})
 
 
-def main() -> None:
-    """Takes the descriptors that the controller opened for it, has a guard beside it, and dies with its controller."""
-    descriptors = [int(number) for number in sys.argv[1:3]]
-    for descriptor in descriptors:
+def live(requests: int, replies: int, parent: str) -> None:
+    """Has a guard beside it, answers over these descriptors, and dies with its parent: controller or fork server."""
+    for descriptor in (requests, replies):
         os.set_inheritable(descriptor, False)  # what a worker starts must neither read nor answer
     if sys.platform == "linux":
         guard.die_with_parent(signal.SIGKILL)
-        if str(os.getppid()) != os.environ.get("IPEXPERF_CONTROLLER", str(os.getppid())):
-            return  # the controller was gone before we could ask to be told of its end
+        if str(os.getppid()) != parent:
+            return  # the parent was gone before we could ask to be told of its end
         guard.start()  # now, while this process is small and has one thread
-    requests, replies = descriptors
     serve(os.fdopen(requests, "r", encoding="utf-8"), os.fdopen(replies, "w", encoding="utf-8"))
     # No interpreter shutdown: torch's and OpenMP's destructors are known to hang, and nothing is left to save.
     os._exit(0)
+
+
+def main() -> None:
+    """Takes the descriptors that the controller opened for it."""
+    live(int(sys.argv[1]), int(sys.argv[2]), os.environ.get("IPEXPERF_CONTROLLER", str(os.getppid())))
 
 
 if __name__ == "__main__":

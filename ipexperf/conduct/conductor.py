@@ -19,8 +19,10 @@ from ipexperf.case import Case
 from ipexperf.conduct import instances, kept, launch, placement, seal
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.quarantine import Quarantine
+from ipexperf.conduct.server import Order, Servers
 from ipexperf.conduct.worker import ask_facts
-from ipexperf.errors import UsageError, WorkerError
+from ipexperf.errors import ForkError, UsageError, WorkerError
+from ipexperf.plan import start
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 
@@ -45,6 +47,7 @@ class Conductor:
         self._cache = options.cache or folder / ".ipexperf"
         self._say = say
         self._quarantine = Quarantine()
+        self._servers = Servers()
         self._folder = folder
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
@@ -110,6 +113,30 @@ class Conductor:
             conditions = conditions.given(artifact=str(path))
         return conditions
 
+    def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
+        """How launches of the case are started. Where they were to be forked and can't be, it is the plain case."""
+        reason = start.why_fresh(case, self._options)
+        if not reason and start.FORK in dict(case.knobs).values():
+            needs = registry.models.get(case.model).needs
+            try:
+                order = Order(case.stack, conditions.settings.load, needs)
+                server = self._servers.get(order, conditions.python, conditions.variables, conditions.timeout)
+            except (ForkError, WorkerError) as error:
+                reason = str(error)
+                case = start.plain(case)
+            else:
+                note = f"forked from a server, which had imported for {server.seconds:.1f} s"
+                return case, dataclasses.replace(conditions, server=server, notes=(note,))
+        if not reason:
+            return case, conditions
+        note = f"started fresh, not forked: {reason}"
+        self._say(f"{case.id}: {note}")
+        return case, dataclasses.replace(conditions, notes=(note,))
+
+    def close(self) -> None:
+        """Ends what outlives a case."""
+        self._servers.close()
+
     def _made(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
         """What the case loads, made by a worker of its own where it is not there or damaged."""
         doing, again = MAKING[do]
@@ -147,6 +174,7 @@ class Conductor:
             ended = launch.ended(error, registry.devices.get(case.device).accelerator)
             launches.append(Launch(0, *ended, log=error.log))
             return self._measurement(case, launches, found, started)
+        case, conditions = self.start(case, conditions)
         for index in range(self._launches):
             if cut := self._cut(index):
                 break

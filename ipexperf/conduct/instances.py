@@ -140,7 +140,7 @@ def _measured(
         },
         contended="; ".join(filter(None, disturbed)),
         log=workers[0].log(),
-        notes=(*notes(samples, conditions), *counted(len(samples)), *_notes(told)),
+        notes=(*conditions.notes, *notes(samples, conditions), *counted(len(samples)), *_notes(told)),
     )
     if accuracy:
         launch = accurate(workers[0], launch)

@@ -13,6 +13,7 @@ from ipexperf.bench.kinds import Settings
 from ipexperf.bench.outcome import told as told_by
 from ipexperf.case import Case
 from ipexperf.conduct import gate
+from ipexperf.conduct.server import Server
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import FEWER, Check, Launch, LaunchOutcome, Sample
@@ -42,6 +43,10 @@ class Conditions:
     samples: int = 20
     seconds: float = 1.0
     say: Callable[[str], None] = lambda _: None
+    server: Server | None = None
+    """What workers are forked from; None: they are started fresh."""
+    notes: tuple[str, ...] = ()
+    """What every launch says of how it was started."""
     instances: tuple[Conditions, ...] = ()
     """Of each worker, where several answer at the same time."""
 
@@ -51,7 +56,7 @@ class Conditions:
         return replace(self, settings=replace(self.settings, **more), instances=instances)
 
     def worker(self) -> Worker:
-        return Worker(self.python, self.variables, self.timeout, self.say)
+        return Worker(self.python, self.variables, self.timeout, self.say, self.server)
 
 
 def to_samples(raw: list[list[float]]) -> list[Sample]:
@@ -135,7 +140,7 @@ def _measured(worker: Worker, case: Case, index: int, conditions: Conditions) ->
         gate={**shares, **{name: told[name] for name in ("steady", "first_step") if name in told}},
         contended=gate.contended(shares),
         log=worker.log(),
-        notes=(*(() if told["cold"] else notes(samples, conditions)), *more["notes"]),
+        notes=(*conditions.notes, *(() if told["cold"] else notes(samples, conditions)), *more["notes"]),
     )
     return launch, environment
 

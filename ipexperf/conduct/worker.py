@@ -1,4 +1,4 @@
-"""A worker process: started fresh, asked with time limits, and killed with everything it started."""
+"""A worker process: started fresh or forked, asked with time limits, and killed with everything it started."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ipexperf import bench
 from ipexperf.bench import guard
 from ipexperf.bench.facts import Facts, gather
 from ipexperf.errors import UsageError, WorkerError
+
+if TYPE_CHECKING:
+    from ipexperf.conduct.server import Forked, Server
 
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15
@@ -83,6 +86,19 @@ def variables_for(python: str | None, variables: Mapping[str, str] | None = None
     return {**kept, **(variables or {})}
 
 
+def environment_of(python: str | None, variables: Mapping[str, str] | None) -> dict[str, str]:
+    """The whole environment of a worker, or of the server that it is forked from."""
+    return {**QUIET, **variables_for(python, variables), "IPEXPERF_CONTROLLER": str(os.getpid())}
+
+
+def last_lines(log: IO[bytes]) -> str:
+    """The end of a log that others write."""
+    # Without moving: they write where this file's one position is.
+    size = os.fstat(log.fileno()).st_size
+    told = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
+    return "\n".join(told.decode(errors="replace").splitlines()[-LAST_LINES:])
+
+
 def ask_facts(python: str | None, accelerators: Sequence[str], variables: Mapping[str, str] | None = None) -> Facts:
     """The facts of the workers' interpreter, under their variables: this one's are at hand, others need a process."""
     if python is None and not accelerators:
@@ -125,6 +141,7 @@ class Worker:
         variables: Mapping[str, str] | None = None,
         timeout: float = 600.0,
         say: Callable[[str], None] = lambda _: None,
+        server: Server | None = None,
     ) -> None:
         self._timeout = timeout
         self._say = say
@@ -134,22 +151,24 @@ class Worker:
         self._kills = _kernel_kills()
         self._limit = memory_limit()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        environment = {**QUIET, **variables_for(python, variables), "IPEXPERF_CONTROLLER": str(os.getpid())}
         # The protocol has pipes of its own, from the first line of code on: all that prints, prints into the log.
         requests, ours = os.pipe()
         self._replies, replies = os.pipe()
         self._requests = os.fdopen(ours, "wb")
         try:
-            self._process = subprocess.Popen(
-                # -u: what it printed last, before a crash, is in the log too
-                [python or sys.executable, "-u", str(BOOT), "worker", str(requests), str(replies)],
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                env=environment,
-                pass_fds=(requests, replies),
-                start_new_session=True,
-            )
+            if server is not None:
+                self._process: subprocess.Popen[bytes] | Forked = server.fork(requests, replies, self._log.fileno())
+            else:
+                self._process = subprocess.Popen(
+                    # -u: what it printed last, before a crash, is in the log too
+                    [python or sys.executable, "-u", str(BOOT), "worker", str(requests), str(replies)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=self._log,
+                    env=environment_of(python, variables),
+                    pass_fds=(requests, replies),
+                    start_new_session=True,
+                )
         except BaseException:
             self._requests.close()
             os.close(self._replies)
@@ -241,6 +260,9 @@ class Worker:
         """Says what ended a worker that closed its pipe."""
         try:
             code = self._process.wait(timeout=10)
+        except WorkerError as error:  # its server is gone, and nobody else knows
+            self.kill()
+            return WorkerError(error.outcome, error.reason, self.log())
         except subprocess.TimeoutExpired:
             self.kill()
             return WorkerError("crashed", "closed its pipe and did not end", self.log())
@@ -252,10 +274,7 @@ class Worker:
 
     def log(self) -> str:
         """The last lines that were printed, by whomever."""
-        # Without moving: the worker writes where this file's one position is.
-        size = os.fstat(self._log.fileno()).st_size
-        told = os.pread(self._log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
-        return "\n".join(told.decode(errors="replace").splitlines()[-LAST_LINES:])
+        return last_lines(self._log)
 
     def close(self) -> None:
         """Asks it to end; one that doesn't is killed by the block's end."""
@@ -275,4 +294,5 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):
             self._requests.close()
         os.close(self._replies)
-        self._process.wait()
+        with contextlib.suppress(WorkerError):  # its server is gone: it was told, or will be at the next launch
+            self._process.wait()

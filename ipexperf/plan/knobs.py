@@ -11,7 +11,7 @@ from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell
 from ipexperf.bench.knobs import Knob
 from ipexperf.errors import UsageError
-from ipexperf.plan import placement
+from ipexperf.plan import placement, start
 from ipexperf.plan.options import SHORTHANDS, Options
 
 
@@ -51,16 +51,17 @@ def spelled(options: Options, name: str, value: str) -> str:
 
 def option(name: str, value: str) -> str:
     """The option with which a case with this setting is asked for."""
-    return f"--perf-placement {value}" if name == placement.KNOB else f"--perf-knobs {name}={value}"
+    return f"--perf-{name} {value}" if name in (placement.KNOB, start.KNOB) else f"--perf-knobs {name}={value}"
 
 
-def placed(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
-    """The knobs of a case, with where its workers run: a placed case has a series of its own."""
+def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
+    """The knobs of a case, with where its workers run and how they begin: such a case has a series of its own."""
     wish, own = options.placement, registry.modes.get(cell.mode).openmp
     if wish is not None and own and wish.openmp == own:
         wish = dataclasses.replace(wish, openmp=None)  # its mode has that in any case
     told = str(wish or "")
-    return tuple(sorted([*cell.knobs, (placement.KNOB, told)])) if told else cell.knobs
+    where = ((placement.KNOB, told),) if told else ()
+    return tuple(sorted([*cell.knobs, *where, *start.named(cell, options)]))
 
 
 def check(options: Options) -> None:

@@ -177,7 +177,7 @@ def make(options: Options, facts: Facts) -> Plan:
             if reason is None:
                 batch = options.batch or model.batch(registry.modes.get(cell.mode))
                 axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
-                turned = knobs.placed(cell, options)
+                turned = knobs.named(cell, options)
                 cases.append(Case(*axes, batch, model.size, model.version, data, turned))
                 continue
         left_out.append(LeftOut(cell, reason))

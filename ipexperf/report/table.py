@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.ratios import sound
-from ipexperf.plan.placement import KNOB
+from ipexperf.plan import placement, start
 from ipexperf.report.shares import ratio_lines
 from ipexperf.report.units import digits, interval, percent, plural, seconds
 from ipexperf.result import EMULATED, FEWER, PRIMARY, Measurement, Outcome, Verdict
@@ -94,8 +94,8 @@ def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict
 
 def yardstick(case: Case) -> Case:
     """The plain case that a case is to beat: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
-    placed = tuple(knob for knob in case.knobs if knob[0] == KNOB)
-    return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0], knobs=placed)
+    conditions = tuple(knob for knob in case.knobs if knob[0] in (placement.KNOB, start.KNOB))
+    return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0], knobs=conditions)
 
 
 def _row(measurement: Measurement, verdict: Verdict | None, factor: float | None) -> tuple[str, ...]:

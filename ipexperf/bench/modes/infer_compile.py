@@ -43,6 +43,7 @@ class CompiledSession(InferenceSession):
 
 class InferCompile(Mode):
     name = "infer_compile"
+    fresh = "what torch.compile starts and keeps was not proven under a fork"
     knobs = KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:

@@ -109,6 +109,7 @@ def weighed(network: Any) -> Check:
 
 class InferExport(Mode):
     name = "infer_export"
+    fresh = "what torch.export and inductor start and keep was not proven under a fork"
     knobs = KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:

@@ -160,6 +160,7 @@ def _agreed(checks: tuple[Check, ...]) -> Check:
 
 class TrainDdp(Mode):
     name = "train_ddp"
+    fresh = "its ranks are spawned, and each imports everything itself"
     trains = True
     knobs = (
         ChannelsLast(),

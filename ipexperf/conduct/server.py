@@ -1,0 +1,208 @@
+"""Fork servers, seen from the controller: one for each interpreter, environment and stack, asked for workers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.server import MESSAGE
+from ipexperf.conduct.worker import BOOT, environment_of, last_lines
+from ipexperf.errors import ForkError, WorkerError
+
+MOST = 2
+"""So many live at a time, which is both stacks of a run; a new one ends the one that was longest not asked."""
+LOOK_SECONDS = 0.01
+ASK_SECONDS = 30.0
+GONE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a server imports before it is forked."""
+
+    stack: str
+    load: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+def _over(pid: int) -> bool:
+    """Whether a process has ended. One that nobody has waited for keeps its number until then."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+class Forked:
+    """A worker that is the child of a server, with as much of `subprocess.Popen` as a worker's owner needs."""
+
+    def __init__(self, server: Server, pid: int) -> None:
+        self._server = server
+        self.pid = pid
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status, negative for a signal, or None as long as it runs."""
+        return self.wait() if self._status is not None or _over(self.pid) else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits for its end. Looks at the kernel's account: the server is asked for the status alone, once."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while self._status is None:
+            if _over(self.pid):
+                self._status = self._server.ask("wait", pid=self.pid)["status"]
+            elif until is not None and time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
+            else:
+                time.sleep(LOOK_SECONDS)
+        return self._status
+
+    def kill(self) -> None:
+        """Kills it, unless its number may be somebody else's by now."""
+        if self._status is None and self._server.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+class Server:
+    """One fork server. Its workers die with it, and it dies with us."""
+
+    def __init__(
+        self, order: Order, python: str | None, variables: Mapping[str, str] | None, timeout: float = 600.0
+    ) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [python or sys.executable, "-u", str(BOOT), "server", str(theirs.fileno()), json.dumps(asdict(order))]
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=self._log,
+                    env=environment_of(python, variables),
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+        except BaseException:
+            self._line.close()
+            self._log.close()
+            raise
+        try:
+            self.seconds = self._ready(timeout)
+            """How long its imports took."""
+        except WorkerError as error:
+            said = last_lines(self._log).splitlines()[-1:]
+            self.close()
+            raise ForkError("; ".join([error.reason, *said])) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _ready(self, timeout: float) -> float:
+        told = self._reply(timeout)
+        if told["reason"]:
+            raise ForkError(told["reason"])
+        return float(told["seconds"])
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def check(self) -> None:
+        """Raises where the server may not be forked as it is now."""
+        if reason := self.ask("check")["unsafe"]:
+            raise ForkError(reason)
+
+    def fork(self, requests: int, replies: int, log: int) -> Forked:
+        """A new worker, which answers over these descriptors and prints into this log."""
+        told = self.ask("fork", (requests, replies, log))
+        if told["unsafe"]:
+            # Not fresh instead: the launches of one case are made in one way.
+            raise WorkerError("error", f"the fork server can't be forked any more: {told['unsafe']}")
+        return Forked(self, told["pid"])
+
+    def ask(self, do: str, descriptors: tuple[int, ...] = (), **request: Any) -> dict[str, Any]:
+        """Sends one request and waits for its reply."""
+        try:
+            socket.send_fds(self._line, [json.dumps({"do": do, **request}).encode()], descriptors)
+        except OSError:
+            raise self._death() from None
+        return self._reply(ASK_SECONDS)
+
+    def _reply(self, timeout: float) -> dict[str, Any]:
+        self._line.settimeout(timeout)
+        try:
+            message = self._line.recv(MESSAGE)
+        except TimeoutError:
+            self._end()
+            raise WorkerError("crashed", f"the fork server did not answer within {timeout:g} s") from None
+        except OSError:
+            message = b""  # it died before it had read what it was asked
+        if not message:
+            raise self._death()
+        reply: dict[str, Any] = json.loads(message)
+        return reply
+
+    def _death(self) -> WorkerError:
+        """What is said of a worker whose server is gone: it ended with it, and how can't be known."""
+        # Its line is closed before it has ended: it does that itself, or the kernel as the first thing.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(GONE_SECONDS)
+        self._end()
+        code = self._process.returncode
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+        return WorkerError("crashed", f"the fork server {how}, and its workers with it")
+
+    def _end(self) -> None:
+        self._line.close()
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Ends it, and with it every worker that it still has."""
+        self._end()
+        self._log.close()
+
+
+class Servers:
+    """The servers of a run."""
+
+    def __init__(self) -> None:
+        self._servers: dict[tuple[Any, ...], Server] = {}
+
+    def get(self, order: Order, python: str | None, variables: Mapping[str, str], timeout: float) -> Server:
+        """The server for workers that begin with these; started where there is none, or where it has died."""
+        # All that a process takes from the one that starts it: a fresh worker would take it from us, now.
+        environment = tuple(sorted(environment_of(python, variables).items()))
+        key = (order, python, environment, str(Path.cwd()), tuple(sorted(os.sched_getaffinity(0))))
+        server = self._servers.pop(key, None)
+        if server is not None and not server.alive:
+            server.close()
+            server = None
+        while server is None and len(self._servers) >= MOST:
+            self._servers.pop(next(iter(self._servers))).close()
+        server = server or Server(order, python, variables, timeout)
+        self._servers[key] = server  # the last of them now
+        server.check()
+        return server
+
+    def close(self) -> None:
+        """Ends all of them."""
+        while self._servers:
+            self._servers.popitem()[1].close()

@@ -1,0 +1,46 @@
+"""`--perf-start`: which cases may be forked from a process that has imported everything, and how that names them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipexperf.bench.kinds import Cell
+    from ipexperf.case import Case
+    from ipexperf.plan.options import Options
+
+KNOB = "start"
+"""The name under which it is part of a case."""
+FRESH, FORK = "fresh", "fork"
+
+
+def read(text: str) -> str:
+    """One of the two kinds."""
+    if text not in (FRESH, FORK):
+        raise argparse.ArgumentTypeError(f"expected {FRESH} or {FORK}, got '{text}'")
+    return text
+
+
+def why_fresh(cell: Cell | Case, options: Options) -> str:
+    """Why launches of the cell are fresh processes though forked ones were asked for, or an empty text."""
+    from ipexperf.bench import registry  # now, not by every pytest run that declares the options
+
+    if options.start != FORK:
+        return ""
+    if registry.devices.get(cell.device).accelerator:
+        return f"the runtime of a device such as {cell.device} does not survive a fork"
+    if options.placement is not None:
+        return "a worker takes its place before it imports anything"
+    return registry.modes.get(cell.mode).fresh
+
+
+def plain(case: Case) -> Case:
+    """The case whose launches are fresh: what a case is measured as that was to be forked and can't be."""
+    return dataclasses.replace(case, knobs=tuple(knob for knob in case.knobs if knob[0] != KNOB))
+
+
+def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
+    """What is added to the knobs of a case that is to be forked: it has a series of its own."""
+    return ((KNOB, FORK),) if options.start == FORK and not why_fresh(cell, options) else ()

@@ -1,0 +1,361 @@
+"""The fork server: its workers are workers like any other, and it is not forked where that is not safe."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import guard, registry
+from ipexperf.bench import server as bench_server
+from ipexperf.bench import worker as bench_worker
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import conductor as conductors
+from ipexperf.conduct import launch
+from ipexperf.conduct import worker as workers
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.server import MOST, Order, Server, Servers
+from ipexperf.conduct.worker import Worker
+from ipexperf.errors import ForkError, WorkerError
+from ipexperf.plan.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ipexperf.result import Launch
+
+FAKES = Path(__file__).parents[1] / "fakes"
+FORKED = str(FAKES / "forked.py")
+FORK = (("start", "fork"),)
+
+
+def case(model: str = "tiny") -> Case:
+    return Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none", knobs=FORK)
+
+
+def order(*load: str) -> Order:
+    return Order("plain", load)
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    found = Servers()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def run(fake: str, servers: Servers) -> Callable[..., Launch]:
+    """Launches a fake model once, forked."""
+
+    def run(model: str, timeout: float = 30.0, **variables: str) -> Launch:
+        server = servers.get(order(fake), None, variables, 60)
+        conditions = Conditions(
+            Settings(load=(fake,)), variables=variables, timeout=timeout, samples=5, seconds=0.05, server=server
+        )
+        return launch.run(case(model), 0, conditions, accuracy=True)[0]
+
+    return run
+
+
+def pids(path: Path) -> tuple[int, ...]:
+    """Waits until a fake model has told its pids."""
+    until = time.monotonic() + 30
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    return tuple(map(int, path.read_text().split()))
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def test_a_forked_launch_is_a_launch(run: Callable[..., Launch]) -> None:
+    """It has samples and proofs, says that it was forked, and has no time of imports that it did not make."""
+    done = run("tiny")
+    assert (done.outcome, done.reason) == ("ok", "")
+    assert len(done.samples) >= 5
+    assert [(check.found, check.ok) for check in done.proof if check.name == "start"] == [("fork", True)]
+    assert "import_time" not in done.metrics
+    assert {"prepare_time", "warm_time", "accuracy", "peak_memory"} <= set(done.metrics)
+    assert all(check.ok for check in (*done.accuracy, *done.proof))
+
+
+def test_a_forked_worker_is_alone_with_its_guard_in_a_session(fake: str, servers: Servers) -> None:
+    """It leads a session of its own, with nothing but its guard, and holds nothing of its server's."""
+    server = servers.get(order(fake), None, {}, 60)
+    with Worker(timeout=30, server=server) as worker, Worker(timeout=30, server=server) as other:
+        assert parent(worker.pid) == parent(other.pid) == server.pid
+        assert len(guard.members(worker.pid)) == len(guard.members(other.pid)) == 2
+        assert guard.members(server.pid) == [server.pid]
+        held = [{str(path.readlink()) for path in Path(f"/proc/{x.pid}/fd").iterdir()} for x in (worker, other, server)]
+        assert held[0] & held[1] == held[0] & held[2] == {os.devnull}
+
+
+@pytest.mark.parametrize(
+    ("model", "outcome", "reason"),
+    [
+        ("segfault", "crashed", "killed by SIGSEGV"),
+        ("killed", "crashed", "killed by SIGKILL"),
+        ("eater", "out_of_memory", "MemoryError"),
+        ("import_error", "import_error", "No module named 'a_module_that_nobody_has'"),
+    ],
+)
+def test_each_end_of_a_forked_worker_has_its_outcome(
+    run: Callable[..., Launch], model: str, outcome: str, reason: str
+) -> None:
+    """The server tells how its child ended, and the sentence is that of a fresh worker."""
+    done = run(model)
+    assert done.outcome == outcome
+    assert reason in done.reason
+    assert done.metrics == {}
+
+
+def test_what_a_forked_worker_prints_is_in_its_own_log(run: Callable[..., Launch]) -> None:
+    """What C and Python print in it stays out of the protocol, and out of the log of the next one."""
+    noisy, quiet = run("noisy_stdout"), run("tiny")
+    assert noisy.outcome == quiet.outcome == "ok"
+    assert "garbage of C" in noisy.log
+    assert "garbage" not in quiet.log
+
+
+def test_a_forked_worker_is_killed_with_all_that_it_started(
+    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """One that hangs is stopped after the timeout, with its child; its server lives and is forked again."""
+    path = tmp_path / "pids"
+    done = run("leader", timeout=2.5, FAKE_PID_FILE=str(path))
+    assert (done.outcome, done.reason) == ("timed_out", "no reply within 2.5 s")
+    assert all(gone(pid) for pid in pids(path))
+    assert run("tiny", FAKE_PID_FILE=str(path)).outcome == "ok"
+
+
+def test_what_a_forked_worker_started_dies_with_it(
+    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """Its guard ends what it leaves behind, as that of a fresh one does."""
+    assert run("orphans", FAKE_PID_FILE=str(tmp_path / "pids")).reason == "killed by SIGKILL"
+    assert len(pids(tmp_path / "pids")) == 3
+    assert all(gone(pid) for pid in pids(tmp_path / "pids"))
+
+
+def test_the_memory_limit_is_for_forked_workers_too(
+    run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """A forked worker is stopped for the memory that its child takes."""
+    monkeypatch.setattr(workers, "memory_limit", lambda: 2**27)
+    done = run("hungry_child", FAKE_PID_FILE=str(tmp_path / "pids"))
+    assert done.outcome == "out_of_memory"
+    assert all(gone(pid) for pid in pids(tmp_path / "pids"))
+
+
+def test_a_server_that_is_killed_ends_its_launch_and_the_next_case_gets_another(
+    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """SIGKILL in mid-launch: crashed, with one sentence; worker and child are gone; the next gets a new server."""
+    path, ends = tmp_path / "pids", []
+
+    def kill() -> None:
+        ends.append(parent(pids(path)[0]))
+        os.kill(ends[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    done = run("parent", FAKE_PID_FILE=str(path))
+    killer.join()
+    assert done.outcome == "crashed"
+    assert done.reason == "the fork server was killed by SIGKILL, and its workers with it"
+    assert all(gone(pid) for pid in (*ends, *pids(path)))
+    assert run("tiny", FAKE_PID_FILE=str(path)).outcome == "ok"
+
+
+def test_a_launch_of_a_dead_server_is_not_made_in_another_way(fake: str, servers: Servers) -> None:
+    """A server that died between two launches of a case ends the case: its launches are all made alike."""
+    server = servers.get(order(fake), None, {}, 60)
+    os.kill(server.pid, signal.SIGKILL)
+    for _ in range(2):
+        with pytest.raises(WorkerError, match="the fork server was killed by SIGKILL") as error:
+            Worker(timeout=30, server=server)
+        assert error.value.outcome == "crashed"
+
+
+def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool]) -> None:
+    """A controller that is killed leaves neither server nor worker nor guard."""
+    program = f"""
+        import time
+        from ipexperf.bench import guard
+        from ipexperf.conduct.server import Order, Server
+        from ipexperf.conduct.worker import Worker
+        server = Server(Order("plain", ({fake!r},)), None, {{}}, 60)
+        with Worker(timeout=30, server=server) as worker:
+            print(server.pid, *guard.members(worker.pid), flush=True)
+            time.sleep(100)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        everybody = list(map(int, controller.stdout.readline().split()))
+        controller.kill()
+        controller.wait(timeout=10)
+    assert len(everybody) == 3
+    assert all(gone(pid) for pid in everybody)
+
+
+def test_there_is_a_server_for_each_environment_and_not_for_ever(
+    fake: str, servers: Servers, gone: Callable[[int], bool]
+) -> None:
+    """The same wish finds the same server, other variables another one; beyond a few the oldest ends, and then all."""
+    first = servers.get(order(fake), None, {}, 60)
+    assert servers.get(order(fake), None, {}, 60) is first
+    others = [servers.get(order(fake), None, {"OMP_NUM_THREADS": str(number)}, 60) for number in range(1, MOST + 1)]
+    assert len({first.pid, *(other.pid for other in others)}) == MOST + 1
+    assert gone(first.pid)
+    assert all(other.alive for other in others)
+    with Worker(timeout=30, server=others[0]) as worker:
+        worker.ask("prepare", case=case().to_json(), settings={"load": [fake]})
+        assert worker.ask("environment")["variables"]["OMP_NUM_THREADS"] == "1"
+    servers.close()
+    assert all(gone(other.pid) for other in others)
+
+
+def test_a_server_with_a_thread_refuses(fake: str, gone: Callable[[int], bool]) -> None:
+    """What the imports left running is named: a fork takes one thread alone."""
+    with pytest.raises(ForkError, match=r"^the imports left 2 threads, .*\(left behind\)$"):
+        Server(order(fake, FORKED), None, {"FAKE_THREAD": "1"}, 60)
+
+
+def test_a_server_that_ends_while_it_imports_says_what_it_said(fake: str) -> None:
+    """Its exit status and the last line of its log are the reason."""
+    with pytest.raises(ForkError, match=r"ended with exit status 3.*; the last words$"):
+        Server(order(fake, FORKED), None, {"FAKE_END": "1"}, 60)
+
+
+def test_a_server_that_cannot_import_says_why(fake: str) -> None:
+    """A stack that nobody has is a sentence, and no server."""
+    with pytest.raises(ForkError, match="UsageError: unknown stack 'plane'"):
+        Server(Order("plane", (fake,)), None, {}, 60)
+
+
+def test_a_thread_in_this_process_is_seen() -> None:
+    """The check counts the kernel's threads, not Python's."""
+    ready, done = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        ready.set()
+        done.wait()
+
+    thread = threading.Thread(target=wait, name="somebody")
+    thread.start()
+    ready.wait()
+    try:
+        assert "somebody" in bench_server.unsafe()
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("card", bench_server.CARDS)
+def test_a_card_that_is_in_use_is_seen(card: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch that has initialised a card is not forked; one that has not is."""
+    monkeypatch.setattr(os, "listdir", lambda _: ["1"])
+    for used in (True, False):
+        torch: Any = types.ModuleType("torch")
+        setattr(torch, card, types.SimpleNamespace(is_initialized=lambda used=used: used))
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        assert (f"{card} initialised" in bench_server.unsafe()) is used
+
+
+def test_a_refusal_in_mid_case_is_an_error(fake: str, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that can't be forked any more starts no fresh worker in a forked one's place."""
+    server = servers.get(order(fake), None, {}, 60)
+    monkeypatch.setattr(server, "ask", lambda *_, **__: {"unsafe": "the imports left 9 threads"})
+    with pytest.raises(WorkerError, match="can't be forked any more: the imports left 9 threads") as error:
+        Worker(timeout=30, server=server)
+    assert error.value.outcome == "error"
+
+
+def test_siblings_share_no_chance(fake: str, servers: Servers, tmp_path: Path) -> None:
+    """What two workers of one server draw differs: Python's and numpy's generators, names of files, identifiers."""
+    told = tmp_path / "draws"
+    server = servers.get(order(fake, FORKED), None, {"FAKE_DRAWS": str(told)}, 60)
+    for _ in range(2):
+        with Worker(timeout=30, server=server) as worker:
+            worker.ask("prepare", case=case("draws").to_json(), settings={"load": [fake, FORKED]})
+    first, second = map(json.loads, told.read_text().splitlines())
+    assert [name for name in first if first[name] == second[name]] == []
+
+
+@pytest.mark.parametrize("asked", ["fresh", "fork"])
+def test_a_label_that_lies_about_the_start_is_caught(asked: str, fake: str, servers: Servers) -> None:
+    """The kernel knows which process is a server's child; a case that says otherwise has a check that fails."""
+    liar = Case.from_json({**case().to_json(), "knobs": {"start": "fork"} if asked == "fork" else {}})
+    server = servers.get(order(fake), None, {}, 60) if asked == "fresh" else None
+    with Worker(timeout=30, server=server) as worker:
+        worker.ask("prepare", case=liar.to_json(), settings={"load": [fake]})
+        [check] = [check for check in worker.ask("proof")["checks"] if check["name"] == "start"]
+    assert (check["ok"], check["expected"]) == (False, asked)
+    assert check["found"] != asked
+
+
+def test_this_process_is_no_servers_child() -> None:
+    """A fresh process has nothing to prove, and one that was to be forked is caught."""
+    assert bench_worker.started() == "fresh"
+    assert bench_worker.check_start(Case("m", "cpu", "fp32", "infer", "stock", 1, 1)) == []
+    assert [check.ok for check in bench_worker.check_start(case())] == [False]
+
+
+@pytest.fixture
+def measured(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: None
+) -> Iterator[Callable[[Case], Any]]:
+    """Measures a case under `--perf-start fork`, with the fakes."""
+    registry.load((fake, FORKED))
+    said: list[str] = []
+    options = Options(start="fork", samples=5, seconds=0.05, load=(fake, FORKED), cache=tmp_path)
+    monkeypatch.setattr(conductors, "RETRIES", 0)
+    conductor = Conductor(options, 2, tmp_path, said.append)
+    yield conductor.measure
+    conductor.close()
+
+
+def test_each_launch_says_that_it_was_forked(measured: Callable[[Case], Any]) -> None:
+    """A note of every launch, with how long the imports took that were made once."""
+    done = measured(case())
+    assert done.case == case()
+    assert [launch.outcome for launch in done.launches] == ["ok", "ok"]
+    assert all("forked from a server, which had imported for" in launch.notes[0] for launch in done.launches)
+
+
+def test_where_a_fork_is_not_safe_the_plain_case_is_measured_and_says_why(
+    measured: Callable[[Case], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server with a thread: fresh launches, under the name of fresh launches, each with the reason."""
+    monkeypatch.setenv("FAKE_THREAD", "1")
+    done = measured(case())
+    assert done.case == Case.from_json({**case().to_json(), "knobs": {}})
+    assert [launch.outcome for launch in done.launches] == ["ok", "ok"]
+    assert all("import_time" in launch.metrics for launch in done.launches)
+    assert all(
+        launch.notes[0].startswith("started fresh, not forked: the imports left 2 threads") for launch in done.launches
+    )
+
+
+def test_a_mode_that_is_never_forked_says_so(measured: Callable[[Case], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The case has no such name to begin with, and each launch notes the mode's reason."""
+    monkeypatch.setattr(type(registry.modes.get("spin")), "fresh", "spinning makes one dizzy")
+    plain = Case.from_json({**case().to_json(), "knobs": {}})
+    done = measured(plain)
+    assert done.case == plain
+    assert {launch.notes for launch in done.launches} == {("started fresh, not forked: spinning makes one dizzy",)}

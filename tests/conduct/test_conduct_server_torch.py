@@ -1,0 +1,107 @@
+"""With torch and IPEX: what a forked worker computes and proves is what a fresh one does."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import launch
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.server import Order, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ipexperf.result import Launch
+
+pytest.importorskip("torch")
+FAKES = Path(__file__).parents[1] / "fakes"
+SMALL = str(FAKES / "smallnet.py")
+needs_ipex = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX")
+STACKS = ["stock", pytest.param("ipex", marks=needs_ipex)]
+MADE = ("accuracy", "agreement", "fidelity", "loss")
+"""What does not depend on how fast the machine is."""
+
+
+@pytest.fixture(scope="module", params=STACKS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    found = Server(Order(request.param, (SMALL,), ("torch",)), None, {}, 300)
+    yield found
+    found.close()
+
+
+def launched(mode: str, stack: str, server: Server | None) -> Launch:
+    case = Case("smallnet", "cpu", "fp32", mode, stack, 16, 8, data="digits")
+    if server:
+        case = dataclasses.replace(case, knobs=(("start", "fork"),))
+    path, _ = registry.datasets.get("digits").find(None)
+    settings = Settings(load=(SMALL,), data_file=path, train_steps=6, threads=2)
+    conditions = Conditions(settings, timeout=300, samples=5, seconds=0.05, server=server)
+    return launch.run(case, 0, conditions, accuracy=True)[0]
+
+
+@pytest.mark.parametrize("mode", ["infer", "infer_jit"])
+def test_a_forked_launch_computes_and_proves_what_a_fresh_one_does(
+    mode: str, server: Server, request: pytest.FixtureRequest
+) -> None:
+    """The same accuracy to the last digit, the same bounds, and the same checks with the same findings."""
+    stack = request.node.callspec.params["server"]
+    fresh, forked = launched(mode, stack, None), launched(mode, stack, server)
+    assert (fresh.outcome, fresh.reason) == (forked.outcome, forked.reason) == ("ok", "")
+    computed = [{name: done.metrics[name] for name in MADE if name in done.metrics} for done in (fresh, forked)]
+    assert computed[0]
+    assert computed[0] == computed[1]
+    assert fresh.accuracy == forked.accuracy
+    assert [check for check in forked.proof if not check.ok] == []
+    assert [check for check in forked.proof if check.name != "start"] == list(fresh.proof)
+
+
+def test_a_forked_training_has_the_curve_of_a_fresh_one(server: Server, request: pytest.FixtureRequest) -> None:
+    """The same seed gives the same first losses; the last depend on how many steps there was time for."""
+    stack = request.node.callspec.params["server"]
+    fresh, forked = launched("train", stack, None), launched("train", stack, server)
+    checks = [
+        {check.name: check for check in (*done.proof, *done.accuracy) if check.name != "start"}
+        for done in (fresh, forked)
+    ]
+    assert list(checks[0]) == list(checks[1])
+    assert all(check.ok for found in checks for check in found.values())
+    assert checks[0]["loss_curve"] == checks[1]["loss_curve"]
+
+
+PROGRAM = """
+import json, os
+import torch
+from ipexperf.bench import server
+from ipexperf.bench.server import imports, settle, unsafe
+
+told = []
+imports("{stack}", [], ["torch", "torchvision"])
+told.append(unsafe())
+told.append(os.environ.get("TORCH_WARM_POOL"))
+torch.set_num_threads(2)
+torch.rand(1000, 1000).relu().sum()
+settle()
+told.append(unsafe())
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_imports_leave_one_thread_and_an_operator_more(stack: str) -> None:
+    """After all imports there is nothing but the main thread and no variable of ours; one operator, and it is seen."""
+    command = [sys.executable, "-c", PROGRAM.format(stack=stack)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    after: list[Any] = json.loads(told.stdout.splitlines()[-1])
+    assert after[:2] == ["", None]
+    assert after[2].startswith("the imports left ")
