@@ -111,6 +111,13 @@ def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureF
     assert capsys.readouterr().err == f"ipexperf: arm a: tiny-fake-fp32-start-plain cannot run: {reason}\n"
 
 
+def test_forked_workers_are_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Workers of one server are no replicates that were drawn anew."""
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-start", "fork"]) == cli.USAGE_ERROR
+    told = "--perf-start: pairs of fresh processes are what ab compares: leave it at fresh"
+    assert capsys.readouterr().err == f"ipexperf: {told}\n"
+
+
 def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,11 +93,14 @@ def run_ab(arguments: argparse.Namespace) -> int:
     from ipexperf.bench import registry
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.conduct.worker import ask_facts
-    from ipexperf.plan import matrix
+    from ipexperf.plan import matrix, start
 
     if min(arguments.pairs, arguments.turns, arguments.steps) < 1:
         raise UsageError("--pairs, --turns and --steps must be at least 1")
     options = planning.resolve(arguments)
+    if options.start == start.FORK:
+        source = options.sources.get("start", "--perf-start")
+        raise UsageError(f"{source}: pairs of fresh processes are what ab compares: leave it at {start.FRESH}")
     registry.load(options.load)
     words = (parse_arm(arguments.a), parse_arm(arguments.b))
     options = dataclasses.replace(options, python=options.python or words[0].python)

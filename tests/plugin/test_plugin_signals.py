@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from ipexperf.bench import guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +41,19 @@ def test_a_killed_run_leaves_nothing_that_its_worker_started(
         process.communicate(timeout=30)
     assert len(pids) == 2
     assert all(gone(pid) for pid in pids)
+
+
+def test_a_killed_run_leaves_no_fork_server(suite: Suite, gone: Callable[[int], bool]) -> None:
+    """After SIGKILL under `--perf-start fork` the server ends, with its worker and what that had started."""
+    with suite.start("leader", "--perf-start", "fork") as process:
+        worker, child = suite.pids()
+        server = int(Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        assert server != process.pid
+        everybody = {server, child, *guard.members(worker)}
+        process.kill()
+        process.communicate(timeout=30)
+    assert len(everybody) == 4
+    assert all(gone(pid) for pid in everybody)
 
 
 def test_a_killed_run_loses_the_case_in_flight_alone(suite: Suite, gone: Callable[[int], bool]) -> None:

@@ -1,0 +1,172 @@
+"""What a launch's cold start costs, fresh and forked, and whether forked launches have the samples of fresh ones.
+
+A round has one process of each kind: a fresh worker, a forked one, and bare.py with the same case. Each is timed from
+the moment that it is asked for until it is ready to be stepped, one after the other, in random order. Then the two workers
+take turns with a third, the anchor, which lives through all rounds: against it, what drifts on the machine is the same
+for all, and what differs from launch to launch of one kind is that kind's spread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import math
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from overhead import bare
+from scipy import stats
+
+from ipexperf import run
+from ipexperf.case import Case
+from ipexperf.commands import planning
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.worker import Worker
+from ipexperf.errors import IpexperfError
+from ipexperf.judge import pairs
+from ipexperf.plan import start
+
+BARE = ("train", "infer", "infer_jit")
+"""The modes that bare.py has."""
+KINDS = (start.FRESH, start.FORK)
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """Seconds of each kind's cold start, and of each one's turns."""
+
+    cold: dict[str, float]
+    turns: dict[str, list[float]]
+
+
+def ready(case: Case, conditions: Conditions, stack: contextlib.ExitStack) -> Worker:
+    """A worker that has answered to `prepare`."""
+    worker = stack.enter_context(conditions.worker())
+    worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
+    return worker
+
+
+def step(worker: Worker, samples: int, block: int) -> float:
+    return sum(wall for wall, _, _ in worker.ask("sample", count=samples, block=block)["samples"])
+
+
+def one_round(
+    case: Case,
+    kinds: dict[str, Conditions],
+    anchor: tuple[Worker, int],
+    told: argparse.Namespace,
+    chance: random.Random,
+) -> Round:
+    """One process of each kind, started one after the other; then the workers' turns beside the anchor's."""
+    cold: dict[str, float] = {}
+    workers: dict[str, Worker] = {}
+    with contextlib.ExitStack() as stack:
+        starts: dict[str, Callable[[], Any]] = {
+            name: lambda conditions=conditions: ready(case, conditions, stack) for name, conditions in kinds.items()
+        }
+        starts["bare"] = lambda: stack.enter_context(bare(case, kinds[start.FRESH]))
+        for name in chance.sample(list(starts), len(starts)):
+            begin = time.perf_counter()
+            process = starts[name]()
+            cold[name] = time.perf_counter() - begin
+            if name in kinds:
+                workers[name] = process
+        for worker in workers.values():
+            worker.ask("warm")
+        workers["anchor"] = anchor[0]
+        turns: dict[str, list[float]] = {name: [] for name in workers}
+        for turn in range(told.turns):
+            # The anchor in the middle, so that both others are its neighbours.
+            order = [start.FRESH, "anchor", start.FORK]
+            for name in order if turn % 2 else reversed(order):
+                turns[name].append(step(workers[name], told.turn_samples, anchor[1]))
+    return Round(cold, turns)
+
+
+def interval(logs: list[float]) -> str:
+    """A ratio with its interval, and every replicate."""
+    found = pairs.combine(logs)
+    each = " ".join(f"{math.exp(log):.3f}" for log in logs)
+    bounds = "one round has no interval"
+    if found.lo is not None and found.hi is not None:
+        bounds = f"95 % interval {found.lo:.3f} to {found.hi:.3f}"
+    return f"{found.ratio:.3f}, {bounds}, median {math.exp(statistics.median(logs)):.3f}\n      rounds: {each}"
+
+
+def spreads(logs: dict[str, list[float]]) -> str:
+    """The spread between launches of each kind, and the ratio of both with the interval of a quotient of variances."""
+    found = {name: statistics.stdev(values) for name, values in logs.items()}
+    text = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
+    freedom = len(logs[start.FRESH]) - 1
+    ratio = found[start.FORK] / found[start.FRESH]
+    half = math.sqrt(stats.f.ppf(0.975, freedom, freedom))
+    return f"{text}; fork over fresh {ratio:.2f}, 95 % interval {ratio / half:.2f} to {ratio * half:.2f}"
+
+
+def tell(case: Case, rounds: list[Round]) -> None:
+    """Prints what the rounds of one case say."""
+    print(f"{case.id} (batch {case.batch}), {len(rounds)} rounds")
+    print("  cold start over the bare script's imports, build and trace:")
+    for name in KINDS:
+        print(f"    {name}: {interval([math.log(x.cold[name] / x.cold['bare']) for x in rounds])}")
+    print("  steps of a forked launch over those of a fresh one:")
+    print(f"    {interval([pairs.neighbour_ratio(x.turns[start.FRESH], x.turns[start.FORK]) for x in rounds])}")
+    if len(rounds) > 1:
+        logs = {name: [pairs.neighbour_ratio(x.turns["anchor"], x.turns[name]) for x in rounds] for name in KINDS}
+        print(f"  spread between launches (log sd against the anchor): {spreads(logs)}", flush=True)
+
+
+def measure(case: Case, conductor: Conductor, told: argparse.Namespace, chance: random.Random) -> None:
+    """All rounds of one case, the first worker of which finds the files in the machine's memory as all others do."""
+    plain = start.plain(case)
+    fresh = conductor.ready(plain)
+    _, forked = conductor.start(case, fresh)
+    if forked.server is None:
+        print(f"{case.id}: left out, {'; '.join(forked.notes)}")
+        return
+    with contextlib.ExitStack() as stack:
+        anchor = ready(plain, fresh, stack)
+        block = int(anchor.ask("warm")["block"])
+        rounds = []
+        for number in range(told.rounds):
+            print(f"  {case.id}: round {number + 1} of {told.rounds}", file=sys.stderr)
+            kinds = {start.FRESH: fresh, start.FORK: forked}
+            rounds.append(one_round(plain, kinds, (anchor, block), told, chance))
+    tell(case, rounds)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20, help="processes of each kind (default: %(default)s)")
+    parser.add_argument("--turns", type=int, default=20, help="turns of each worker a round (default: %(default)s)")
+    parser.add_argument("--turn-samples", type=int, default=4, help="samples a turn (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="of the random start order")
+    planning.add_options(parser)
+    told = parser.parse_args()
+    if min(told.rounds, told.turns, told.turn_samples) < 1:
+        parser.error("--rounds, --turns and --turn-samples must be at least 1")
+    chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
+    try:
+        options = planning.resolve(told, start=start.FORK)
+        conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+        with contextlib.closing(conductor):
+            for case in run.plan(options).cases:
+                if case.mode not in BARE:
+                    print(f"{case.id}: left out, bare.py has no mode {case.mode}")
+                    continue
+                measure(case, conductor, told, chance)
+    except IpexperfError as error:
+        sys.exit(f"cold_start.py: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
