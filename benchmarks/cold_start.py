@@ -1,9 +1,9 @@
 """What a launch's cold start costs, fresh and forked, and whether forked launches have the samples of fresh ones.
 
 A round has one process of each kind: a fresh worker, a forked one, and bare.py with the same case. Each is timed from
-the moment that it is asked for until it is ready to be stepped, one after the other, in random order. Then the two workers
-take turns with a third, the anchor, which lives through all rounds: against it, what drifts on the machine is the same
-for all, and what differs from launch to launch of one kind is that kind's spread.
+the moment that it is asked for until it is ready to be stepped, one after the other, in random order. Then the two
+workers take turns with a third, the anchor, which lives through all rounds: against it, what drifts on the machine is
+the same for all, and what differs from launch to launch of one kind is that kind's spread.
 """
 
 from __future__ import annotations

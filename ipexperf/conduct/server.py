@@ -54,7 +54,12 @@ class Forked:
 
     def poll(self) -> int | None:
         """Its exit status, negative for a signal, or None as long as it runs."""
-        return self.wait() if self._status is not None or _over(self.pid) else None
+        if self._status is None and not _over(self.pid):
+            return None
+        try:
+            return self.wait()
+        except WorkerError:
+            return -signal.SIGKILL  # its server is gone: that is how the kernel ends it then
 
     def wait(self, timeout: float | None = None) -> int:
         """Waits for its end. Looks at the kernel's account: the server is asked for the status alone, once."""

@@ -73,7 +73,7 @@ def run(fake: str, servers: Servers) -> Callable[..., Launch]:
 def pids(path: Path) -> tuple[int, ...]:
     """Waits until a fake model has told its pids."""
     until = time.monotonic() + 30
-    while not path.exists() and time.monotonic() < until:
+    while not (path.exists() and path.read_text()) and time.monotonic() < until:
         time.sleep(0.02)
     return tuple(map(int, path.read_text().split()))
 
@@ -211,6 +211,23 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
         controller.wait(timeout=10)
     assert len(everybody) == 3
     assert all(gone(pid) for pid in everybody)
+
+
+def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, gone: Callable[[int], bool]) -> None:
+    """It does not come to read that its line is closed, and ends all the same."""
+    slow, told = tmp_path / "slow.py", tmp_path / "pids"
+    slow.write_text(
+        f"import os, time, pathlib\npathlib.Path({str(told)!r}).write_text(str(os.getpid()))\ntime.sleep(1000)"
+    )
+    program = f"""
+        from ipexperf.conduct.server import Order, Server
+        Server(Order("stock", ({str(slow)!r},)), None, {{}}, 60)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as controller:
+        [server] = pids(told)
+        controller.kill()
+        controller.wait(timeout=10)
+    assert gone(server)
 
 
 def test_there_is_a_server_for_each_environment_and_not_for_ever(
