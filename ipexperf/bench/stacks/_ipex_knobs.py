@@ -18,7 +18,9 @@ TRAINING = ("train", "train_ddp")
 COMPILED = "infer_compile"
 _XPU = {"xpu": "IPEX switches it off there, in silence"}
 _LEARNS = dict.fromkeys(TRAINING, "IPEX folds nothing while BatchNorm learns")
-_TRACED = dict.fromkeys(("infer_jit", "load", "multistream", "realtime"), "a trace goes past the graph that IPEX captures")
+_TRACED = dict.fromkeys(
+    ("infer_jit", "load", "multistream", "realtime"), "a trace goes past the graph that IPEX captures"
+)
 
 
 @dataclass(frozen=True)
