@@ -1,8 +1,8 @@
 """int8: a worker of its own quantises a trained network and saves it, and every launch loads what was saved.
 
 Static quantisation watches training images, converts, and saves; dynamic quantisation has nothing to watch. `script` is
-the traced and frozen graph, for `torch.jit.load`; `state` is the weights of the converted network, for one that is
-converted again, which is how PyTorch documents both.
+the traced and frozen graph, for `torch.jit.load`; `program` is the exported one, for `torch.export.load`; `state` is
+the weights of the converted network, for one that is converted again. PyTorch documents each of them so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import accuracy, registry, weights
+from ipexperf.bench import accuracy, pt2e, registry, weights
 from ipexperf.bench.facts import Facts, gather
 from ipexperf.bench.kinds import Cell, Model, Split, Workbench
 from ipexperf.bench.knobs import Knob
@@ -76,7 +76,7 @@ def address(case: Case, made_of: str, facts: Facts) -> str:
 
 def _made_by(facts: Facts) -> tuple[dict[str, str | None], list[str]]:
     """The software and the instruction sets that decide what comes out."""
-    versions = {name: facts.packages.get(name) for name in ("torch", "intel-extension-for-pytorch")}
+    versions = {name: facts.packages.get(name) for name in ("torch", "torchao", "intel-extension-for-pytorch")}
     return versions, sorted(facts.cpu_flags & FLAGS)
 
 
@@ -104,6 +104,8 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
     with torch.no_grad():
         if bench.mode.artifact == "script":
             torch.jit.freeze(torch.jit.trace(made.network, example)).save(path)
+        elif bench.mode.artifact == "program":
+            pt2e.save(made.network, example, path)
         else:
             torch.save(made.network.state_dict(), path)
     watched = {"images": len(images), "of": len(split.train_images), "seed": RECIPE["seed"], "sha256": _digest(images)}
@@ -150,6 +152,11 @@ def _path(bench: Workbench) -> str:
 def script(bench: Workbench) -> Any:
     """The frozen graph, as whoever deploys it loads it."""
     return torch.jit.load(_path(bench))
+
+
+def program(bench: Workbench) -> Any:
+    """The quantised graph, which is still to be compiled."""
+    return pt2e.load(_path(bench))
 
 
 def state(network: Any, example: Any, bench: Workbench) -> Any:

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import libraries
+from ipexperf.bench import libraries, pt2e
 from ipexperf.bench.placement import OPENMP
 
-PACKAGES = ("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn", "oneccl_bind_pt")
+PACKAGES = ("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn", "oneccl_bind_pt", "torchao")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class Facts:
     """The C++ compiler that torch.compile would call, or an empty text where there is none."""
     iomp5: str = ""
     """Intel's OpenMP runtime, a file to preload, or an empty text where there is none."""
+    pt2e: str = ""
+    """The package that quantises exported graphs, or an empty text where there is none."""
 
     def missing(self, *packages: str) -> str | None:
         """The reason for leaving a cell out when a package is not installed."""
@@ -111,6 +113,7 @@ def gather(accelerators: Sequence[str] = ()) -> Facts:
         lacking={name: _lacking(name) for name, reason in found.items() if not reason},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
+        pt2e=pt2e.home(),
     )
 
 

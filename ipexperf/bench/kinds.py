@@ -288,7 +288,7 @@ class Mode(ABC):
     cold: bool = False
     """Its one step is the first of its process: it is timed once a launch, and nothing is warmed up before."""
     artifact: str = ""
-    """What an int8 case loads in this mode: `script` or `state`; empty: this mode has no int8."""
+    """What an int8 case loads in this mode: `script`, `state` or `program`; empty: this mode has no int8."""
     fresh: str = ""
     """Why a launch is never forked from a process that has imported everything; empty: it may be."""
     knobs: tuple[Knob, ...] = ()

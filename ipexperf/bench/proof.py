@@ -25,6 +25,8 @@ FROZEN = ("mkldnn::_convolution_pointwise", "mkldnn::_linear_pointwise", "mkl::_
 """What inductor's freezing puts in their place: packed weights, and what follows fused to them."""
 QUANTISED = ("quantized::conv", "quantized::linear")
 """How the names of those begin that do it in int8."""
+LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlinear_pointwise")
+"""What inductor makes of a layer between quantisations: images first, their scale, their zero point, weights."""
 _PROFILER_NAMES = {
     "float": "float32",
     "c10::BFloat16": "bfloat16",
@@ -32,6 +34,8 @@ _PROFILER_NAMES = {
     "double": "float64",
     "c10::quint8": "uint8",
     "c10::qint8": "int8",
+    "unsigned char": "uint8",
+    "signed char": "int8",
 }
 _ONEDNN_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "s8": "int8", "u8": "uint8"}
 _PRIMITIVE = re.compile(
@@ -179,7 +183,7 @@ def traced(step: Callable[[], Any], *, everywhere: bool = False) -> list[dict[st
 def arithmetic(event: dict[str, Any]) -> bool:
     """Whether an event of a trace is an operator that does arithmetic, and tells its operands."""
     name = str(event.get("name"))
-    known = name in HEAVY or name.startswith((*FROZEN, *QUANTISED))
+    known = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED))
     return known and "Input type" in event.get("args", {})
 
 
@@ -188,6 +192,8 @@ def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     kinds: list[str] = told["Input type"]
     if name.startswith(QUANTISED) and name.endswith("_dynamic"):
         return ("int8",)  # it takes a float tensor and quantises it itself
+    if name.startswith(LOWERED):
+        return tuple(_PROFILER_NAMES.get(kind, kind) for kind in (kinds[0], kinds[3]))
     if name.startswith(FROZEN):
         # What is added to the result may stand before the weights: all tensors in front but the bias, a row.
         tensors = itertools.takewhile(lambda kind: kind and not kind.startswith("Scalar"), kinds)
@@ -199,7 +205,8 @@ def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
 def _strided(event: dict[str, Any]) -> str:
     """The layout of a convolution's images by their strides; one channel or one pixel is laid out either way."""
     strides, sizes = event["args"].get("Input Strides"), event["args"].get("Input Dims")
-    convolution = event["name"] == "aten::_convolution" or event["name"].startswith(("quantized::conv", FROZEN[0]))
+    others = ("quantized::conv", "onednn::qconv", FROZEN[0])
+    convolution = event["name"] == "aten::_convolution" or event["name"].startswith(others)
     if not convolution or not strides or not sizes or len(sizes[0]) != 4:
         return ""
     _, channels, height, width = sizes[0]

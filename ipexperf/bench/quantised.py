@@ -20,6 +20,11 @@ _NODE = re.compile(r"%(?P<out>\S+) : .*? = (?P<name>\w+::\w+)(?:\[.*?\])?\((?P<i
 _FLOAT_LAYER = re.compile(
     r"(aten::(_convolution|convolution|conv_?\w+|linear|addmm|mm|lstm|gru)|ipex_prepack::\w+_run)$"
 )
+_CALLED = re.compile(r"\b(?:torch\.ops|extern_kernels)\.([\w.]+)\(")
+_INT8_CALL = re.compile(r"onednn\.q(conv|linear)\w*_pointwise\b")
+_FLOAT_CALL = re.compile(
+    r"(mkldnn\._?(convolution|linear)\w*|mkl\._mkl_linear|(aten\.)?(_?convolution|conv\dd|linear|addmm|mm))(\.|$)"
+)
 _INT8_LAYER = re.compile(r"quantized::(conv|linear)\w*$")
 
 
@@ -66,6 +71,15 @@ def graph(text: str, expected: int) -> Check:
     found, rest = read_graph(text)
     told = f"{found} of {expected} layers quantised{_list(', but ', Counter(rest))}"
     return Check("quantised_graph", 0 < expected <= found and not rest, told, f"all {expected}")
+
+
+def code(text: str, expected: int) -> Check:
+    """Every layer that inductor's code calls is one of oneDNN's quantised operators."""
+    calls = [name for line in text.splitlines() if not line.lstrip().startswith("#") for name in _CALLED.findall(line)]
+    found = sum(bool(_INT8_CALL.match(name)) for name in calls)
+    rest = Counter(name for name in calls if _FLOAT_CALL.match(name))
+    told = f"{found} of {expected} layers called in int8{_list(', but ', rest)}"
+    return Check("quantised_code", 0 < expected <= found and not rest, told, f"all {expected}")
 
 
 def read_graph(text: str) -> tuple[int, list[str]]:

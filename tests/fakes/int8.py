@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import ipexperf
-from ipexperf.bench import registry
+from ipexperf.bench import pt2e, registry
 from ipexperf.bench.kinds import Quantised, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.stacks.ipex import Ipex
@@ -115,9 +117,62 @@ class StockForgetful(Forgetful, Stock):
     pass
 
 
+class Skips(Stock):
+    """Quantises the exported graph but for its first convolution, which the quantizer is made to forget."""
+
+    def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+        kind = pt2e.tools()[1].X86InductorQuantizer
+        whole = kind.annotate
+
+        def annotate(quantizer: Any, graph: Any) -> Any:
+            annotated = whole(quantizer, graph)
+            first = next(node for node in annotated.graph.nodes if node.target is torch.ops.aten.conv2d.default)
+            del first.meta["quantization_annotation"]
+            return annotated
+
+        with mock.patch.object(kind, "annotate", annotate):
+            return super().quantise(network, example, batches, bench)
+
+
+class Exports(StockForgetful):
+    """Exports the network, and hands it on as it was."""
+
+    def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+        return super().quantise(pt2e.exported(network, example), example, batches, bench)
+
+
+class InNameOnly(Stock):
+    """Compiles without freezing: quantises and dequantises around layers in fp32."""
+
+    def compiled(self, network: Any, *_: Any) -> Any:
+        importlib.import_module("torch._inductor.config").freezing = False
+        return torch.compile(network)
+
+
+class Breaks(Stock):
+    """Compiles a quantised network that prints before it answers."""
+
+    def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
+        class Prints(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = network
+
+            def forward(self, images: Any) -> Any:
+                outputs = self.inner(images)
+                print("half way")
+                return outputs + 0
+
+        return super().compiled(Prints(), example, bench)
+
+
 for name, kind in (
     ("forgetful", StockForgetful),
     ("halfway", Halfway),
+    ("skips", Skips),
+    ("exports", Exports),
+    ("in_name_only", InNameOnly),
+    ("breaks", Breaks),
     ("ipex_forgetful", IpexForgetful),
     ("ipex_halfway", IpexHalfway),
 ):

@@ -27,6 +27,12 @@ def plan(flags: frozenset[str] = AVX2, accelerators: dict[str, str] | None = Non
     return matrix.make(options, Facts("/env/bin/python", PACKAGES, flags, accelerators or {}))
 
 
+def exported(pt2e: str) -> matrix.Plan:
+    """What is planned of compiled int8 where this package has the tools."""
+    options = Options(**{**INT8, "mode": ("infer_compile",)})
+    return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, compiler="g++", pt2e=pt2e))
+
+
 def ids(found: matrix.Plan) -> list[str]:
     return [case.id for case in found.cases]
 
@@ -55,6 +61,20 @@ def test_dynamic_int8_is_planned_eagerly_on_both_stacks() -> None:
     assert ids(own) == [f"former-cpu-int8-infer-{stack}" for stack in ("ipex", "stock")]
 
 
+@pytest.mark.parametrize("home", ["torch.ao.quantization", "torchao.quantization.pt2e"])
+def test_compiled_int8_is_stocks_alone(home: str) -> None:
+    """Torch's own tools or torchao's will do; IPEX's way through torch.compile is not built."""
+    found = exported(home)
+    assert ids(found) == ["resnet18-cpu-int8-infer_compile-stock"]
+    assert found.reasons == {"IPEX int8 in infer_compile is not built: use infer_jit, or the stack stock": 1}
+
+
+def test_compiled_int8_without_its_tools_says_what_to_install() -> None:
+    """A torch that has given its tools to torchao needs that beside it."""
+    with pytest.raises(UsageError, match=r"needs torchao, for this torch has no PT2E of its own: pip install torchao"):
+        exported("")
+
+
 @pytest.mark.parametrize(
     ("wishes", "sentence"),
     [
@@ -65,7 +85,7 @@ def test_dynamic_int8_is_planned_eagerly_on_both_stacks() -> None:
         ({"knobs": (("quantisation", "half"),)}, "quantisation: expected one of static, dynamic, got 'half'"),
         ({"device": ("xpu",), "stack": ("ipex",), "accelerators": {"xpu": ""}}, "quantize_jit and is not built"),
         ({"device": ("cuda",), "stack": ("stock",), "accelerators": {"cuda": ""}}, "PT2E for cuda is not built"),
-        ({"mode": ("other",)}, "int8 is built for infer, infer_jit"),
+        ({"mode": ("other",)}, "int8 is built for infer, infer_compile, infer_jit"),
         ({"mode": ("train",)}, "int8 is for inference: there is no int8 training"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conftest import PLUGIN, ROOT, SHORT
-from ipexperf.bench import artifact
+from ipexperf.bench import artifact, facts
 
 if TYPE_CHECKING:
     from conftest import Suite
@@ -20,12 +20,15 @@ PATIENCE = 300
 """Workers that import torch and IPEX may have to share their cores with other tests."""
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_pt2e = pytest.mark.skipif(
+    not (facts.gather().pt2e and facts.gather().compiler), reason="needs torch with PT2E, its own or torchao's, and g++"
+)
 needs_ipex = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX")
 
 
-def run(suite: Suite, stack: str) -> str:
+def run(suite: Suite, stack: str, mode: str = "infer_jit") -> str:
     """Measures the small network once, and returns what was said."""
-    cell = ("--device", "cpu", "--dtype", "int8", "--mode", "infer_jit", "--stack", stack)
+    cell = ("--device", "cpu", "--dtype", "int8", "--mode", mode, "--stack", stack)
     chosen = (f"--perf-load={NETWORKS}", "--model", "pixels", *cell, *SHORT)
     result = suite.pytester.runpytest_subprocess(*PLUGIN, *chosen, timeout=PATIENCE)
     result.assert_outcomes(passed=1)
@@ -62,3 +65,13 @@ def test_ipex_int8_is_deployed_as_documented(torch_suite: Suite) -> None:
     run(torch_suite, "ipex")
     assert torch_suite.launches() == [("pixels", "ok")]
     assert {"dtype", "jit", "quantised_layers", "quantised_graph", "calibration"} <= proven(torch_suite)
+
+
+@needs_pt2e
+def test_a_compiled_int8_case_loads_a_program_that_another_process_exported(torch_suite: Suite) -> None:
+    """A fresh process knows nothing of the quantisation, and loads, compiles, proves and measures what it left."""
+    assert "calibrating pixels once" in run(torch_suite, "stock", "infer_compile")
+    assert torch_suite.launches() == [("pixels", "ok")]
+    assert {"dtype", "graphs", "freezing", "quantised_layers", "quantised_code", "calibration"} <= proven(torch_suite)
+    (kept,) = (torch_suite.path / ".ipexperf" / "quantised").glob("*.pt")
+    assert kept.name.startswith("pixels-stock-int8-program-")

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench import compilation, proof, registry
+from ipexperf.bench import artifact, compilation, proof, quantised, registry
 from ipexperf.bench.compilation import Tally
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.proof import Kernel
 from ipexperf.result import Check
 
 
 class CompiledSession(InferenceSession):
+    def ready(self, example: Any) -> Any:
+        if self.bench.case.dtype != "int8":
+            return super().ready(example)
+        return self.build(artifact.program(self.bench), example)
+
     def build(self, network: Any, example: Any) -> Any:
         known, before = compilation.loaded(), Tally.read()
         with compilation.afresh():
@@ -26,17 +32,23 @@ class CompiledSession(InferenceSession):
 
     def kernels(self) -> list[Kernel]:
         self.events = proof.traced(self.step)
-        return proof.kernels(self.events)
+        kernels = proof.kernels(self.events)
+        if self.bench.case.dtype == "int8":
+            # oneDNN's own log as well: what an operator is called says little of the kernel that it took.
+            kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
+        return kernels
 
     def proof(self) -> list[Check]:
         # Read first: after all samples, and before the proof takes steps of its own.
         later = Tally.read().since(self.compiled)
         code = "\n".join(self.sources)
+        int8 = self.bench.case.dtype == "int8"
         return [
             *super().proof(),
             *compilation.whole(self.first, later),
             compilation.written(self.sources),
             compilation.ran(self.events),
+            *([quantised.code(code, self.layers)] if int8 else []),
             *self.bench.stack.proof_of_code(self.network, code, self.bench),
         ]
 
@@ -44,7 +56,8 @@ class CompiledSession(InferenceSession):
 class InferCompile(Mode):
     name = "infer_compile"
     fresh = "what torch.compile starts and keeps was not proven under a fork"
-    knobs = KNOBS
+    knobs = (*KNOBS, artifact.Quantisation())
+    artifact = "program"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del cell

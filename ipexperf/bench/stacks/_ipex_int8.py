@@ -22,7 +22,10 @@ def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:
     turned = [knob.name for knob in knobs if cell.knob(knob.name)]
     if turned:
         return f"int8 is not made by ipex.optimize: it has no knob {turned[0]}"
-    if registry.modes.get(cell.mode).artifact == "state" and artifact.way(cell) == "static":
+    kind = registry.modes.get(cell.mode).artifact
+    if kind == "program":
+        return f"IPEX int8 in {cell.mode} is not built: use infer_jit, or the stack stock"
+    if kind == "state" and artifact.way(cell) == "static":
         return "IPEX int8 computes in fp32 until it is traced: use infer_jit"
     return None
 

@@ -10,7 +10,7 @@ from ipexperf.bench import artifact, compilation, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Quantised, Stack, Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.stacks import _stock_int8
+from ipexperf.bench.stacks import _stock_int8, _stock_pt2e
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -20,7 +20,8 @@ class Stock(Stack):
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         if cell.dtype == "int8":
-            return _stock_int8.why_not(cell) or artifact.why_not(cell, facts) or facts.missing("torch")
+            why = _stock_int8.why_not(cell) or artifact.why_not(cell, facts) or facts.missing("torch")
+            return why or _stock_pt2e.why_not(cell, facts)
         if cell.dtype == "fp16" and cell.mode.startswith("train") and "float64" in facts.lacking.get(cell.device, ()):
             return f"fp16 training needs float64 for its gradient scaler, which this {cell.device} has not: use bf16"
         return facts.missing("torch")
@@ -42,7 +43,8 @@ class Stock(Stack):
         return torch.compile(network)
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
-        return _stock_int8.quantise(network, example, batches, bench)
+        quantise = _stock_pt2e.quantise if bench.mode.artifact == "program" else _stock_int8.quantise
+        return quantise(network, example, batches, bench)
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
         del bench

@@ -1,0 +1,70 @@
+"""Stock PyTorch's int8 for torch.compile: PT2E with the quantizer for x86, whose patterns inductor turns into int8."""
+
+from __future__ import annotations
+
+import json
+from operator import attrgetter
+from typing import Any
+
+from ipexperf.bench import artifact, pt2e, registry
+from ipexperf.bench.facts import Facts, cpu_flags
+from ipexperf.bench.kinds import Cell, Quantised, Workbench
+from ipexperf.bench.lazy import torch
+
+
+def why_not(cell: Cell, facts: Facts) -> str | None:
+    """What is missing for an exported program in int8."""
+    if registry.modes.get(cell.mode).artifact != "program" or facts.pt2e:
+        return None
+    return f"int8 in {cell.mode} needs torchao, for this torch has no PT2E of its own: pip install torchao"
+
+
+def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+    """Converts as PyTorch documents it: export, prepare, calibrate, convert, with the default configuration.
+
+    That has 8 bits for activations, and is to be told of a CPU without VNNI, where two products overflow 16 bits.
+    """
+    steps, x86 = pt2e.tools()
+    dynamic, reduced = bench.knob("quantisation") == "dynamic", not cpu_flags() & artifact.VNNI
+    configuration = x86.get_default_x86_inductor_quantization_config(is_dynamic=dynamic, reduce_range=reduced)
+    quantizer = x86.X86InductorQuantizer().set_global(configuration)
+    prepared = steps.prepare_pt2e(pt2e.exported(network, example), quantizer)
+    with torch.no_grad():
+        # Dynamic quantisation watches no images, but its observers see the weights in a call alone.
+        for batch in _of_size(batches, example, bench) or [example]:
+            prepared(batch)
+    converted = steps.convert_pt2e(prepared)
+    bits = "no VNNI: activations in 7 bits" if reduced else "activations in 8 bits"
+    told = f"PT2E of {pt2e.home().partition('.quantization')[0]}, {bits}{', linear layers alone' if dynamic else ''}"
+    return Quantised(converted, _scales(converted), told)
+
+
+def _of_size(batches: list[Any], example: Any, bench: Workbench) -> list[Any]:
+    """The same images in batches as large as the example, the last one filled up: the graph takes no others."""
+    if not batches:
+        return []
+    images, size = torch.cat(batches), len(example)
+    form = torch.channels_last if bench.channels_last else torch.contiguous_format
+    order = [index % len(images) for index in range(-(-len(images) // size) * size)]
+    return [images[order[begin : begin + size]].to(memory_format=form) for begin in range(0, len(order), size)]
+
+
+def _scales(converted: Any) -> str:
+    """Each quantisation of the graph with its scales, zero points and range as JSON: PT2E has no file of its own."""
+    found = {
+        node.name: {
+            "operator": str(node.target),
+            "of": node.args[0].name,
+            "parameters": [_plain(converted, argument) for argument in node.args[1:]],
+        }
+        for node in converted.graph.nodes
+        if str(node.target).startswith("quantized_decomposed.")
+    }
+    return json.dumps({"home": pt2e.home(), "observed": found}, indent=1, sort_keys=True) + "\n"
+
+
+def _plain(converted: Any, value: Any) -> Any:
+    """A parameter as JSON: the numbers of a constant, the name of what is found anew in each step."""
+    if isinstance(value, torch.fx.Node):
+        return attrgetter(value.target)(converted).tolist() if value.op == "get_attr" else value.name
+    return value if isinstance(value, (int, float)) else str(value)

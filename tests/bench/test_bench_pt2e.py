@@ -1,0 +1,196 @@
+"""int8 of exported graphs: the code that inductor writes, the operators that run, and that no liar gets through."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from quantiser import Quantiser, failed, started
+
+from ipexperf.bench import artifact, facts, proof, pt2e, quantised
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.proof import Kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+needs_pt2e = pytest.mark.skipif(
+    not (pt2e.home() and facts.gather().compiler), reason="needs torch with PT2E, its own or torchao's, and g++"
+)
+
+CODE = """
+    # %dequantized : call_function[target=torch.ops.aten.convolution.default](args = (%images, %weights))
+    buf1 = torch.ops.onednn.qconv_pointwise.tensor(buf0, x_scale, x_zp, _frozen_param20, _frozen_param5)
+    buf2 = torch.ops.quantized.max_pool2d.default(buf1, [2, 2], [2, 2], [0, 0], [1, 1], False)
+    torch.ops.onednn.qconv2d_pointwise.binary_tensor(buf2, x_scale_1, x_zp_1, _frozen_param22, _frozen_param9)
+    extern_kernels.bmm(buf3, buf4, out=buf5)
+    buf8 = torch.ops.onednn.qlinear_pointwise.tensor(buf7, x_scale_3, x_zp_3, _frozen_param24, _frozen_param13)
+"""
+
+
+def test_every_layer_of_the_code_is_quantised() -> None:
+    """Layers go by the names of oneDNN's operators; pooling and products of activations are none."""
+    check = quantised.code(CODE, 3)
+    assert (check.ok, check.found) == (True, "3 of 3 layers called in int8")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.ops.mkldnn._convolution_pointwise.default",
+        "torch.ops.mkldnn._linear_pointwise.default",
+        "torch.ops.mkl._mkl_linear.default",
+        "torch.ops.aten.convolution.default",
+        "extern_kernels.convolution",
+        "extern_kernels.addmm",
+        "extern_kernels.mm",
+    ],
+)
+def test_a_layer_that_is_called_in_floating_point_is_named(call: str) -> None:
+    """One of them beside as many quantised ones as there should be, or in the place of one, fails the check."""
+    more = quantised.code(f"{CODE}    buf9 = {call}(buf8, _frozen_param1)\n", 3)
+    assert not more.ok
+    assert "3 of 3 layers called in int8, but " in more.found
+    assert not quantised.code(CODE.replace("torch.ops.onednn.qlinear_pointwise.tensor", call), 3).ok
+
+
+def test_code_with_fewer_layers_than_the_network_is_not_int8() -> None:
+    """A layer that is missing, a network without layers and code that nobody wrote prove nothing."""
+    assert [quantised.code(*told).ok for told in ((CODE, 4), ("", 1), ("", 0))] == [False, False, False]
+
+
+def event(name: str, *kinds: str) -> dict[str, Any]:
+    """As torch's profiler writes one of inductor's quantised operators."""
+    sizes = [[8, 16, 6, 6], [], [], [16, 16, 3, 3]]
+    told = {"Input type": list(kinds), "Input Dims": sizes, "Input Strides": [[576, 1, 96, 16]]}
+    return {"name": name, "args": told}
+
+
+def test_quantised_operators_tell_images_weights_and_layout() -> None:
+    """The scale and the zero point between them are no operands, and packing weights is no layer."""
+    found = proof.kernels(
+        [
+            event("onednn::qconv2d_pointwise", "unsigned char", "Scalar", "Scalar", "signed char", "float"),
+            event("onednn::qlinear_pointwise", "unsigned char", "double", "long int", "signed char", "float"),
+            event("onednn::qconv_pointwise", "float", "Scalar", "Scalar", "signed char", "float"),
+            event("onednn::qconv_prepack", "signed char", "float", "Scalar", "Scalar"),
+        ]
+    )
+    assert found == [
+        Kernel("onednn::qconv2d_pointwise", ("uint8", "int8"), "channels_last"),
+        Kernel("onednn::qlinear_pointwise", ("uint8", "int8")),
+        Kernel("onednn::qconv_pointwise", ("float32", "int8"), "channels_last"),
+    ]
+    assert not quantised.ran(found, 2).ok
+
+
+@pytest.mark.parametrize(
+    ("packages", "home"),
+    [
+        (["torch/ao/quantization", "torchao/quantization/pt2e"], "torch.ao.quantization"),
+        (["torch", "torchao/quantization/pt2e"], "torchao.quantization.pt2e"),
+        (["torch", "torchao"], ""),
+        (["torch"], ""),
+    ],
+)
+def test_torchs_own_tools_come_before_torchaos(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, packages: list[str], home: str
+) -> None:
+    """Their files are looked for, in packages that were made for this test; the facts carry the answer as JSON."""
+    for package in packages:
+        place = tmp_path / package
+        (place / "quantizer").mkdir(parents=True)
+        if "quantization" in package:
+            for part in (pt2e.STEPS, pt2e.QUANTIZER):
+                place.joinpath(*part.split(".")).with_suffix(".py").touch()
+    for name in {package.split("/")[0] for package in packages}:
+        (tmp_path / name / "__init__.py").touch()
+    for name in ("torch", "torchao"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert pt2e.home() == home
+    told = Facts("python", {}, pt2e=pt2e.home())
+    assert Facts.from_json(told.to_json()).pt2e == home
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quantiser]:
+    """A process without IPEX."""
+    yield from started("stock", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def made(stock: Quantiser) -> Path:
+    """What is made of the small network, once: each strict export counts against dynamo's limit for a process."""
+    return stock.make(stock.case("pixels", "infer_compile"))
+
+
+def whole(checks: dict[str, dict[str, Any]], layers: int) -> None:
+    """Every check holds, and all layers are found in the logs and in the code."""
+    assert failed(checks) == set()
+    assert checks["quantised_layers"]["found"].startswith(f"{layers} of {layers} layers in int8")
+    assert checks["quantised_code"]["found"] == f"{layers} of {layers} layers called in int8"
+    promised = {"dtype", "graphs", "inductor", "compiled_step", "freezing", "fidelity", "agreement", "accuracy"}
+    assert promised <= set(checks)
+
+
+@needs_pt2e
+@pytest.mark.usefixtures("made")
+def test_compiled_int8_is_proven_and_accurate(stock: Quantiser) -> None:
+    """What was saved is loaded and compiled in one graph, and each of its layers runs in int8."""
+    checks = stock.run(stock.case("pixels", "infer_compile"))
+    whole(checks, 3)
+    assert "calibration" in checks
+
+
+@needs_pt2e
+def test_dynamic_quantisation_is_compiled_too(stock: Quantiser) -> None:
+    """All linear layers of a transformer's are int8, and nothing was calibrated."""
+    case = stock.case("rows", "infer_compile")
+    stock.make(case)
+    checks = stock.run(case)
+    whole(checks, 8)
+    assert "calibration" not in checks
+
+
+@needs_pt2e
+@pytest.mark.parametrize(("stack", "left"), [("exports", "0 of 3"), ("skips", "2 of 3")])
+def test_a_program_that_is_not_wholly_int8_is_caught(stock: Quantiser, stack: str, left: str) -> None:
+    """A graph that was exported and not quantised, and one layer that was left out, show in kernels and code."""
+    case = stock.case("pixels", "infer_compile", quantisation="static")  # another file than the honest one
+    stock.make(case, stack)
+    checks = stock.run(case, stack)
+    assert failed(checks) == {"dtype", "quantised_layers", "quantised_code"}
+    assert checks["quantised_layers"]["found"].startswith(f"{left} layers in int8, but ")
+    assert checks["quantised_code"]["found"].startswith(f"{left} layers called in int8, but ")
+
+
+@needs_pt2e
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    ("stack", "missed"),
+    [("in_name_only", {"dtype", "quantised_layers", "quantised_code", "freezing"}), ("breaks", {"graphs"})],
+)
+def test_a_program_that_is_not_compiled_as_it_should_be_is_caught(
+    stock: Quantiser, stack: str, missed: set[str]
+) -> None:
+    """int8 around layers in fp32, which is what a program is before it is compiled frozen, and a broken graph."""
+    checks = stock.run(stock.case("pixels", "infer_compile"), stack)
+    assert failed(checks) >= missed
+    assert ("quantised_code" in failed(checks)) == (stack == "in_name_only")
+
+
+@needs_pt2e
+def test_what_a_program_was_made_of_lies_beside_it(made: Path) -> None:
+    """The recipe names the tools and the bits, and the observers' file each quantisation with its numbers."""
+    recipe, observers = (json.loads(Path(f"{made}{side}").read_text()) for side in artifact.SIDES)
+    bits = "activations in 8 bits" if facts.cpu_flags() & artifact.VNNI else "no VNNI: activations in 7 bits"
+    assert recipe["kernels"] == f"PT2E of {pt2e.home().split('.quantization')[0]}, {bits}"
+    assert 0 < recipe["rounding"] < 0.065
+    highest = 255 if facts.cpu_flags() & artifact.VNNI else 127
+    images = [x["parameters"] for x in observers["observed"].values() if "quantize_per_tensor" in x["operator"]]
+    assert images
+    assert all(scale > 0 and most == highest for scale, _, _, most, *_ in images)
