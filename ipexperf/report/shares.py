@@ -16,6 +16,9 @@ HEADING = "ratios of this run's launches, with intervals that hold together with
 UNSOUND = "not told, for one of the two has no numbers that count"
 SINGLE = "a single launch has no interval"
 
+WIDE = 1e3
+"""An interval whose ends are so far apart is no number that anybody should read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -72,5 +75,7 @@ def _words(pair: Pair, ratio: ratios.Ratio | None) -> str:
     told = f"{pair.before} {digits(ratio.ratio)} {pair.after}"
     if ratio.lo is None or ratio.hi is None:
         return f"{told}: {SINGLE}"
-    told += f" ({digits(ratio.lo)} to {digits(ratio.hi)})"
+    told += (
+        f" ({digits(ratio.lo)} to {digits(ratio.hi)})" if ratio.hi / ratio.lo < WIDE else " (too few launches to tell)"
+    )
     return told if ratio.seen else f"{told}: {pair.nothing}"
