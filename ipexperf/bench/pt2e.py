@@ -25,7 +25,10 @@ def home() -> str:
 
 def _is_file(module: str) -> bool:
     package, *inside = module.split(".")
-    found = importlib.util.find_spec(package)
+    try:
+        found = importlib.util.find_spec(package)
+    except ImportError:  # somebody's own finder: none of Python's says so
+        return False
     places = (found and found.submodule_search_locations) or ()
     return any(Path(place, *inside).with_suffix(".py").is_file() for place in places)
 

@@ -39,6 +39,8 @@ QUIET = {
     "OMP_WAIT_POLICY": "PASSIVE",
     "KMP_BLOCKTIME": "0",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
+    # IPEX imports inductor, which starts a process to compile with: seconds of another core beside the first samples.
+    "TORCH_WARM_POOL": "0",
 }
 
 

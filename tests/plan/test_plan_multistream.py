@@ -69,7 +69,7 @@ def test_it_is_in_the_full_preset_and_not_in_the_quick_one() -> None:
         ({"placement": read("openmp=gomp")}, "multistream runs with openmp=iomp5 alone"),
         ({"threads": 2}, "multistream has a thread a core always: --perf-threads is not for it"),
         ({"device": ("cuda",)}, "it is for cpu, not for cuda"),
-        ({"dtype": ("int8",)}, "int8 is built for infer, infer_jit, realtime, not for multistream"),
+        ({"dtype": ("int8",)}, "int8 is built for .+, not for multistream"),
         ({"ablate": ("streams",)}, "the knob streams is a number"),
     ],
 )
