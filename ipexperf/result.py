@@ -67,6 +67,7 @@ METRICS: dict[str, Metric] = {
         Metric("frequency", "Hz", None),
         Metric("utilisation", "fraction", None),
         Metric("accuracy", "fraction", None),
+        Metric("trivial_accuracy", "fraction", None),
         Metric("loss", "nat", None),
         Metric("fidelity", "relative rmse", None),
         Metric("agreement", "fraction", None),

@@ -30,7 +30,7 @@ def plan(options: Options) -> matrix.Plan:
     matrix.check_names(options)
     asked = matrix.accelerators(options)
     placed = placement.find(options)
-    facts = ask_facts(options.python, asked, matrix.variables(options, asked))
+    facts = ask_facts(options.python, asked, matrix.variables(options, asked), matrix.packages())
     if placed and placed.placement.cores:
         facts = dataclasses.replace(facts, cores=len(placed.placement.cores))
     return matrix.make(options, facts)

@@ -1,8 +1,8 @@
 """int8: a worker of its own quantises a trained network and saves it, and every launch loads what was saved.
 
-Static quantisation watches training images, converts, and saves; dynamic quantisation has nothing to watch. `script` is
-the traced and frozen graph, for `torch.jit.load`; `program` is the exported one, for `torch.export.load`; `state` is
-the weights of the converted network, for one that is converted again. PyTorch documents each of them so.
+Static quantisation watches training examples, converts, and saves; dynamic quantisation has nothing to watch.
+`script` is the traced and frozen graph, for `torch.jit.load`; `program` is the exported one, for `torch.export.load`;
+`state` is the weights of the converted network, for one that is converted again. PyTorch documents each of them so.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from typing import Any
 
 from ipexperf.bench import accuracy, pt2e, registry, weights
 from ipexperf.bench.facts import Facts, gather
-from ipexperf.bench.kinds import Cell, Model, Split, Workbench
+from ipexperf.bench.kinds import Cell, Workbench
 from ipexperf.bench.knobs import Knob
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Examples, Model, Split, Tensors
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
-RECIPE = {"version": 1, "images": 256, "batch": 32, "seed": 0}
+RECIPE = {"version": 2, "examples": 256, "batch": 32, "seed": 0}
 FLAGS = frozenset({"avx2", "avx_vnni", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni", "amx_int8"})
 """The instruction sets that decide how a network is quantised."""
 VNNI = frozenset({"avx_vnni", "avx512_vnni", "amx_int8"})
@@ -80,27 +81,38 @@ def _made_by(facts: Facts) -> tuple[dict[str, str | None], list[str]]:
     return versions, sorted(facts.cpu_flags & FLAGS)
 
 
-def chosen(split: Split) -> Any:
-    """The training images that a network is calibrated on: always the same, and never one that it is judged by."""
+def chosen(split: Split) -> Examples:
+    """The training examples that a network is calibrated on: always the same, and never one that it is judged by."""
     generator = torch.Generator().manual_seed(RECIPE["seed"])
-    return split.train_images[torch.randperm(len(split.train_images), generator=generator)[: RECIPE["images"]]]
+    return split.train.part(torch.randperm(len(split.train), generator=generator)[: RECIPE["examples"]])
 
 
-def _digest(images: Any) -> str:
-    return hashlib.sha256(images.contiguous().numpy().tobytes()).hexdigest()
+def _digest(inputs: Tensors) -> str:
+    return hashlib.sha256(b"".join(_bytes(value) for value in inputs)).hexdigest()
+
+
+def _bytes(value: Any) -> bytes:
+    found: bytes = value.contiguous().numpy().tobytes()
+    return found
+
+
+def singly(inputs: Tensors) -> list[bytes]:
+    """Each example as the bytes of all that a network is given of it."""
+    return [b"".join(map(_bytes, parts)) for parts in zip(*inputs, strict=True)]
 
 
 def make(bench: Workbench, path: str) -> dict[str, Any]:
     """Quantises the case's network, and saves it with what it was made of beside it."""
     split = weights.read(bench)
-    images = chosen(split)
-    form = torch.channels_last if bench.channels_last else torch.contiguous_format
-    example = images[[index % len(images) for index in range(bench.case.batch)]].to(memory_format=form)
+    watched = chosen(split)
+    example = _laid_out(watched, [index % len(watched) for index in range(bench.case.batch)], bench)
     static = bench.knob("quantisation") == "static"
-    batches = [part.to(memory_format=form) for part in images.split(RECIPE["batch"])] if static else []
+    batches = []
     if static:
-        bench.say(f"calibrating {bench.model.name} once, on {len(images)} training images")
-    made = bench.stack.quantise(weights.network(bench).to(memory_format=form), example, batches, bench)
+        bench.say(f"calibrating {bench.model.name} once, on {len(watched)} training examples")
+        begins = range(0, len(watched), RECIPE["batch"])
+        batches = [_laid_out(watched, slice(begin, begin + RECIPE["batch"]), bench) for begin in begins]
+    made = bench.stack.quantise(bench.laid_out(weights.network(bench)), example, batches, bench)
     with torch.no_grad():
         if bench.mode.artifact == "script":
             torch.jit.freeze(torch.jit.trace(made.network, example)).save(path)
@@ -108,13 +120,14 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
             pt2e.save(made.network, example, path)
         else:
             torch.save(made.network.state_dict(), path)
-    watched = {"images": len(images), "of": len(split.train_images), "seed": RECIPE["seed"], "sha256": _digest(images)}
+    sha256 = _digest(watched.inputs)
+    calibration = {"examples": len(watched), "of": len(split.train), "seed": RECIPE["seed"], "sha256": sha256}
     recipe = {
         "recipe": RECIPE,
         "case": bench.case.to_json(),
         "quantisation": bench.knob("quantisation"),
         "kernels": made.told,
-        "calibration": watched if static else None,
+        "calibration": calibration if static else None,
         "made_by": _made_by(gather()),
         **_rounding(bench, split, example, batches, made.network),
     }
@@ -123,22 +136,27 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
     return {"told": made.told}
 
 
-def _rounding(bench: Workbench, split: Split, example: Any, batches: list[Any], made: Any) -> dict[str, Any]:
+def _laid_out(examples: Examples, which: Any, bench: Workbench) -> Tensors:
+    """Some examples' inputs, laid out as the case has them."""
+    return tuple(map(bench.laid_out, examples.part(which).inputs))
+
+
+def _rounding(bench: Workbench, split: Split, example: Tensors, batches: list[Tensors], made: Any) -> dict[str, Any]:
     """The error of stock PyTorch's int8, eager: what is due to the dtype and not to the stack."""
-    network = weights.network(bench)
-    form = torch.channels_last if bench.channels_last else torch.contiguous_format
-    held_out = split.test_images[: accuracy.HELD_OUT]
-    known = accuracy.reference(network, held_out, split.test_labels[: accuracy.HELD_OUT])
+    network, task = weights.network(bench), bench.task
+    held_out = split.test.part(slice(bench.model.held_out))
+    known = accuracy.reference(network, held_out, task)
     stock = registry.stacks.get("stock")
     if bench.stack is not stock:
         try:
-            made = stock.quantise(network.to(memory_format=form), example, batches, bench).network
+            made = stock.quantise(bench.laid_out(network), example, batches, bench).network
         except Exception as error:  # noqa: BLE001 - then the bound is the dtype's, and the launch's notes say why
             return {"rounding": None, "agreed": None, "no_rounding": f"{type(error).__name__}: {error}"}
-    with torch.no_grad():
-        outputs = accuracy.predict(made, held_out, len(example), lambda part: part.to(memory_format=form))
-    agreed = accuracy.right(outputs, known.outputs.argmax(1))
-    return {"rounding": accuracy.distance(outputs, known), "agreed": agreed}
+    outputs = accuracy.predict(
+        lambda inputs: made(*inputs), held_out.inputs, len(example[0]), lambda part: tuple(map(bench.laid_out, part))
+    )
+    agreed = task.agreement(outputs, known.outputs)
+    return {"rounding": accuracy.distance(outputs, known, task), "agreed": agreed}
 
 
 def _path(bench: Workbench) -> str:
@@ -174,24 +192,24 @@ def recipe(bench: Workbench) -> dict[str, Any]:
 
 
 def calibrated(bench: Workbench) -> list[Check]:
-    """The images that were watched are the training images of the recipe, and none that accuracy looks at."""
+    """The examples that were watched are the training examples of the recipe, and none that accuracy looks at."""
     if bench.knob("quantisation") == "dynamic":
         return []
     split = weights.read(bench)
-    known, images = recipe(bench)["calibration"] or {}, chosen(split)
-    seen = {image.numpy().tobytes() for image in images}
-    judged = sum(image.numpy().tobytes() in seen for image in split.test_images)
-    same = known.get("sha256") == _digest(images)
-    which = f"{len(images)} of {len(split.train_images)} training images" if same else "other images"
+    known, watched = recipe(bench)["calibration"] or {}, chosen(split)
+    seen = set(singly(watched.inputs))
+    judged = sum(example in seen for example in singly(split.test.inputs))
+    same = known.get("sha256") == _digest(watched.inputs)
+    which = f"{len(watched)} of {len(split.train)} training examples" if same else "other examples"
     told = f"{which}, {judged} of them held out for accuracy"
-    return [Check("calibration", same and not judged, told, "the recipe's training images, none of them held out")]
+    return [Check("calibration", same and not judged, told, "the recipe's training examples, none of them held out")]
 
 
 def notes(bench: Workbench) -> list[str]:
     """How the network was quantised, for whoever reads its numbers."""
     known = recipe(bench)
     seen = known["calibration"]
-    how = f"calibrated on {seen['images']} training images (seed {seen['seed']})" if seen else "dynamic"
+    how = f"calibrated on {seen['examples']} training examples (seed {seen['seed']})" if seen else "dynamic"
     found = [f"int8: {known['kernels']}, {how}"]
     if known.get("no_rounding"):
         found.append(

@@ -10,7 +10,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,14 @@ from typing import Any
 from ipexperf.bench import libraries, pt2e
 from ipexperf.bench.placement import OPENMP
 
-PACKAGES = ("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn", "oneccl_bind_pt", "torchao")
+PACKAGES: tuple[str, ...] = (
+    "torch",
+    "torchvision",
+    "intel-extension-for-pytorch",
+    "scikit-learn",
+    "oneccl_bind_pt",
+    "torchao",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +107,14 @@ def _lacking(name: str) -> list[str]:
     return [] if tell is None or getattr(tell(0), "has_fp64", True) else ["float64"]
 
 
-def gather(accelerators: Sequence[str] = ()) -> Facts:
-    """Looks at this interpreter. Torch is imported only where an accelerator is asked for."""
+def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = ()) -> Facts:
+    """Looks at this interpreter, for these packages too. Torch is imported only where an accelerator is asked for."""
     found = {name: _accelerator(name) for name in accelerators}
     return Facts(
         # Before torch is asked for anything: told to bind its threads, OpenMP leaves the first of them one core.
         cores=len(os.sched_getaffinity(0)),
         python=sys.executable,
-        packages={name: _version(name) for name in PACKAGES},
+        packages={name: _version(name) for name in dict.fromkeys((*PACKAGES, *packages))},
         cpu_flags=cpu_flags(),
         accelerators=found,
         lacking={name: _lacking(name) for name, reason in found.items() if not reason},
@@ -121,9 +128,10 @@ def main() -> None:
     """Writes the facts as JSON to a descriptor of their own: who knows what else this interpreter prints."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--accelerators", default="")
+    parser.add_argument("--packages", default="")
     parser.add_argument("--into", type=int, required=True, metavar="DESCRIPTOR")
     told = parser.parse_args()
-    found = gather(told.accelerators.split(",") if told.accelerators else ())
+    found = gather(*(text.split(",") if text else () for text in (told.accelerators, told.packages)))
     with os.fdopen(told.into, "w", encoding="utf-8") as into:
         into.write(json.dumps(found.to_json()) + "\n")
 

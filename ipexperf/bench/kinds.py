@@ -1,13 +1,15 @@
-"""What a device, a stack, a mode, a model and a dataset are. Each leaf overrides what makes it different."""
+"""What a device, a stack and a mode are. Each leaf overrides what makes it different."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.bench import measure
+from ipexperf.bench import measure, registry
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import IMAGES
 from ipexperf.case import Case, identify
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ipexperf.bench.facts import Facts
     from ipexperf.bench.knobs import Knob
     from ipexperf.bench.proof import Kernel
+    from ipexperf.bench.subjects import Dataset, Model, Task, Tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ class Settings:
     """The quantised network that an int8 case loads."""
     data_folder: str | None = None
     data_file: str | None = None
-    train_steps: int = 66
+    train_steps: int | None = None
+    """So far the mode `train` goes; None: as far as the model says."""
     placement: Mapping[str, Any] | None = None
     """What the worker applies to itself, and proves: see `bench.placement`. None: it stays as it was started."""
     cards: Sequence[Mapping[str, str]] = ()
@@ -154,8 +158,6 @@ class Stack(ABC):
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """The network under `torch.compile`, as this stack is to be used with it: its first call compiles."""
-        from ipexperf.bench.lazy import torch
-
         return torch.compile(self.for_inference(network, example, bench))
 
     def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
@@ -232,6 +234,26 @@ class Workbench:
         """Whether images lie with their channels last: as the case says, or as the model wants them."""
         chosen = dict(self.case.knobs).get("channels_last")
         return chosen == "on" if chosen else self.model.channels_last
+
+    @property
+    def task(self) -> Task:
+        """What the model is for."""
+        return registry.tasks.get(self.model.task)
+
+    def laid_out(self, value: Any) -> Any:
+        """A network or images in the memory layout of the case; a tensor that is no image stays as it is."""
+        if isinstance(value, torch.Tensor) and value.dim() != IMAGES:
+            return value
+        return value.to(memory_format=torch.channels_last if self.channels_last else torch.contiguous_format)
+
+    def put(self, batch: Tensors) -> Tensors:
+        """A batch on the device, laid out as the case has it."""
+        return tuple(self.device.put(self.laid_out(value)) for value in batch)
+
+    def tuned(self, network: Any) -> Any:
+        """The network with what the case's stack has of its own for it."""
+        tune = self.model.tuned.get(self.stack.name)
+        return tune(network) if tune else network
 
     def turned(self, name: str) -> bool:
         """Whether the case asks for this knob by name."""
@@ -318,58 +340,3 @@ class Mode(ABC):
 
     @abstractmethod
     def open(self, bench: Workbench) -> Session: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A network and what a practitioner feeds it."""
-
-    name: str
-    build: Callable[[], Any]
-    size: int
-    batch_train: int
-    batch_infer: int
-    version: int = 1
-    data: str = "digits"
-    channels_last: bool = True
-    needs: tuple[str, ...] = ("torch",)
-    learning_rate: float = 0.02
-    recipe_steps: int = 66
-    """So many steps give it the weights that inference has: a deep network needs more of them."""
-    trained: bool = True
-    """Inference runs on weights that were trained; a model that has none of that kind says False."""
-    quantisation: str = "static"
-    """How it becomes int8 where nothing is asked for: `static`, or `dynamic` for a transformer."""
-    why_nots: Mapping[str, str] = field(default_factory=dict)
-    """Modes or dtypes in which the model makes no sense, each with its reason."""
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        return self.why_nots.get(cell.mode) or self.why_nots.get(cell.dtype) or facts.missing(*self.needs)
-
-    def batch(self, mode: Mode) -> int:
-        return mode.batch or (self.batch_train if mode.trains else self.batch_infer)
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Images and labels as tensors: float32 N x 3 x size x size, int64 N."""
-
-    train_images: Any
-    train_labels: Any
-    test_images: Any
-    test_labels: Any
-
-
-class Dataset(ABC):
-    """Real examples, or generated ones that say so."""
-
-    name: str
-    classes: int
-    chance: float
-
-    @abstractmethod
-    def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        """Looks for the data without torch: (its path, why it can't be had); one of the two is None."""
-
-    @abstractmethod
-    def read(self, path: str, size: int) -> Split: ...

@@ -10,7 +10,8 @@ from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
     from ipexperf.bench.facts import Facts
-    from ipexperf.bench.kinds import Cell, Model
+    from ipexperf.bench.kinds import Cell
+    from ipexperf.bench.subjects import Model
 
 
 @dataclass(frozen=True)

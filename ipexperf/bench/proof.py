@@ -17,6 +17,7 @@ from typing import Any
 
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import torch_dtype
+from ipexperf.bench.subjects import IMAGES
 from ipexperf.result import Check
 
 HEAVY = ("aten::_convolution", "aten::addmm", "aten::mm", "aten::bmm", "aten::convolution_backward")
@@ -107,8 +108,13 @@ def _constants(network: Any) -> Iterator[tuple[str, Any]]:
                 yield node.output().debugName(), node.output().toIValue()
 
 
+def layouts(inputs: Iterable[Any], *, channels_last: bool) -> list[Check]:
+    """Each input that is a batch of images lies in memory as the model wants it."""
+    return [layout(value, channels_last=channels_last) for value in inputs if value.dim() == IMAGES]
+
+
 def layout(value: Any, *, channels_last: bool) -> Check:
-    """The input lies in memory as the model wants it."""
+    """Images lie in memory as the model wants them."""
     if not channels_last:
         return Check("layout", value.is_contiguous(), "strided", "contiguous")
     ok = value.is_contiguous(memory_format=torch.channels_last)

@@ -45,7 +45,7 @@ def exported(network: Any, example: Any) -> Any:
     Strict, for in torch 2.8 the quantizer finds layers by marks that only this way of exporting leaves: it would
     annotate nothing, and say nothing.
     """
-    return module(torch.export.export(network, (example,), strict=True))
+    return module(torch.export.export(network, example, strict=True))
 
 
 def module(program: Any) -> Any:
@@ -57,7 +57,7 @@ def module(program: Any) -> Any:
 def save(network: Any, example: Any, path: str) -> None:
     """Exports what was quantised, and saves it."""
     with Path(path).open("wb") as file:
-        torch.export.save(torch.export.export(network, (example,)), file)
+        torch.export.save(torch.export.export(network, example), file)
 
 
 def load(path: str) -> Any:

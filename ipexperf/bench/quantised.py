@@ -32,7 +32,7 @@ def count(network: Any, example: Any) -> int:
     """How many layers one step of the untouched network has, however they are called."""
     # With gradients: a fused encoder layer, which only inference takes, would hide its layers.
     with torch.enable_grad(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        network(example)
+        network(*example)
     return sum(event.name in LAYERS for event in profile.events())
 
 

@@ -1,4 +1,4 @@
-"""Registries: a device, stack, mode, model or dataset is one file in its folder, found here, listed nowhere."""
+"""Registries: a device, stack, mode, model, task or dataset is one file in its folder, found here, listed nowhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Dataset, Device, Mode, Model, Stack
+    from ipexperf.bench.kinds import Device, Mode, Stack
+    from ipexperf.bench.subjects import Dataset, Model, Task
 
 T = TypeVar("T")
 
@@ -72,13 +73,14 @@ devices: Registry[Device] = Registry("device")
 stacks: Registry[Stack] = Registry("stack")
 modes: Registry[Mode] = Registry("mode")
 models: Registry[Model] = Registry("model")
+tasks: Registry[Task] = Registry("task")
 datasets: Registry[Dataset] = Registry("dataset")
-KINDS: dict[str, Registry[Any]] = {known.kind: known for known in (devices, stacks, modes, models, datasets)}
+KINDS: dict[str, Registry[Any]] = {known.kind: known for known in (devices, stacks, modes, models, tasks, datasets)}
 
 
 def model(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Registers a function that builds a model: `@ipexperf.model("mynet", size=32, ...)`."""
-    from ipexperf.bench.kinds import Model
+    from ipexperf.bench.subjects import Model
 
     def register(build: Callable[[], Any]) -> Callable[[], Any]:
         models.add(name, Model(name=name, build=build, **declaration))

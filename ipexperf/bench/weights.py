@@ -6,16 +6,18 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import accuracy, outcome
-from ipexperf.bench.kinds import Model, Split, Workbench
+from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.modes import _optimizers
+from ipexperf.bench.subjects import Model, Split
 from ipexperf.errors import WorkerError
 
-RECIPE = {"version": 3, "batch": 64, "momentum": 0.9, "seed": 0}
+RECIPE = {"version": 4, "seed": 0}
 
 AGAIN = "delete it, and it is made again"
 
@@ -23,7 +25,8 @@ AGAIN = "delete it, and it is made again"
 def address(model: Model, data: str, data_path: str) -> str:
     """Names a checkpoint by what it is made of: model, recipe and the bytes of the data."""
     digest = hashlib.sha256()
-    for part in (model.name, model.version, model.size, model.learning_rate, model.recipe_steps, RECIPE, data):
+    training = (model.batch_train, model.optimizer, model.learning_rate, model.recipe_steps)
+    for part in (model.name, model.version, model.size, *training, RECIPE, data):
         digest.update(json.dumps(part, sort_keys=True).encode())
     path = Path(data_path)
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
@@ -45,55 +48,67 @@ def order(examples: int, batch: int, seed: int) -> Iterator[Any]:
                 yield part
 
 
-def batches(split: Split, batch: int, seed: int) -> Iterator[tuple[Any, Any]]:
-    """Endless shuffled batches, the same for the same seed."""
-    for part in order(len(split.train_images), batch, seed):
-        yield split.train_images[part], split.train_labels[part]
-
-
 def train(bench: Workbench, path: str) -> dict[str, Any]:
     """Trains in fp32 with stock PyTorch on the case's device, and saves the weights."""
     split = read(bench)
     torch.manual_seed(RECIPE["seed"])
     network = bench.device.put(bench.model.build().train())
-    optimizer = torch.optim.SGD(network.parameters(), lr=bench.model.learning_rate, momentum=RECIPE["momentum"])
-    feed = batches(split, int(RECIPE["batch"]), int(RECIPE["seed"]))
-    steps = bench.model.recipe_steps
-    for index in range(steps):
-        images, labels = (bench.device.put(value) for value in next(feed))
+    (bench.model.recipe or _steps)(bench, split, network)
+    network = network.eval().cpu()
+    outputs = accuracy.predict(lambda inputs: network(*inputs), split.test.inputs, accuracy.PART)
+    reached, trivial = bench.task.score(outputs, split.test.targets), bench.task.trivial(split)
+    if reached < bench.task.floor(trivial):
+        told = f"held-out accuracy {reached:.3f}, and one answer for everything has {trivial:.3f}"
+        raise WorkerError("error", f"{bench.model.name} did not learn: {told}")
+    torch.save(network.state_dict(), path)
+    return {"accuracy": reached}
+
+
+def _steps(bench: Workbench, split: Split, network: Any) -> None:
+    """Trains as many steps as the model wants, as the mode `train` does."""
+    model, task = bench.model, bench.task
+    optimizer = _optimizers.make(model.optimizer, network.parameters(), model)
+    numbers = order(len(split.train), model.batch_train, int(RECIPE["seed"]))
+    for index in range(model.recipe_steps):
+        batch = split.train.part(next(numbers))
         optimizer.zero_grad(set_to_none=True)
-        loss = torch.nn.functional.cross_entropy(network(images), labels)
+        inputs, targets = (tuple(map(bench.device.put, part)) for part in (batch.inputs, batch.targets))
+        loss, _ = task.learn(network, inputs, targets)
         loss.backward()
         optimizer.step()
         if index % 10 == 0:
-            bench.say(f"training {bench.model.name} once: step {index} of {steps}, loss {float(loss):.3f}")
-    network = network.eval().cpu()
-    with torch.no_grad():
-        outputs = torch.cat([network(part) for part in split.test_images.split(64)])
-    reached = accuracy.right(outputs, split.test_labels)
-    if reached < accuracy.FAR_OVER_CHANCE * bench.dataset.chance:
-        raise WorkerError("error", f"{bench.model.name} did not learn: held-out accuracy {reached:.3f}")
-    torch.save(network.state_dict(), path)
-    return {"accuracy": reached}
+            bench.say(f"training {model.name} once: step {index} of {model.recipe_steps}, loss {float(loss):.3f}")
 
 
 def network(bench: Workbench) -> Any:
     """A network of the case's weights that nothing has optimised, as often as one is asked for."""
     torch.manual_seed(bench.settings.seed)
     built = bench.model.build()
-    if bench.model.trained:
+    if bench.model.pretrained is not None:
+        _packaged(bench, built)
+    elif bench.model.trained:
         if bench.settings.weights is None:
             raise WorkerError("error", f"{bench.model.name} infers on trained weights, and none were given")
         load(built, bench.settings.weights)
     return built.eval()
 
 
-def load(network: Any, path: str) -> None:
+def _packaged(bench: Workbench, network: Any) -> None:
+    """Puts weights into a network that somebody else trained."""
+    packaged, path = bench.model.pretrained, bench.settings.weights
+    if packaged is None or path is None:
+        raise WorkerError("error", f"{bench.model.name} infers on weights of a package, and none were given")
+    packaged.check(path)
+    load(network, path, packaged.adapt)
+
+
+def load(network: Any, path: str, adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> None:
     """Puts saved weights into a network."""
     kept = restore(path)
     try:
+        kept = adapt(kept) if adapt else kept
         network.load_state_dict(kept)
-    except (AttributeError, RuntimeError, TypeError) as error:
+    except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise WorkerError("error", f"{path} holds the weights of another network: {AGAIN}") from error
 
 

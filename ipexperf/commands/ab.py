@@ -112,7 +112,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
         devices = [value for axis, value in arm.axes.items() if axis == "device"]
         asked = matrix.accelerators(options, *devices)
         variables = {**matrix.variables(options, asked), **arm.variables}
-        facts.append(ask_facts(arm.python or options.python, asked, variables))
+        facts.append(ask_facts(arm.python or options.python, asked, variables, matrix.packages()))
     conductor = Conductor(options, plan.launches, Path.cwd(), _say)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     # An axis that both arms set makes one comparison of several planned cases.

@@ -10,11 +10,14 @@ from ipexperf.commands import planning
 
 def run_cases(arguments: argparse.Namespace) -> int:
     from ipexperf import run
+    from ipexperf.bench import registry
     from ipexperf.report.units import plural
 
     plan = run.plan(planning.resolve(arguments))
     for case in plan.cases:
-        sys.stdout.write(f"{case.id}  batch {case.batch}, {case.size} x {case.size}, {case.data}\n")
+        sys.stdout.write(
+            f"{case.id}  batch {case.batch}, {registry.models.get(case.model).told(case.size)}, {case.data}\n"
+        )
     if arguments.why:
         for left in plan.left_out:
             sys.stdout.write(f"left out  {left.id}: {left.reason}\n")

@@ -99,19 +99,29 @@ class Conductor:
         """
         conditions = self._conditions(case)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
-        if mode.trains or not (model.trained or case.dtype == "int8"):
+        if mode.trains or not (model.learned or case.dtype == "int8"):
             return conditions
         made_of = weights.address(model, case.data, conditions.settings.data_file or "")
-        if model.trained:
-            path = self._made("weights", self._cache / "weights" / made_of, case, conditions)
+        if model.learned:
+            path = self._weights(made_of, case, conditions)
             conditions = conditions.given(weights=str(path))
         if case.dtype == "int8":
-            made_of += seal.digest(path) if model.trained else ""
+            made_of += seal.digest(path) if model.learned else ""
             quantiser = dataclasses.replace(conditions, python=python or conditions.python)
             name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
             path = self._made("quantise", self._cache / "quantised" / name, case, quantiser, artifact.SIDES)
             conditions = conditions.given(artifact=str(path))
         return conditions
+
+    def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
+        """The weights of a case: those of a package as they are, all others trained by us."""
+        packaged = registry.models.get(case.model).pretrained
+        if packaged is None:
+            return self._made("weights", self._cache / "weights" / name, case, conditions)
+        path, why_not = packaged.find()
+        if path is None:
+            raise WorkerError("error", why_not or "no weights")
+        return Path(path)
 
     def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
         """How launches of the case are started. Where they were to be forked and can't be, it is the plain case."""

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
@@ -101,11 +101,17 @@ def last_lines(log: IO[bytes]) -> str:
     return "\n".join(told.decode(errors="replace").splitlines()[-LAST_LINES:])
 
 
-def ask_facts(python: str | None, accelerators: Sequence[str], variables: Mapping[str, str] | None = None) -> Facts:
+def ask_facts(
+    python: str | None,
+    accelerators: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    packages: Iterable[str] = (),
+) -> Facts:
     """The facts of the workers' interpreter, under their variables: this one's are at hand, others need a process."""
     if python is None and not accelerators:
-        return gather()
+        return gather(packages=packages)
     command = [python or sys.executable, str(BOOT), "facts", "--accelerators", ",".join(accelerators)]
+    command += ["--packages", ",".join(packages)]
     # A file, not a pipe: nobody reads while the process runs, and it never waits for that.
     with tempfile.TemporaryFile() as answer:
         command += ["--into", str(answer.fileno())]

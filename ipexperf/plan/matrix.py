@@ -121,6 +121,12 @@ def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def packages() -> list[str]:
+    """What any of the models needs to be installed in the workers' interpreter."""
+    found = (registry.models.get(name).needs for name in registry.models.names())
+    return list(dict.fromkeys(itertools.chain.from_iterable(found)))
+
+
 def _cells(options: Options) -> Iterator[Cell]:
     """Every combination that the preset and the wish ask for, each once."""
     combinations: dict[tuple[str, ...], None] = {}

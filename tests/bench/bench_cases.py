@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Model, Settings, Workbench
+from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.subjects import Model
 from ipexperf.case import Case
 
 torch = pytest.importorskip("torch")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import registry
 from ipexperf.bench.datasets.cifar10 import DEVIATION, MEAN, Cifar10
 from ipexperf.errors import WorkerError
 
@@ -87,20 +86,20 @@ def test_every_pixel_and_label_is_read(files: ModuleType, batches: Batches, root
     split = Cifar10().read(str(root), 32)
     train = np.concatenate([batches[name][0] for name in files.TRAIN])
     test, test_labels = batches[files.TEST]
-    assert split.train_images.shape == (5 * ROWS, 3, 32, 32)
-    assert split.test_images.shape == (ROWS, 3, 32, 32)
-    assert {split.train_images.dtype, split.test_images.dtype} == {torch.float32}
-    assert split.train_images.is_contiguous()
-    np.testing.assert_allclose(split.train_images.numpy(), expected(train), rtol=0, atol=2e-6)
-    np.testing.assert_allclose(split.test_images.numpy(), expected(test), rtol=0, atol=2e-6)
-    assert split.train_labels.tolist() == [label for name in files.TRAIN for label in batches[name][1]]
-    assert split.test_labels.tolist() == test_labels
-    assert {split.train_labels.dtype, split.test_labels.dtype} == {torch.int64}
+    assert split.train.inputs[0].shape == (5 * ROWS, 3, 32, 32)
+    assert split.test.inputs[0].shape == (ROWS, 3, 32, 32)
+    assert {split.train.inputs[0].dtype, split.test.inputs[0].dtype} == {torch.float32}
+    assert split.train.inputs[0].is_contiguous()
+    np.testing.assert_allclose(split.train.inputs[0].numpy(), expected(train), rtol=0, atol=2e-6)
+    np.testing.assert_allclose(split.test.inputs[0].numpy(), expected(test), rtol=0, atol=2e-6)
+    assert split.train.targets[0].tolist() == [label for name in files.TRAIN for label in batches[name][1]]
+    assert split.test.targets[0].tolist() == test_labels
+    assert {split.train.targets[0].dtype, split.test.targets[0].dtype} == {torch.int64}
 
 
 def test_black_and_white_become_what_cifar10s_statistics_say(root: Path) -> None:
     """A black pixel is -mean/deviation of its channel, a white one (1 - mean)/deviation, of all 50,000 images."""
-    data = Cifar10().read(str(root), 32).train_images
+    data = Cifar10().read(str(root), 32).train.inputs[0]
     low, high = (-1.98947, -1.98029, -1.70680), (2.05911, 2.12649, 2.11583)
     for channel in range(3):
         # With 35 x 1,024 random bytes a channel, both ends occur.
@@ -115,15 +114,8 @@ def test_another_size_is_scaled_to(files: ModuleType, batches: Batches, root: Pa
     split = Cifar10().read(str(root), 16)
     pixels, labels = batches[files.TEST]
     quarters = expected(pixels).reshape(ROWS, 3, 16, 2, 16, 2).mean(axis=(3, 5))
-    np.testing.assert_allclose(split.test_images.numpy(), quarters, rtol=0, atol=2e-6)
-    assert split.test_labels.tolist() == labels
-
-
-def test_the_data_set_knows_its_classes(files: ModuleType) -> None:
-    """Ten classes, of which chance finds one in ten."""
-    known = registry.datasets.get("cifar10")
-    assert known.classes == len(files.CLASSES)
-    assert known.chance == pytest.approx(1 / len(files.CLASSES))
+    np.testing.assert_allclose(split.test.inputs[0].numpy(), quarters, rtol=0, atol=2e-6)
+    assert split.test.targets[0].tolist() == labels
 
 
 def test_cifar10_is_found_in_its_folder_only(tmp_path: Path) -> None:

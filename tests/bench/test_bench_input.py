@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry, weights
-from ipexperf.bench.kinds import Model, Settings, Workbench
+from ipexperf.bench.kinds import Settings, Workbench
 from ipexperf.bench.modes import _input
+from ipexperf.bench.subjects import Model
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 
@@ -48,7 +49,7 @@ def opened() -> Iterator[Any]:
 
     def open_(**knobs: str) -> _input.Feed:
         order = weights.order(EXAMPLES, BATCH, 0)
-        feeds.append(_input.feed(bench(**knobs), examples(), order, torch.channels_last))
+        feeds.append(_input.feed(bench(**knobs), examples(), order))
         return feeds[-1]
 
     yield open_

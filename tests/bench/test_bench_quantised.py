@@ -7,7 +7,7 @@ import importlib.util
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from quantiser import Quantiser, failed, started
@@ -20,6 +20,8 @@ from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ipexperf.bench.subjects import Examples
 
 HEAD = (
     "onednn_verbose,v1,primitive,exec,cpu,matmul,gemm:jit,undef,src:u8:a:blocked:abcd::f0 wei:s8::blocked:adbc::f0,,,"
@@ -140,27 +142,27 @@ def test_layers_are_counted_however_they_are_called() -> None:
 
     nn = torch.nn
     encoder = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
-    assert quantised.count(encoder, torch.zeros(2, 3, 16)) == 4
+    assert quantised.count(encoder, (torch.zeros(2, 3, 16),)) == 4
     twice = nn.Conv2d(3, 3, 1)
-    assert quantised.count(nn.Sequential(twice, twice, nn.Flatten(), nn.Linear(12, 2)), torch.zeros(1, 3, 2, 2)) == 3
-    assert quantised.count(nn.LSTM(4, 4), torch.zeros(2, 1, 4)) == 1
+    assert quantised.count(nn.Sequential(twice, twice, nn.Flatten(), nn.Linear(12, 2)), (torch.zeros(1, 3, 2, 2),)) == 3
+    assert quantised.count(nn.LSTM(4, 4), (torch.zeros(2, 1, 4),)) == 1
 
 
 @needs_torch
-def test_a_network_is_calibrated_on_images_that_it_is_not_judged_by() -> None:
-    """So many training images as the recipe says, the same each time, and no test image among them."""
+def test_a_network_is_calibrated_on_examples_that_it_is_not_judged_by() -> None:
+    """So many training examples as the recipe says, the same each time, and no test image among them."""
     path, why_not = registry.datasets.get("digits").find(None)
     assert path is not None, why_not
     split = registry.datasets.get("digits").read(path, 8)
-    images = artifact.chosen(split)
-    assert len(images) == artifact.RECIPE["images"]
-    assert (artifact.chosen(split) == images).all()
+    watched = artifact.chosen(split)
+    assert len(watched) == artifact.RECIPE["examples"]
+    assert (artifact.chosen(split).inputs[0] == watched.inputs[0]).all()
 
-    def of(part: Any) -> set[bytes]:
-        return {image.numpy().tobytes() for image in part}
+    def of(part: Examples) -> set[bytes]:
+        return set(artifact.singly(part.inputs))
 
-    assert of(images) <= of(split.train_images)
-    assert not of(images) & of(split.test_images)
+    assert of(watched) <= of(split.train)
+    assert not of(watched) & of(split.test)
 
 
 @needs_torch
@@ -171,10 +173,12 @@ def test_int8_may_have_three_times_stocks_other_answers(agreed: float | None, le
     """The agreement that stock's int8 of the same network reached sets the bound, and never below the dtype's own."""
     import torch
 
-    known = accuracy.Reference(torch.eye(100, dtype=torch.float64), 1.0)
-    outputs = known.outputs.clone()
-    outputs[:5] = outputs[:5].roll(1, 1)  # five other answers among a hundred
-    _, checks = accuracy.fidelity(outputs, known, torch.arange(100), "int8", None, agreed)
+    right = torch.eye(256, dtype=torch.float64)
+    outputs = right.clone()
+    outputs[:13] = outputs[:13].roll(1, 1)  # five other answers among a hundred
+    task = registry.tasks.get("classification")
+    known = accuracy.Reference((right,), 1.0)
+    _, checks = accuracy.fidelity((outputs,), known, (torch.arange(256),), "int8", task, None, agreed)
     (check,) = [check for check in checks if check.name == "agreement"]
     assert check.ok == ok
     assert check.expected.startswith(f"at least {max(least, 0.905):.4g}")
@@ -308,13 +312,13 @@ def test_what_an_artifact_was_made_of_lies_beside_it(stock: Quantiser) -> None:
     path = stock.make(case)
     recipe, observers = (json.loads(Path(f"{path}{side}").read_text()) for side in artifact.SIDES)
     assert recipe["recipe"] == artifact.RECIPE
-    assert recipe["calibration"]["images"] == artifact.RECIPE["images"]
+    assert recipe["calibration"]["examples"] == artifact.RECIPE["examples"]
     assert 0 < recipe["rounding"] < 0.065
     assert observers["engine"] == "x86"
     assert all(observers["parameters"][f"{layer}.scale"] > 0 for layer in ("0", "3", "7"))
     checks = stock.run(case)
     assert f"(stock, eager, same dtype: {recipe['rounding']:.1e})" in checks["fidelity"]["expected"]
-    assert stock.notes() == ["int8: engine x86, activations in 7 bits, calibrated on 256 training images (seed 0)"]
+    assert stock.notes() == ["int8: engine x86, activations in 7 bits, calibrated on 256 training examples (seed 0)"]
 
 
 @needs_ipex
@@ -337,7 +341,7 @@ def test_an_artifact_that_was_calibrated_on_other_images_is_caught(stock: Quanti
     side.write_text(json.dumps(recipe))
     checks = stock.run(case)
     assert failed(checks) == {"calibration"}
-    assert checks["calibration"]["found"] == "other images, 0 of them held out for accuracy"
+    assert checks["calibration"]["found"] == "other examples, 0 of them held out for accuracy"
 
 
 @needs_torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import importlib.util
 import math
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import accuracy, proof, weights
+from ipexperf.bench import accuracy, proof, registry, weights
 from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.devices.cpu import Cpu
+from ipexperf.bench.subjects import Examples, Split, tensors
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+TASK = registry.tasks.get("classification")
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
 
@@ -106,8 +109,8 @@ def test_layout_is_looked_at() -> None:
 
 
 @pytest.fixture
-def known() -> tuple[Any, Any, Any, Any]:
-    """A network, its images, the labels that it gives them, and its float64 reference."""
+def known() -> tuple[Any, Examples, Any]:
+    """A network, images with the labels that it gives them, and its float64 reference."""
     import torch
 
     torch.manual_seed(0)
@@ -115,104 +118,145 @@ def known() -> tuple[Any, Any, Any, Any]:
     images = torch.randn(200, 3, 2, 2)
     with torch.no_grad():
         labels = network(images).argmax(1)
-    return network, images, labels, accuracy.reference(network, images, labels)
+    held_out = Examples((images,), (labels,))
+    return network, held_out, accuracy.reference(network, held_out, TASK)
 
 
 @needs_torch
-def test_the_reference_is_the_untouched_network_in_float64(known: tuple[Any, Any, Any, Any]) -> None:
+def test_the_reference_is_the_untouched_network_in_float64(known: tuple[Any, Examples, Any]) -> None:
     """The reference is computed in float64 on a copy: the network keeps its own dtype."""
     import torch
 
-    network, _, _, reference = known
-    assert reference.outputs.dtype == torch.float64
+    network, _, reference = known
+    assert reference.outputs[0].dtype == torch.float64
     assert reference.accuracy == 1.0
     assert network[1].weight.dtype == torch.float32
 
 
 @needs_torch
-def test_a_right_answer_keeps_its_bounds(known: tuple[Any, Any, Any, Any]) -> None:
+def test_a_right_answer_keeps_its_bounds(known: tuple[Any, Examples, Any]) -> None:
     """What fp32 computes is within fp32's bounds of the reference."""
-    import torch
-
-    network, images, labels, reference = known
-    with torch.no_grad():
-        outputs = accuracy.predict(network, images, 64, lambda part: part)
-    metrics, checks = accuracy.fidelity(outputs, reference, labels, "fp32")
+    network, held_out, reference = known
+    outputs = accuracy.predict(lambda inputs: network(*inputs), held_out.inputs, 64)
+    metrics, checks = accuracy.fidelity(outputs, reference, held_out.targets, "fp32", TASK)
     assert all(check.ok for check in checks)
     assert metrics["fidelity"] < 1e-5
     assert (metrics["agreement"], metrics["accuracy"]) == (1.0, 1.0)
 
 
 @needs_torch
-def test_a_wrong_answer_is_caught(known: tuple[Any, Any, Any, Any]) -> None:
+def test_a_wrong_answer_is_caught(known: tuple[Any, Examples, Any]) -> None:
     """Outputs that belong to other images fail fidelity, agreement and accuracy."""
-    _, _, labels, reference = known
-    _, checks = accuracy.fidelity(reference.outputs.roll(1, 0), reference, labels, "bf16")
+    _, held_out, reference = known
+    other = (reference.outputs[0].roll(1, 0),)
+    _, checks = accuracy.fidelity(other, reference, held_out.targets, "bf16", TASK)
     assert {check.name for check in checks if not check.ok} == {"fidelity", "agreement", "accuracy"}
 
 
 @needs_torch
-def test_a_slightly_wrong_answer_is_caught_in_fp32_and_allowed_in_bf16(known: tuple[Any, Any, Any, Any]) -> None:
+def test_a_slightly_wrong_answer_is_caught_in_fp32_and_allowed_in_bf16(known: tuple[Any, Examples, Any]) -> None:
     """One per cent off is no rounding of fp32; bf16 may be as far away."""
-    _, _, labels, reference = known
-    outputs = reference.outputs * 1.01
+    _, held_out, reference = known
+    outputs = (reference.outputs[0] * 1.01,)
     failed = {
-        dtype: {check.name for check in accuracy.fidelity(outputs, reference, labels, dtype)[1] if not check.ok}
+        dtype: {
+            check.name
+            for check in accuracy.fidelity(outputs, reference, held_out.targets, dtype, TASK)[1]
+            if not check.ok
+        }
         for dtype in ("fp32", "bf16")
     }
     assert failed == {"fp32": {"fidelity"}, "bf16": set()}
 
 
 @needs_torch
-def test_a_stack_may_not_be_much_worse_than_stock_in_the_same_dtype(known: tuple[Any, Any, Any, Any]) -> None:
+def test_a_stack_may_not_be_much_worse_than_stock_in_the_same_dtype(known: tuple[Any, Examples, Any]) -> None:
     """One per cent off is allowed in bf16 only where stock's own bf16 is off in the same order."""
-    _, _, labels, reference = known
-    outputs = reference.outputs * 1.01
+    _, held_out, reference = known
+    outputs = (reference.outputs[0] * 1.01,)
     told = {
-        rounding: accuracy.fidelity(outputs, reference, labels, "bf16", rounding)[1][0] for rounding in (3e-3, 1e-3)
+        rounding: accuracy.fidelity(outputs, reference, held_out.targets, "bf16", TASK, rounding)[1][0]
+        for rounding in (3e-3, 1e-3)
     }
     assert told[3e-3].ok
     assert not told[1e-3].ok
     assert told[1e-3].expected == "at most 5.0e-03 (stock, eager, same dtype: 1.0e-03)"
-    worse = accuracy.fidelity(reference.outputs * 1.1, reference, labels, "bf16", 1.0)[1][0]
+    worse = accuracy.fidelity((reference.outputs[0] * 1.1,), reference, held_out.targets, "bf16", TASK, 1.0)[1][0]
     assert not worse.ok, "a stock that is wrong itself excuses nobody"
 
 
 @needs_torch
-def test_a_nan_is_caught_and_is_no_metric(known: tuple[Any, Any, Any, Any]) -> None:
+def test_a_nan_is_caught_and_is_no_metric(known: tuple[Any, Examples, Any]) -> None:
     """One NaN among the outputs fails fidelity, and no NaN goes into the record."""
-    _, _, labels, reference = known
-    outputs = reference.outputs.clone()
+    _, held_out, reference = known
+    outputs = reference.outputs[0].clone()
     outputs[3, 4] = math.nan
-    metrics, checks = accuracy.fidelity(outputs, reference, labels, "bf16")
+    metrics, checks = accuracy.fidelity((outputs,), reference, held_out.targets, "bf16", TASK)
     assert not next(check for check in checks if check.name == "fidelity").ok
     assert "fidelity" not in metrics
     assert all(math.isfinite(value) for value in metrics.values())
 
 
 @needs_torch
-def test_prediction_keeps_the_shape_of_the_case(known: tuple[Any, Any, Any, Any]) -> None:
+def test_prediction_keeps_the_shape_of_the_case(known: tuple[Any, Examples, Any]) -> None:
     """Every forward sees exactly the case's batch, and the filling of the last one is cut off again."""
-    _, images, _, _ = known
+    _, held_out, _ = known
+    (images,) = held_out.inputs
     seen = []
 
-    def forward(part: Any) -> Any:
+    def forward(inputs: Any) -> Any:
+        (part,) = inputs
         seen.append(len(part))
         return part.flatten(1)
 
-    outputs = accuracy.predict(forward, images, 64, lambda part: part)
+    (outputs,) = accuracy.predict(forward, held_out.inputs, 64)
     assert seen == [64] * 4
     assert (outputs == images.flatten(1).double()).all()
 
 
+@needs_torch
+def test_whatever_holds_tensors_is_an_answer() -> None:
+    """A tensor, a tuple, a mapping and a dataclass of them are the same; nothing, and a text, are no answer."""
+    import torch
+
+    first, second = torch.zeros(2), torch.ones(2)
+
+    @dataclasses.dataclass
+    class Answer:
+        logits: object
+        note: str
+        more: object
+
+    for raw in ((first, second), [first, [second]], {"a": first, "b": second}, Answer(first, "x", (second,))):
+        found = tensors(raw)
+        assert [value is known for value, known in zip(found, (first, second), strict=True)] == [True, True]
+    with pytest.raises(WorkerError, match="answers with nothing, and a tensor was expected"):
+        tensors(None)
+    with pytest.raises(WorkerError, match="a str that holds no tensor"):
+        tensors("yes")
+
+
+@needs_torch
+def test_the_trivial_answer_is_the_class_that_most_examples_have() -> None:
+    """What training has most of is said to everything, and judged on the held-out examples."""
+    import torch
+
+    images = torch.zeros(4, 1)
+    split = Split(
+        Examples((images,), (torch.tensor([2, 2, 2, 0]),)), Examples((images,), (torch.tensor([2, 0, 0, 0]),))
+    )
+    assert TASK.trivial(split) == 0.25
+    assert TASK.floor(0.25) == pytest.approx(0.5)
+
+
 def test_training_that_learns_nothing_is_caught() -> None:
-    """A loss that doesn't fall, an accuracy near chance, or a NaN loss each fail their check."""
-    digits = Digits()
+    """A loss that doesn't fall, an accuracy near the trivial answer's, or a NaN loss each fail their check."""
+    task = (TASK, 0.1)
     falling = [2.3 - 0.02 * step for step in range(100)]
-    assert all(check.ok for check in accuracy.learned(0.9, falling, digits)[1])
-    assert [check.ok for check in accuracy.learned(0.9, falling[::-1], digits)[1]] == [False, True]
-    assert [check.ok for check in accuracy.learned(0.1, falling, digits)[1]] == [True, False]
-    metrics, checks = accuracy.learned(0.9, [2.3, math.nan], digits)
+    assert all(check.ok for check in accuracy.learned(0.9, falling, *task)[1])
+    assert [check.ok for check in accuracy.learned(0.9, falling[::-1], *task)[1]] == [False, True]
+    assert [check.ok for check in accuracy.learned(0.1, falling, *task)[1]] == [True, False]
+    metrics, checks = accuracy.learned(0.9, [2.3, math.nan], *task)
     assert not checks[0].ok
     assert "loss" not in metrics
 
@@ -228,20 +272,22 @@ def digits_path() -> str:
 def test_the_digits_are_all_there_and_the_held_out_ones_are_not_trained_on() -> None:
     """1,797 digits of ten classes; training and held-out images share not one."""
     split = Digits().read(digits_path(), 8)
-    assert len(split.train_images) + len(split.test_images) == 1797
-    assert len(split.test_images) == len(split.test_labels) == 360
-    assert split.train_images.shape[1:] == (3, 8, 8)
-    assert set(split.train_labels.tolist()) == set(split.test_labels.tolist()) == set(range(10))
-    train, test = ({image.numpy().tobytes() for image in part} for part in (split.train_images, split.test_images))
+    assert len(split.train) + len(split.test) == 1797
+    assert len(split.test) == len(split.test.targets[0]) == 360
+    assert split.train.inputs[0].shape[1:] == (3, 8, 8)
+    assert set(split.train.targets[0].tolist()) == set(split.test.targets[0].tolist()) == set(range(10))
+    train, test = (
+        {image.numpy().tobytes() for image in part} for part in (split.train.inputs[0], split.test.inputs[0])
+    )
     assert not train & test
-    assert float(split.train_images.min()) >= -1
-    assert float(split.train_images.max()) <= 1
+    assert float(split.train.inputs[0].min()) >= -1
+    assert float(split.train.inputs[0].max()) <= 1
 
 
 @needs_torch
 def test_the_digits_are_scaled_to_the_models_size() -> None:
     """A model of another size gets images of that size."""
-    assert Digits().read(digits_path(), 32).test_images.shape == (360, 3, 32, 32)
+    assert Digits().read(digits_path(), 32).test.inputs[0].shape == (360, 3, 32, 32)
 
 
 def test_other_digits_are_refused(tmp_path: Path) -> None:
@@ -349,7 +395,7 @@ def test_batches_are_the_same_for_the_same_seed() -> None:
     split = Digits().read(digits_path(), 8)
 
     def first(seed: int) -> Any:
-        return next(weights.batches(split, 16, seed))[1].tolist()
+        return next(weights.order(len(split.train), 16, seed)).tolist()
 
     assert first(0) == first(0)
     assert first(0) != first(1)

@@ -19,7 +19,8 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Dataset, Device, Mode, Session, Split, Stack, Workbench
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Stack, Workbench
+from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.result import Check
 
 Step = Callable[[], int]
@@ -67,8 +68,6 @@ class PlainStack(Stack):
 
 class NoData(Dataset):
     name = "none"
-    classes = 2
-    chance = 0.5
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
@@ -76,7 +75,7 @@ class NoData(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         del path, size
-        return Split(None, None, None, None)
+        return Split(Examples((), ()), Examples((), ()))
 
 
 class SpinSession(Session):

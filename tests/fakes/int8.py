@@ -84,9 +84,9 @@ class Halfway(Stock):
         from torch.ao.quantization import quantize_fx
 
         mapping = ao.get_default_qconfig_mapping("x86").set_module_name("0", None)
-        prepared = quantize_fx.prepare_fx(network, mapping, (example,))
+        prepared = quantize_fx.prepare_fx(network, mapping, example)
         for batch in batches:
-            prepared(batch)
+            prepared(*batch)
         return Quantised(quantize_fx.convert_fx(prepared), "{}", "most of it")
 
 

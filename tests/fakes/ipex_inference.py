@@ -83,7 +83,7 @@ def optimised(did: dict[str, str], label: dict[str, str], mode: str = "infer") -
     stack = named.stack
     if mode == "infer":
         example = torch.randn(16, 3, bench_cases.SIZE, bench_cases.SIZE)
-        return told(stack.proof_of_inference(stack.for_inference(folded().eval(), example, made), named))
+        return told(stack.proof_of_inference(stack.for_inference(folded().eval(), (example,), made), named))
     network = folded().train()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     return told(stack.proof_of_training(*stack.for_training(network, optimizer, made), named))

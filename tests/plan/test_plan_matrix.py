@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from ipexperf.bench import registry
 from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Device, Model
+from ipexperf.bench.kinds import Device
 from ipexperf.bench.modes.infer import Infer
+from ipexperf.bench.subjects import Model
 from ipexperf.case import AXES, DTYPES, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Dataset, Split
 from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 FOLDER = "cifar-10-batches-py"
@@ -17,8 +16,6 @@ DEVIATION = (0.2470, 0.2435, 0.2616)
 
 class Cifar10(Dataset):
     name = "cifar10"
-    classes = 10
-    chance = 0.1
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         if folder is None:
@@ -30,7 +27,7 @@ class Cifar10(Dataset):
     def read(self, path: str, size: int) -> Split:
         """torchvision checks the files' MD5 sums before anything is read."""
 
-        def tensors(*, train: bool) -> tuple[Any, Any]:
+        def examples(*, train: bool) -> Examples:
             try:
                 data = torchvision.datasets.CIFAR10(path, train=train, download=False)
             except RuntimeError:
@@ -44,9 +41,9 @@ class Cifar10(Dataset):
             images = (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(DEVIATION).view(3, 1, 1)
             if size != images.shape[-1]:
                 images = torch.nn.functional.interpolate(images, size=(size, size), mode="bilinear")
-            return images.contiguous(), torch.tensor(data.targets)
+            return Examples((images.contiguous(),), (torch.tensor(data.targets),))
 
-        return Split(*tensors(train=True), *tensors(train=False))
+        return Split(examples(train=True), examples(train=False))
 
 
 def _damaged(folder: Path) -> list[str]:

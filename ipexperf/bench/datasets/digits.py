@@ -11,8 +11,8 @@ import importlib.util
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Dataset, Split
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 SHA256 = "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"
@@ -23,8 +23,6 @@ BRIGHTEST = 16.0
 
 class Digits(Dataset):
     name = "digits"
-    classes = 10
-    chance = 0.1
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
@@ -47,7 +45,8 @@ class Digits(Dataset):
         images = images.expand(-1, 3, -1, -1).contiguous()
         labels = rows[:, -1].long()
         test = torch.arange(len(rows)) % 5 == 0
-        return Split(images[~test], labels[~test], images[test], labels[test])
+        examples = Examples((images,), (labels,))
+        return Split(examples.part(~test), examples.part(test))
 
 
 registry.datasets.add("digits", Digits())

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ipexperf.bench import weights
-from ipexperf.bench.kinds import Split, Workbench
+from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input, _optimizers
+from ipexperf.bench.subjects import Split
 from ipexperf.result import Check
 
 STEPS = 12
@@ -40,7 +41,7 @@ def told(losses: Sequence[Any]) -> list[float]:
 
 def order(bench: Workbench, split: Split, process: int, processes: int) -> Iterator[Any]:
     """The numbers of the examples in each batch of one of several processes: every so manieth batch is its own."""
-    numbers = weights.order(len(split.train_images), bench.case.batch, bench.settings.seed)
+    numbers = weights.order(len(split.train), bench.case.batch, bench.settings.seed)
     return itertools.islice(numbers, process, None, processes)
 
 
@@ -60,17 +61,17 @@ def reference(
             for value in network.parameters():
                 value.mul_(1 + noise * (2 * torch.rand(value.shape, generator=generator) - 1))
     optimizer = _optimizers.make(bench.knob("optimizer"), network.parameters(), bench.model)
-    examples = (split.train_images, split.train_labels)
-    feeds = [itertools.cycle(_input.turns(examples, order(bench, split, i, processes))) for i in range(processes)]
+    feeds = [
+        itertools.cycle(_input.turns(split.train.tensors, order(bench, split, i, processes))) for i in range(processes)
+    ]
     accumulate = int(bench.knob("accumulate"))
     losses = []
     for step in range(STEPS):
         optimizer.zero_grad()
         parts = []
         for feed in feeds * accumulate:
-            part = next(feed)
-            images, labels = (value[part] for value in examples)
-            loss = torch.nn.functional.cross_entropy(network(images), labels) / (processes * accumulate)
+            part = split.train.part(next(feed))
+            loss = bench.task.learn(network, part.inputs, part.targets)[0] / (processes * accumulate)
             loss.backward()
             parts.append(float(loss.detach()))
         if step not in skipped:

@@ -14,6 +14,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
 from ipexperf.bench.proof import Kernel
+from ipexperf.bench.subjects import Tensors
 from ipexperf.result import Check
 
 KNOBS = (ChannelsLast(), *_input.KNOBS)
@@ -22,44 +23,40 @@ BATCHES = 4
 
 
 class InferenceSession(Session):
-    """A trained model, ready to answer batches of held-out images."""
+    """A trained model, ready to answer batches of held-out examples."""
 
     def __init__(self, bench: Workbench) -> None:
         case = bench.case
-        split = weights.read(bench)
         self.bench = bench
-        self.images = split.test_images[: accuracy.HELD_OUT]
-        self.labels = split.test_labels[: accuracy.HELD_OUT]
-        self.channels_last = bench.channels_last
-        self.format = torch.channels_last if self.channels_last else torch.contiguous_format
-        order = [[(turn * case.batch + number) % len(self.images) for number in range(case.batch)]
+        self.held_out = weights.read(bench).test.part(slice(bench.model.held_out))
+        order = [[(turn * case.batch + number) % len(self.held_out) for number in range(case.batch)]
                  for turn in range(BATCHES)]  # fmt: skip
-        self.inputs = [self._input(self.images[part]) for part in order]
-        self.feed = _input.feed(bench, (self.images,), iter(order), self.format, self.inputs)
+        self.inputs = [bench.put(self.held_out.part(numbers).inputs) for numbers in order]
+        self.feed = _input.feed(bench, self.held_out.inputs, iter(order), self.inputs)
         self.network = self.ready(self.inputs[0])
 
-    def ready(self, example: Any) -> Any:
+    def ready(self, example: Tensors) -> Any:
         """The model that is measured, made here out of the trained one."""
-        return self.build(self.bench.device.put(self.untouched().to(memory_format=self.format)), example)
+        return self.build(self.bench.tuned(self.placed()), example)
+
+    def placed(self) -> Any:
+        """A network of the case's weights on the device, laid out as the case has it."""
+        return self.bench.device.put(self.bench.laid_out(self.untouched()))
 
     def untouched(self) -> Any:
         """A network of the case's weights that nothing has optimised, as often as one is asked for."""
         return weights.network(self.bench)
 
-    def _input(self, images: Any) -> Any:
-        return self.bench.device.put(images.to(memory_format=self.format))
-
     @abstractmethod
-    def build(self, network: Any, example: Any) -> Any:
+    def build(self, network: Any, example: Tensors) -> Any:
         """Makes the model that is measured out of the trained one."""
 
-    def forward(self, images: Any) -> Any:
+    def forward(self, inputs: Tensors) -> Any:
         with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
-            return self.network(images)
+            return self.network(*inputs)
 
     def step(self) -> None:
-        (images,) = next(self.feed)
-        self.forward(images)
+        self.forward(next(self.feed))
 
     def metrics(self) -> dict[str, float]:
         return _input.waited(self)
@@ -68,13 +65,17 @@ class InferenceSession(Session):
         self.feed.close()
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        outputs = accuracy.predict(self.forward, self.images, self.bench.case.batch, self._input)
+        bench, held_out = self.bench, self.held_out
+        outputs = accuracy.predict(self.forward, held_out.inputs, bench.case.batch, bench.put)
         # A network of its own, built again: `ipex.optimize` may have worked on the other in place.
-        reference = accuracy.reference(self.untouched(), self.images, self.labels)
-        dtype, agreed = self.bench.case.dtype, None
+        reference = accuracy.reference(self.untouched(), held_out, bench.task)
+        dtype, agreed = bench.case.dtype, None
         if dtype == "int8":
-            agreed = artifact.recipe(self.bench)["agreed"]
-        return accuracy.fidelity(outputs, reference, self.labels, dtype, self._rounding(reference), agreed)
+            agreed = artifact.recipe(bench)["agreed"]
+        rounding = self._rounding(reference)
+        targets, trivial = held_out.targets, bench.task.trivial(weights.read(bench))
+        metrics, checks = accuracy.fidelity(outputs, reference, targets, dtype, bench.task, rounding, agreed)
+        return {**metrics, "trivial_accuracy": trivial}, checks
 
     def _rounding(self, reference: Reference) -> float | None:
         """The error of stock PyTorch in the case's dtype, eager: what is due to the dtype and not to the stack."""
@@ -82,14 +83,14 @@ class InferenceSession(Session):
         if case.dtype == "int8":
             known: float | None = artifact.recipe(self.bench)["rounding"]
             return known
-        network = self.bench.device.put(self.untouched().to(memory_format=self.format))
+        network = self.placed()
 
-        def plain(images: Any) -> Any:
-            with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
-                return network(images)
+        def plain(inputs: Tensors) -> Any:
+            with autocast(case.device, case.dtype, cache=False):
+                return network(*inputs)
 
-        outputs = accuracy.predict(plain, self.images, case.batch, self._input)
-        return accuracy.distance(outputs, reference)
+        outputs = accuracy.predict(plain, self.held_out.inputs, case.batch, self.bench.put)
+        return accuracy.distance(outputs, reference, self.bench.task)
 
     def kernels(self) -> list[Kernel]:
         """The arithmetic that one step really did."""
@@ -103,15 +104,15 @@ class InferenceSession(Session):
             proof.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
             self.feed.proof(self.step),
             proof.dtype_of_kernels(proof.dtypes(arithmetic), case.dtype),
-            proof.layout(self.inputs[0], channels_last=self.channels_last),
-            *proof.layout_of_kernels(kernels, channels_last=self.channels_last),
+            *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),
+            *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
             *([] if case.dtype != "int8" else [quantised.ran(kernels, self.layers), *artifact.calibrated(self.bench)]),
         ]
 
     @functools.cached_property
     def layers(self) -> int:
         """How many layers a step of the untouched network has: so many must be int8 where the case is."""
-        return quantised.count(self.untouched(), self.inputs[0].cpu().contiguous())
+        return quantised.count(self.untouched(), tuple(value.cpu().contiguous() for value in self.inputs[0]))
 
     def notes(self) -> list[str]:
         told = artifact.notes(self.bench) if self.bench.case.dtype == "int8" else []

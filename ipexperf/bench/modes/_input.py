@@ -12,9 +12,10 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device, Model, Workbench
+from ipexperf.bench.kinds import Cell, Device, Workbench
 from ipexperf.bench.knobs import Knob, Number
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Model, Tensors
 from ipexperf.errors import UsageError
 from ipexperf.result import Check
 
@@ -61,7 +62,7 @@ KNOBS: tuple[Knob, ...] = (Input(), LoaderWorkers())
 
 
 class Feed(ABC):
-    """Endless batches, each a tuple of tensors on the device; the first of them are images."""
+    """Endless batches, each a tuple of tensors on the device, laid out as the case has them."""
 
     waits = True
     """Whether a step has to wait for its batch at all."""
@@ -75,9 +76,9 @@ class Feed(ABC):
         return self
 
     @abstractmethod
-    def __next__(self) -> tuple[Any, ...]: ...
+    def __next__(self) -> Tensors: ...
 
-    def put(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
+    def put(self, batch: Tensors) -> Tensors:
         self.copied += 1
         return tuple(self.device.put(value) for value in batch)
 
@@ -108,12 +109,12 @@ class Resident(Feed):
 
     waits = False
 
-    def __init__(self, device: Device, ring: list[tuple[Any, ...]]) -> None:
+    def __init__(self, device: Device, ring: list[Tensors]) -> None:
         super().__init__(device)
         self.ring = ring
         self._turns = itertools.cycle(ring)
 
-    def __next__(self) -> tuple[Any, ...]:
+    def __next__(self) -> Tensors:
         return next(self._turns)
 
     def told(self) -> tuple[bool, str, str]:
@@ -125,12 +126,12 @@ class Resident(Feed):
 class Hosted(Feed):
     """Batches in the host's memory, pinned where the device copies from there: each step copies its own."""
 
-    def __init__(self, device: Device, ring: list[tuple[Any, ...]]) -> None:
+    def __init__(self, device: Device, ring: list[Tensors]) -> None:
         super().__init__(device)
         self.ring = [tuple(device.pin(value) for value in batch) for batch in ring]
         self._turns = itertools.cycle(self.ring)
 
-    def __next__(self) -> tuple[Any, ...]:
+    def __next__(self) -> Tensors:
         return self.put(next(self._turns))
 
     def told(self) -> tuple[bool, str, str]:
@@ -144,12 +145,11 @@ class Hosted(Feed):
 class Loaded(Feed):
     """Batches from torch's DataLoader: its processes take examples one by one and stack them."""
 
-    def __init__(
-        self, device: Device, examples: tuple[Any, ...], ring: list[list[int]], workers: int, form: Any
-    ) -> None:
+    def __init__(self, bench: Workbench, examples: Tensors, ring: list[list[int]], workers: int) -> None:
+        device = bench.device
         super().__init__(device)
         self.workers = workers
-        self._form = form
+        self._lay = bench.laid_out
         self._batches = iter(
             torch.utils.data.DataLoader(
                 torch.utils.data.TensorDataset(*examples),
@@ -164,9 +164,8 @@ class Loaded(Feed):
             )
         )
 
-    def __next__(self) -> tuple[Any, ...]:
-        images, *more = self.put(tuple(next(self._batches)))
-        return (images.to(memory_format=self._form), *more)
+    def __next__(self) -> Tensors:
+        return tuple(map(self._lay, self.put(tuple(next(self._batches)))))
 
     def _processes(self) -> list[Any]:
         # Torch has no public way to its processes.
@@ -193,30 +192,25 @@ def kind(bench: Workbench) -> str:
     return bench.knob("input") if any(knob.name == "input" for knob in bench.mode.knobs) else "device"
 
 
-def turns(examples: tuple[Any, ...], order: Iterator[Any]) -> list[Any]:
+def turns(examples: Tensors, order: Iterator[Any]) -> list[Any]:
     """The batches that take turns, by the numbers of their examples."""
     first = next(order)
     size = sum(value[:1].nbytes for value in examples) * len(first)
     return [first, *itertools.islice(order, max(0, min(RING, BYTES // size) - 1))]
 
 
-def feed(
-    bench: Workbench, examples: tuple[Any, ...], order: Iterator[Any], form: Any, there: list[Any] | None = None
-) -> Feed:
+def feed(bench: Workbench, examples: Tensors, order: Iterator[Any], there: list[Tensors] | None = None) -> Feed:
     """The feed of a case over these examples; `order` says which of them each batch has, by their numbers.
 
-    Who has the same images on the device already hands them in: they need not be there twice.
+    Who has the same batches on the device already hands them in: they need not be there twice.
     """
     if there is not None and kind(bench) == "device":
-        return Resident(bench.device, [(images,) for images in there])
+        return Resident(bench.device, there)
     ring = turns(examples, order)
     if kind(bench) == "loader":
         numbers = [[int(number) for number in part] for part in ring]
-        return Loaded(bench.device, examples, numbers, int(bench.knob("loader_workers")), form)
-    batches = []
-    for part in ring:
-        images, *more = (value[part] for value in examples)
-        batches.append((images.to(memory_format=form), *more))
+        return Loaded(bench, examples, numbers, int(bench.knob("loader_workers")))
+    batches = [tuple(bench.laid_out(value[part]) for value in examples) for part in ring]
     if kind(bench) == "host":
         return Hosted(bench.device, batches)
     return Resident(bench.device, [tuple(bench.device.put(value) for value in batch) for batch in batches])
@@ -229,7 +223,7 @@ class _Timed:
         self._source = source
         self.seconds: list[float] = []
 
-    def __next__(self) -> tuple[Any, ...]:
+    def __next__(self) -> Tensors:
         synchronise = self._source.device.synchronise
         synchronise()
         begin = time.perf_counter()

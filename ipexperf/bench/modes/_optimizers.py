@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Model
+from ipexperf.bench.kinds import Cell
 from ipexperf.bench.knobs import Knob, Number
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Model
 from ipexperf.errors import UsageError
 
 MOMENTUM = 0.9
-RATES = {"adagrad": 1e-3, "adam": 1e-3, "adamw": 1e-3, "lamb": 3e-3}
-"""Learning rates of those that scale each step themselves; SGD's depends on the network, which declares it."""
+RATES = {"sgd": 0.02, "adagrad": 1e-3, "adam": 1e-3, "adamw": 1e-3, "lamb": 3e-3}
+"""Learning rates of optimizers that the model does not declare its own for."""
 _LAMB = "intel_extension_for_pytorch.optim._lamb"
 
 
@@ -26,6 +27,10 @@ class Optimizer(Knob):
     name: str = "optimizer"
     help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw"
     values: tuple[str, ...] = ("sgd", "adagrad", "adam", "adamw", "lamb")
+
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        del beside
+        return model.optimizer
 
     def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
         del model, beside
@@ -47,11 +52,12 @@ KNOBS = (
 def make(name: str, parameters: Iterable[Any], model: Model) -> Any:
     """An optimizer as torch, or for Lamb IPEX's plain Python, has it: nothing is fused yet."""
     kinds = {"adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
+    rate = model.learning_rate if name == model.optimizer else RATES[name]
     if name == "sgd":
-        return torch.optim.SGD(parameters, lr=model.learning_rate, momentum=MOMENTUM)
+        return torch.optim.SGD(parameters, lr=rate, momentum=MOMENTUM)
     if name == "lamb":
-        return importlib.import_module(_LAMB).Lamb(parameters, lr=RATES[name])
-    return getattr(torch.optim, kinds[name])(parameters, lr=RATES[name])
+        return importlib.import_module(_LAMB).Lamb(parameters, lr=rate)
+    return getattr(torch.optim, kinds[name])(parameters, lr=rate)
 
 
 def updates(optimizer: Any) -> int | None:

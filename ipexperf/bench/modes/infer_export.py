@@ -14,6 +14,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.precision import autocast
 from ipexperf.bench.proof import Kernel
+from ipexperf.bench.subjects import Tensors
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -34,10 +35,10 @@ class ExportedSession(InferenceSession):
             self.libraries = [Path(name).name for name in zipfile.ZipFile(path).namelist() if name.endswith(".so")]
             return torch._inductor.aoti_load_package(str(path))  # noqa: SLF001 - torch documents it so
 
-    def forward(self, images: Any) -> Any:
+    def forward(self, inputs: Tensors) -> Any:
         """No autocast here: the package has its own casts inside."""
         with torch.no_grad():
-            return self.network(images)
+            return self.network(*inputs)
 
     def kernels(self) -> list[Kernel]:
         """From oneDNN's log and torch's profiler both: the package calls some kernels past the dispatcher."""
@@ -65,9 +66,9 @@ def _cast(network: Any, bench: Workbench) -> Any:
             super().__init__()
             self.network = network
 
-        def forward(self, images: Any) -> Any:
+        def forward(self, *inputs: Any) -> Any:
             with autocast(bench.case.device, bench.case.dtype, cache=False):
-                return self.network(images)
+                return self.network(*inputs)
 
     return Cast().eval()
 
@@ -75,7 +76,7 @@ def _cast(network: Any, bench: Workbench) -> Any:
 def _exported(network: Any, example: Any, name: str) -> Any:
     """The network as one graph, or the reason why it is none."""
     try:
-        return torch.export.export(network, (example,))
+        return torch.export.export(network, example)
     except MemoryError:
         raise
     except Exception as error:

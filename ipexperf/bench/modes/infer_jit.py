@@ -54,7 +54,7 @@ class JitSession(InferenceSession):
     def proof(self) -> list[Check]:
         case = self.bench.case
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
-            graph = str(self.script.graph_for(self.inputs[0]))
+            graph = str(self.script.graph_for(*self.inputs[0]))
         converted = [quantised.graph(graph, self.layers)] if case.dtype == "int8" else []
         return [
             *super().proof(),

@@ -20,7 +20,7 @@ class LoadSession(JitSession):
     """The first step is the cold start, and is timed in its phases. What comes after it is inference."""
 
     def ready(self, example: Any) -> Any:
-        """Nothing: images and paths are all that there is before the first step."""
+        """Nothing: inputs and paths are all that there is before the first step."""
         del example
         self.phases: dict[str, float] = {}
 
@@ -38,7 +38,7 @@ class LoadSession(JitSession):
         self._timed("first_inference", lambda: self.forward(example))
 
     def _built(self) -> Any:
-        return self.bench.device.put(self.untouched().to(memory_format=self.format))
+        return self.bench.tuned(self.placed())
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
         begin = time.perf_counter()

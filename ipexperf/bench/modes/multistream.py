@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.bench import accuracy, placement, proof, registry
+from ipexperf.bench import placement, proof, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
 from ipexperf.bench.knobs import Number
@@ -15,6 +15,7 @@ from ipexperf.bench.modes._inference import KNOBS
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.precision import BOUNDS, autocast
 from ipexperf.bench.proof import Kernel
+from ipexperf.bench.subjects import Tensors
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -44,13 +45,13 @@ def too_many(streams: str, cores: int) -> str | None:
 class MultiStreamSession(JitSession):
     """Calls the streams, and holds what they did against the one jitted network that they share."""
 
-    def build(self, network: Any, example: Any) -> Any:
+    def build(self, network: Any, example: Tensors) -> Any:
         given = (self.bench.settings.placement or {}).get("cores")
         self.cores = sorted(given) if given else placement.allowed()
         asked = self.bench.knob("streams")
         if wrong := too_many(asked, len(self.cores)):
             raise WorkerError("error", wrong)
-        self.streams = min(len(self.cores), len(example)) if asked == FIT else int(asked)
+        self.streams = min(len(self.cores), len(example[0])) if asked == FIT else int(asked)
         # Packed, traced and settled for what a stream gets to see, which is its part of the batch.
         self.single = super().build(network, self._parts(example)[0])
         self.network = self.bench.stack.streamed(self.single, self.cores, self.streams)
@@ -61,13 +62,14 @@ class MultiStreamSession(JitSession):
     def script(self) -> Any:
         return self.single
 
-    def _parts(self, images: Any) -> list[Any]:
-        return list(_streams.shared(images, self.streams))
+    def _parts(self, batch: Tensors) -> list[Tensors]:
+        (images,) = batch
+        return [(part,) for part in _streams.shared(images, self.streams)]
 
-    def _alone(self, images: Any) -> Any:
+    def _alone(self, batch: Tensors) -> Any:
         """What the one network answers without streams."""
         with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
-            return self.single(images)
+            return self.single(*batch)
 
     def kernels(self) -> list[Kernel]:
         """oneDNN's log tells of all threads; torch's profiler of its caller alone, unless it is asked for all."""
@@ -78,11 +80,11 @@ class MultiStreamSession(JitSession):
         return [*self._shared_out(), *super().proof()]
 
     def _shared_out(self) -> list[Check]:
-        images = self.inputs[0]
-        parts = self._parts(images)
+        batch = self.inputs[0]
+        parts = self._parts(batch)
 
         def step() -> Any:
-            return self.forward(images)
+            return self.forward(batch)
 
         found = _streams.operators(step)
         whole = sum(_streams.operators(lambda: self._alone(parts[0])).values())
@@ -92,7 +94,7 @@ class MultiStreamSession(JitSession):
         return [
             _streams.streams(found, self.streams, whole),
             _streams.cores(found, ran, self.cores, self.streams),
-            _streams.split(told, len(images), self.streams),
+            _streams.split(told, len(batch[0]), self.streams),
             self._joined(outputs, torch.cat([self._alone(part) for part in parts])),
         ]
 
@@ -101,7 +103,7 @@ class MultiStreamSession(JitSession):
         bound = BOUNDS[self.bench.case.dtype].fidelity
         if outputs.shape != alone.shape:
             return Check("joined", False, f"shape {tuple(outputs.shape)}", f"shape {tuple(alone.shape)}")
-        error = accuracy.distance(outputs.double(), accuracy.Reference(alone.double(), 0.0))
+        error = float((outputs.double() - alone.double()).pow(2).mean().sqrt() / alone.double().pow(2).mean().sqrt())
         return Check("joined", error <= bound, f"{error:.2g} off one network's answers", f"at most {bound:g}")
 
 
@@ -116,6 +118,8 @@ class MultiStream(Mode):
             return f"multistream gives each stream cores of its own: it is for cpu, not for {cell.device}"
         if cell.stack != "ipex":
             return f"multistream is IPEX's runtime extension: {cell.stack} has none"
+        if registry.tasks.get(registry.models.get(cell.model).task).inputs > 1:
+            return f"multistream is built for networks of one input, and {cell.model} has more"
         return None
 
     def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:

@@ -14,6 +14,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _curve, _input, _optimizers
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast
+from ipexperf.bench.subjects import Tensors
 from ipexperf.result import Check
 
 PROVEN_STEPS = 3
@@ -27,17 +28,14 @@ class TrainSession(Session):
         case = bench.case
         self.bench = bench
         self.split = weights.read(bench)
-        self.format = torch.channels_last if bench.channels_last else torch.contiguous_format
         torch.manual_seed(bench.settings.seed)
-        network = bench.model.build().train().to(memory_format=self.format)
-        network = bench.device.put(network)
+        network = bench.device.put(bench.laid_out(bench.tuned(bench.model.build().train())))
         optimizer = _optimizers.make(bench.knob("optimizer"), network.parameters(), bench.model)
-        self.loss = torch.nn.CrossEntropyLoss()
         self.optimised, self.optimizer = bench.stack.for_training(network, optimizer, bench)
         self.network = self.joined(self.optimised)
         self.accumulate = int(bench.knob("accumulate"))
         self.scaler = torch.amp.GradScaler(case.device, enabled=case.dtype == "fp16")
-        self.feed = _input.feed(bench, (self.split.train_images, self.split.train_labels), self.order(), self.format)
+        self.feed = _input.feed(bench, self.split.train.tensors, self.order())
         self.losses: list[Any] = []
         # What the optimizer holds, not network.parameters(): IPEX leaves unpacked twins there that nobody trains.
         self.trained = [value for group in self.optimizer.param_groups for value in group["params"]]
@@ -70,12 +68,12 @@ class TrainSession(Session):
 
     def _batch(self) -> Any:
         """Forward and backward of one batch; its loss, as a share of the step's."""
-        images, labels = next(self.feed)
+        batch = next(self.feed)
+        given = len(self.split.train.inputs)
         self.ledger.batches += 1
         with autocast(self.bench.case.device, self.bench.case.dtype):
-            outputs = self.network(images)
-            loss = self.loss(outputs, labels)
-        self.last = (images, labels), outputs.detach()
+            loss, outputs = self.bench.task.learn(self.network, batch[:given], batch[given:])
+        self.last = batch, tuple(value.detach() for value in outputs)
         if self.accumulate > 1:
             loss = loss / self.accumulate
         self.scaler.scale(loss).backward()
@@ -102,7 +100,7 @@ class TrainSession(Session):
         self.feed.close()
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        """Trains on to the agreed number of steps, then looks at the losses, and at images that training never saw."""
+        """Trains on to the agreed number of steps, then looks at the losses and at held-out examples."""
         self.train_on()
         metrics, checks = self.learned()
         curve = _curve.check(self.bench, self.split, [_curve.told(self.losses)], self.skipped())
@@ -114,29 +112,25 @@ class TrainSession(Session):
 
     def train_on(self) -> None:
         """Trains on to the agreed number of steps."""
-        target = self.bench.settings.train_steps
+        target = self.bench.settings.train_steps or self.bench.model.train_steps
         while len(self.losses) < target:
             if len(self.losses) % 20 == 0:
                 self.bench.say(f"training on to step {target}, at {len(self.losses)}")
             self.step()
 
     def learned(self) -> tuple[dict[str, float], list[Check]]:
-        """What the training led to: falling losses, and right answers to images that it never saw."""
+        """What the training led to: falling losses, and right answers to examples that it never saw."""
         self.optimised.eval()
-        put = self.bench.device.put
+        case, task, test = self.bench.case, self.bench.task, self.split.test
 
-        def forward(images: Any) -> Any:
-            with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype):
-                return self.optimised(images)
+        def forward(inputs: Tensors) -> Any:
+            with autocast(case.device, case.dtype):
+                return self.optimised(*inputs)
 
-        outputs = accuracy.predict(
-            forward,
-            self.split.test_images,
-            self.bench.case.batch,
-            lambda images: put(images.to(memory_format=self.format)),
-        )
-        reached = accuracy.right(outputs, self.split.test_labels)
-        metrics, checks = accuracy.learned(reached, [float(loss) for loss in self.losses], self.bench.dataset)
+        outputs = accuracy.predict(forward, test.inputs, case.batch, self.bench.put)
+        reached = task.score(outputs, test.targets)
+        losses = [float(loss) for loss in self.losses]
+        metrics, checks = accuracy.learned(reached, losses, task, task.trivial(self.split))
         return metrics, [*checks, *self._checkpoint(reached)]
 
     def _checkpoint(self, reached: float) -> list[Check]:
@@ -147,9 +141,9 @@ class TrainSession(Session):
         weights.save(self.optimised, self.optimizer, path)
         fresh = self.bench.model.build().eval()
         fresh.load_state_dict(weights.restore(path)["model"])
-        with torch.no_grad():
-            outputs = torch.cat([fresh(part) for part in self.split.test_images.split(64)])
-        found = accuracy.right(outputs, self.split.test_labels)
+        test = self.split.test
+        outputs = accuracy.predict(lambda inputs: fresh(*inputs), test.inputs, accuracy.PART)
+        found = self.bench.task.score(outputs, test.targets)
         ok = abs(found - reached) <= accuracy.DROP
         return [Check("checkpoint", ok, f"{found:.4f} when loaded", f"{reached:.4f} within {accuracy.DROP}")]
 

@@ -44,7 +44,7 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
     prepared = quantization.prepare(network, mapping, example_inputs=example)
     with torch.no_grad():
         for batch in batches:
-            prepared(batch)
+            prepared(*batch)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "qconf.json"
         prepared.save_qconf_summary(str(path))

@@ -26,10 +26,10 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
         converted = quantization.quantize_dynamic(network, dtype=torch.qint8)
         return Quantised(converted, _scales(converted, "dynamic"), f"engine {ENGINE}, linear layers alone")
     fx = importlib.import_module("torch.ao.quantization.quantize_fx")
-    prepared = fx.prepare_fx(network, quantization.get_default_qconfig_mapping(ENGINE), (example,))
+    prepared = fx.prepare_fx(network, quantization.get_default_qconfig_mapping(ENGINE), example)
     with torch.no_grad():
         for batch in batches:
-            prepared(batch)
+            prepared(*batch)
     converted = fx.convert_fx(prepared)
     return Quantised(converted, _scales(converted, "static"), f"engine {ENGINE}, activations in 7 bits")
 

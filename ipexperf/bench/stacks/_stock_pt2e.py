@@ -10,6 +10,7 @@ from ipexperf.bench import artifact, pt2e, registry
 from ipexperf.bench.facts import Facts, cpu_flags
 from ipexperf.bench.kinds import Cell, Quantised, Workbench
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Tensors
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
@@ -32,21 +33,22 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
     with torch.no_grad():
         # Dynamic quantisation watches no images, but its observers see the weights in a call alone.
         for batch in _of_size(batches, example, bench) or [example]:
-            prepared(batch)
+            prepared(*batch)
     converted = steps.convert_pt2e(prepared)
     bits = "no VNNI: activations in 7 bits" if reduced else "activations in 8 bits"
     told = f"PT2E of {pt2e.home().partition('.quantization')[0]}, {bits}{', linear layers alone' if dynamic else ''}"
     return Quantised(converted, _scales(converted), told)
 
 
-def _of_size(batches: list[Any], example: Any, bench: Workbench) -> list[Any]:
-    """The same images in batches as large as the example, the last one filled up: the graph takes no others."""
+def _of_size(batches: list[Tensors], example: Tensors, bench: Workbench) -> list[Tensors]:
+    """The same examples in batches as large as this one, the last one filled up: the graph takes no others."""
     if not batches:
         return []
-    images, size = torch.cat(batches), len(example)
-    form = torch.channels_last if bench.channels_last else torch.contiguous_format
-    order = [index % len(images) for index in range(-(-len(images) // size) * size)]
-    return [images[order[begin : begin + size]].to(memory_format=form) for begin in range(0, len(order), size)]
+    inputs, size = tuple(torch.cat(leaves) for leaves in zip(*batches, strict=True)), len(example[0])
+    count = len(inputs[0])
+    order = [index % count for index in range(-(-count // size) * size)]
+    parts = [order[begin : begin + size] for begin in range(0, len(order), size)]
+    return [tuple(bench.laid_out(value[part]) for value in inputs) for part in parts]
 
 
 def _scales(converted: Any) -> str:

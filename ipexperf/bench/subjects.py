@@ -1,0 +1,214 @@
+"""What is measured: a model, the task that it does, and the data that it does it on. Each leaf is one file."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.lazy import torch
+from ipexperf.errors import WorkerError
+
+if TYPE_CHECKING:
+    from ipexperf.bench.facts import Facts
+    from ipexperf.bench.kinds import Cell, Mode, Workbench
+
+Tensors = tuple[Any, ...]
+IMAGES = 4
+"""Dimensions of a batch of images: examples, channels, height, width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Examples as tensors whose first dimension counts them: what a network is given, and what would be right."""
+
+    inputs: Tensors
+    targets: Tensors
+
+    def __len__(self) -> int:
+        return len(self.inputs[0])
+
+    @property
+    def tensors(self) -> Tensors:
+        """Inputs and targets, as a batch of training has them."""
+        return (*self.inputs, *self.targets)
+
+    def part(self, which: Any) -> Examples:
+        """Those of these numbers, or of this slice."""
+        return Examples(tuple(x[which] for x in self.inputs), tuple(x[which] for x in self.targets))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What a network learns from, and what it is judged by."""
+
+    train: Examples
+    test: Examples
+
+
+class Dataset(ABC):
+    """Real examples, or generated ones that say so."""
+
+    name: str
+
+    @abstractmethod
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        """Looks for the data without torch: (its path, why it can't be had); one of the two is None."""
+
+    @abstractmethod
+    def read(self, path: str, size: int) -> Split:
+        """The examples, at the size that the model has them in."""
+
+
+class Task(ABC):
+    """What a network is for: how it learns, and how good its answers are."""
+
+    name: str
+    metric: str
+    """What `score` is, in words."""
+    unit: str = "{0} x {0}"
+    """How a size is told to people."""
+    inputs: int = 1
+    """How many tensors a network is given at once."""
+    least: float = 1 / 3
+    """A training must come this share of the way from the trivial predictor's score to 1."""
+
+    @abstractmethod
+    def loss(self, outputs: Tensors, targets: Tensors) -> Any:
+        """What training makes smaller."""
+
+    def learn(self, network: Any, inputs: Tensors, targets: Tensors) -> tuple[Any, Tensors]:
+        """The loss of a batch, and the outputs: for a network that makes its own loss, another way."""
+        outputs = tensors(network(*inputs))
+        return self.loss(outputs, targets), outputs
+
+    def compared(self, outputs: Tensors) -> Any:
+        """The numbers whose distance from float64 is fidelity."""
+        return outputs[0]
+
+    @abstractmethod
+    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+        """The share of decisions that are the same as the reference's."""
+
+    @abstractmethod
+    def score(self, outputs: Tensors, targets: Tensors) -> float:
+        """How good the answers are, from 0 to 1."""
+
+    @abstractmethod
+    def trivial(self, split: Split) -> float:
+        """The score of whoever answers the same to everything, as well as that can be done."""
+
+    def floor(self, trivial: float) -> float:
+        """The least score of a training that trained."""
+        return trivial + self.least * (1 - trivial)
+
+
+def tensors(raw: Any) -> Tensors:
+    """What a network answers, as plain tensors: alone, in a tuple, a list, a mapping or a dataclass of them."""
+    found = tuple(_tensors(raw))
+    if not found:
+        raise WorkerError("error", f"the network answers with {_told(raw)}, and a tensor was expected")
+    return found
+
+
+def _tensors(raw: Any) -> Iterator[Any]:
+    if isinstance(raw, torch.Tensor):
+        yield raw
+    elif isinstance(raw, Mapping):
+        for part in raw.values():
+            yield from _tensors(part)
+    elif isinstance(raw, (list, tuple)):
+        for part in raw:
+            yield from _tensors(part)
+    elif hasattr(raw, "__dataclass_fields__"):
+        for name in raw.__dataclass_fields__:
+            yield from _tensors(getattr(raw, name))
+
+
+def _told(raw: Any) -> str:
+    return "nothing" if raw is None else f"a {type(raw).__name__} that holds no tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class Packaged:
+    """Trained weights that come in a package: found without importing it, known by their sum."""
+
+    package: str
+    file: str
+    sha256: str
+    adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Makes the network's own names of those in the file."""
+
+    def find(self) -> tuple[str | None, str | None]:
+        """Looks for the file: (its path, why it can't be had); one of the two is None."""
+        try:
+            path = Path(str(importlib.metadata.distribution(self.package).locate_file(self.file)))
+        except importlib.metadata.PackageNotFoundError:
+            return None, f"its trained weights come with {self.package}, which is not installed: see make data"
+        return (str(path), None) if path.is_file() else (None, f"{self.package} has no {self.file}")
+
+    def check(self, path: str) -> None:
+        """Refuses a file that is another than the known one."""
+        found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if found != self.sha256:
+            raise WorkerError("error", f"{path} is not the known {self.file} of {self.package}: sha256 {found}")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A network and what a practitioner feeds it."""
+
+    name: str
+    build: Callable[[], Any]
+    size: int
+    batch_train: int
+    batch_infer: int
+    version: int = 1
+    task: str = "classification"
+    data: str = "digits"
+    channels_last: bool = True
+    needs: tuple[str, ...] = ("torch",)
+    """Packages that the worker's interpreter must have."""
+    optimizer: str = "sgd"
+    learning_rate: float = 0.02
+    recipe_steps: int = 66
+    """So many steps give it the weights that inference has: a deep network needs more of them."""
+    recipe: Callable[[Workbench, Split, Any], None] | None = None
+    """Gives the network the weights that inference has in another way than by such steps."""
+    train_steps: int = 66
+    """So many steps in all the mode `train` makes before it looks at what was learned."""
+    trained: bool = True
+    """Inference runs on weights that were trained; a model that has none of that kind says False."""
+    pretrained: Packaged | None = None
+    """Weights that somebody else trained: then none are trained here."""
+    held_out: int = 256
+    """Held-out examples that fidelity looks at: enough for agreement, few enough for float64."""
+    quantisation: str = "static"
+    """How it becomes int8 where nothing is asked for: `static`, or `dynamic` for a transformer."""
+    tuned: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    """For a stack, what its guide has a practitioner replace in the network before it is optimised."""
+    why_nots: Mapping[str, str] = field(default_factory=dict)
+    """Modes or dtypes in which the model makes no sense, each with its reason."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether inference runs on weights that somebody trained."""
+        return self.trained or self.pretrained is not None
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        reason = self.why_nots.get(cell.mode) or self.why_nots.get(cell.dtype) or facts.missing(*self.needs)
+        if reason is None and self.pretrained is not None:
+            _, reason = self.pretrained.find()
+        return reason
+
+    def told(self, size: int) -> str:
+        """A size of its inputs, for people."""
+        return registry.tasks.get(self.task).unit.format(size)
+
+    def batch(self, mode: Mode) -> int:
+        return mode.batch or (self.batch_train if mode.trains else self.batch_infer)

@@ -1,0 +1,31 @@
+"""One of several classes for each example: cross entropy, and the share of right answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Split, Task, Tensors
+
+
+class Classification(Task):
+    name = "classification"
+    metric = "share of right answers"
+
+    def loss(self, outputs: Tensors, targets: Tensors) -> Any:
+        return torch.nn.functional.cross_entropy(outputs[0], targets[0])
+
+    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+        return self.score(outputs, (known[0].argmax(1),))
+
+    def score(self, outputs: Tensors, targets: Tensors) -> float:
+        return float((outputs[0].argmax(1) == targets[0]).double().mean())
+
+    def trivial(self, split: Split) -> float:
+        """The class that most training examples have."""
+        most = split.train.targets[0].bincount().argmax()
+        return float((split.test.targets[0] == most).double().mean())
+
+
+registry.tasks.add("classification", Classification())
