@@ -1,4 +1,4 @@
-"""What one recorded run covered, as a table for the docs: every case with its proof, accuracy and throughput.
+"""What recorded runs covered, as a table for the docs: every case with its proof, accuracy and throughput.
 
 Speed-ups are of launches that were measured one after the other, each with its own 95 % interval over launches:
 `ipexperf ab` measures two stacks side by side, and more closely.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ipexperf.case import Case
@@ -94,20 +94,31 @@ def table(cases: Sequence[Recorded]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
+def latest(found: Iterable[Recorded]) -> list[Recorded]:
+    """Each case once: of several runs the last in which its numbers count, or else the last."""
+    kept: dict[Case, Recorded] = {}
+    for recorded in found:
+        if sound(recorded) or not (recorded.case in kept and sound(kept[recorded.case])):
+            kept[recorded.case] = recorded
+    return list(kept.values())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", nargs="?", default="last", help="which run of the history (default: %(default)s)")
+    parser.add_argument(
+        "runs", nargs="*", default=["last"], metavar="RUN", help="which runs of the history (default: the last)"
+    )
     parser.add_argument("--db", default="ipexperf.db", help="history file (default: %(default)s)")
     parser.add_argument("--model", help="of this model alone")
     told = parser.parse_args()
     try:
         with History.open(told.db, create=False) as history:
-            found = history.show(told.run)
+            found = [recorded for run in told.runs for recorded in history.show(run).cases]
     except IpexperfError as error:
         sys.exit(f"coverage.py: {error}")
-    cases = [recorded for recorded in found.cases if told.model in (None, recorded.case.model)]
+    cases = latest(recorded for recorded in found if told.model in (None, recorded.case.model))
     if not cases:
-        sys.exit(f"coverage.py: the run {told.run} has no case" + (f" of {told.model}" if told.model else ""))
+        sys.exit(f"coverage.py: {', '.join(told.runs)}: no case" + (f" of {told.model}" if told.model else ""))
     print("\n".join(table(cases)))
     return 0
 

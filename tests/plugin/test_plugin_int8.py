@@ -46,7 +46,7 @@ def test_a_quantised_network_is_made_once_loaded_by_fresh_processes_and_made_aga
     torch_suite: Suite,
 ) -> None:
     """The second run finds what the first one saved; a damaged one is said to be, and the third run makes it anew."""
-    assert "calibrating pixels once, on 256 training images" in run(torch_suite, "stock")
+    assert "calibrating pixels once, on 256 training examples" in run(torch_suite, "stock")
     (kept,) = (torch_suite.path / ".ipexperf" / "quantised").glob("*.pt")
     made = {file: file.stat().st_mtime_ns for file in (Path(f"{kept}{side}") for side in ("", *artifact.SIDES))}
     assert "calibrating" not in run(torch_suite, "stock")
