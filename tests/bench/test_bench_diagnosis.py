@@ -84,7 +84,7 @@ def test_a_torch_without_the_device_says_which_build_to_install(box: Box) -> Non
     """The build comes first: no driver helps a torch that has no support for the card."""
     box.card(INTEL, "xe")
     assert "is built without XPU support: install the build for Intel GPUs" in xpu(box, compiled=False)
-    assert "download.pytorch.org/whl/xpu" in xpu(box, compiled=False)
+    assert "under the name XPU" in xpu(box, compiled=False)
     assert "is built without CUDA" in cuda(box, compiled=False)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 INTEL, NVIDIA = "0x8086", "0x10de"
-XPU_WHEELS = "pip install torch --index-url https://download.pytorch.org/whl/xpu"
+XPU_WHEELS = "PyTorch's site has its index under the name XPU"
 XPU_VARIABLES = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
 CUDA_VARIABLES = ("CUDA_VISIBLE_DEVICES",)
 _CARD_CLASSES = ("0x03", "0x1200")
@@ -82,7 +82,7 @@ def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
 
 def _xpu(torch: Any, machine: Machine) -> str:
     if not torch.xpu._is_compiled():  # noqa: SLF001 - torch has no public word for it
-        return f"torch {torch.__version__} is built without XPU support: install the build for Intel GPUs: {XPU_WHEELS}"
+        return f"torch {torch.__version__} is built without XPU support: install the build for Intel GPUs ({XPU_WHEELS})"
     told = f"torch {torch.__version__} sees no XPU: "
     cards = machine.cards(INTEL)
     nodes = machine.nodes("dri/renderD*") or machine.nodes("dxg")  # the second is Windows' own, in its Linux
