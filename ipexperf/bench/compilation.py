@@ -118,10 +118,11 @@ def arguments(code: str) -> int:
     return len(found[1].split(", ")) if found else 0
 
 
-def frozen(code: str) -> Check:
+def frozen(code: str, inputs: int) -> Check:
     """The weights are constants of the code, so that they could be folded and packed when it was compiled."""
     given = arguments(code)
-    return Check("freezing", given == 1, f"code called with {given} tensors", "1 tensor: the images")
+    expected = "1 tensor: the input" if inputs == 1 else f"{inputs} tensors: the inputs"
+    return Check("freezing", given == inputs, f"code called with {given} tensors", f"{inputs}: the inputs")
 
 
 def ran(events: list[dict[str, Any]]) -> Check:

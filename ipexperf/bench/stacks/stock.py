@@ -59,8 +59,8 @@ class Stock(Stack):
         return self._untouched()
 
     def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
-        del network, bench
-        return [*self._untouched(), compilation.frozen(code)]
+        del network
+        return [*self._untouched(), compilation.frozen(code, bench.task.inputs)]
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
         del network, optimizer, bench
