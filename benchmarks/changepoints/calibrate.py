@@ -1,0 +1,90 @@
+"""How often the change points of `ipexperf.judge.changes` are false alarms, and how soon a true change is found.
+
+Series without any change, whose neighbours are alike (AR(1)), are looked at every night for a year, with what there is
+by then. An alarm is a change point where none was told before, four runs either way. The seeds are fixed: the tables of
+docs/reference/changes.md are printed again by every run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from ipexperf.judge import changes
+
+NIGHTS = 365
+RHO = 0.3
+SEED = 20261121
+
+
+def null(series: int, rho: float, tail: float, seed: int) -> np.ndarray:
+    """Series of AR(1) noise of sd 1, each begun in its stationary state; some nights may be far out."""
+    chance = np.random.default_rng(seed)
+    values = chance.standard_normal((series, NIGHTS))
+    for night in range(1, NIGHTS):
+        values[:, night] = rho * values[:, night - 1] + np.sqrt(1 - rho**2) * values[:, night]
+    odd = chance.random(values.shape) < tail
+    return np.where(odd, values + 10 * chance.standard_normal(values.shape), values)
+
+
+def alarms(values: np.ndarray, threshold: float, few: float) -> np.ndarray:
+    """How many alarms each series raises when it is looked at every night."""
+    told: list[list[int]] = [[] for _ in values]
+    for night in range(2 * changes.MINIMUM, values.shape[1] + 1):
+        # A log sd of 0.1: far from the floor, and nothing else depends on the scale.
+        for known, found in zip(told, changes.divide(values[:, :night] * 0.1, threshold, few), strict=True):
+            known += [index for index in found if all(abs(index - old) > changes.MINIMUM for old in known)]
+    return np.array([len(known) for known in told])
+
+
+def delays(size: float, series: int, seed: int) -> Iterator[int]:
+    """After how many nights of the new level each series tells it; NIGHTS where it does not within sixty."""
+    history, after = 60, 60
+    values = null(series, RHO, 0.0, seed)[:, : history + after]
+    values[:, history:] += size
+    for row in values:
+        for night in range(changes.MINIMUM, after + 1):
+            (found,) = changes.divide(row[np.newaxis, : history + night] * 0.1)
+            if any(abs(index - history) <= changes.MINIMUM for index in found):
+                yield night
+                break
+        else:
+            yield NIGHTS
+
+
+def line(*cells: object) -> None:
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series", type=int, default=60, help="series of a row (default: %(default)s)")
+    parser.add_argument("--thresholds", default="5,5.5,6,6.5", help="tried for rho 0.3 (default: %(default)s)")
+    parser.add_argument("--few", type=float, default=changes.FEW, help="in FEW / n (default: %(default)s)")
+    told = parser.parse_args()
+    if told.series < 2:
+        parser.error("--series must be at least 2")
+    line("neighbours", "threshold", "series", "false alarms a series and 365 nights", "series without any")
+    line(*["---"] * 5)
+    rows = [(RHO, 0.0, float(text)) for text in told.thresholds.split(",")]
+    rows += [(rho, 0.0, changes.THRESHOLD) for rho in (0.0, 0.5)] + [(RHO, 0.02, changes.THRESHOLD)]
+    for number, (rho, tail, threshold) in enumerate(rows):
+        found = alarms(null(told.series, rho, tail, SEED + number), threshold, told.few)
+        name = f"rho {rho}" + (f", {tail:.0%} of the nights far out" if tail else "")
+        error = found.std(ddof=1) / np.sqrt(len(found))
+        line(name, threshold, told.series, f"{found.mean():.2f} +- {error:.2f}", f"{(found == 0).mean():.0%}")
+    print()
+    line("change, in sd of a night", "series", "nights until half are told", "told within 14 nights")
+    line(*["---"] * 4)
+    for size in (1.0, 2.0, 3.0, 5.0):
+        nights = np.array(list(delays(size, told.series, SEED)))
+        half = int(np.median(nights))
+        line(size, told.series, half if half < NIGHTS else "more than 60", f"{(nights <= 14).mean():.0%}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Change points: what is a level, what is noise, and what an odd night must not do."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipexperf.judge.changes import MINIMUM, Change, find
+
+
+def noisy(levels, sd=0.02, seed=11, rho=0.3):
+    """Step times around the levels of each run, whose noise is like that of the run before."""
+    chance = random.Random(seed)  # noqa: S311 - a simulation, no secret
+    noise, values = chance.gauss(0, 1), []
+    for level in levels:
+        values.append(level * math.exp(sd * noise))
+        noise = rho * noise + math.sqrt(1 - rho**2) * chance.gauss(0, 1)
+    return values
+
+
+def test_a_level_that_moved_is_found_with_its_size():
+    """Thirty nights, then twenty that are ten per cent slower."""
+    (change,) = find(noisy([0.010] * 30 + [0.011] * 20))
+    assert abs(change.index - 30) <= 1
+    assert change.ratio == pytest.approx(1.1, rel=0.02)
+    assert (change.before, change.after) == (change.index, 50 - change.index)
+    assert change.score > 5
+
+
+def test_a_step_up_and_back_are_two_changes():
+    """A regression that was repaired is told as both, however short it was against the series."""
+    found = find(noisy([0.010] * 60 + [0.012] * 8 + [0.010] * 60))
+    assert [abs(change.index - at) <= 1 for change, at in zip(found, (60, 68), strict=True)] == [True, True]
+    assert [change.ratio > 1 for change in found] == [True, False]
+
+
+@pytest.mark.parametrize("odd", range(1, MINIMUM))
+@pytest.mark.parametrize("place", ["middle", "end", "beginning"])
+def test_odd_nights_are_no_change_until_there_are_four(odd, place):
+    """Liars: one, two or three nights that are twice as slow, wherever they are."""
+    calm = [0.010] * 40
+    at = {"middle": 20, "end": 40 - odd, "beginning": 0}[place]
+    assert find(noisy(calm[:at] + [0.020] * odd + calm[at + odd :])) == []
+
+
+@pytest.mark.parametrize("place", ["middle", "end", "beginning"])
+def test_four_such_nights_are_a_change(place):
+    """The shortest level that is one."""
+    calm = [0.010] * 40
+    at = {"middle": 20, "end": 36, "beginning": 0}[place]
+    assert find(noisy(calm[:at] + [0.020] * MINIMUM + calm[at + MINIMUM :]))
+
+
+def test_noise_whose_neighbours_are_alike_is_rarely_a_change():
+    """A year of nights without any change: what the calibration promises, on other seeds than its own."""
+    assert sum(len(find(noisy([0.010] * 365, seed=seed))) for seed in range(40)) <= 4
+
+
+def test_a_drift_is_not_taken_for_noise():
+    """One per cent a week for a year ends far away, and is told."""
+    assert find(noisy([0.010 * 1.01 ** (night / 7) for night in range(365)]))
+
+
+@given(st.lists(st.floats(1e-6, 1e3), max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_every_level_has_its_runs(values):
+    """Whatever the numbers are: at least four runs a level, and each change has a size."""
+    found = find(values)
+    ends = [0, *(change.index for change in found), len(values)]
+    assert not found or all(end - begin >= MINIMUM for begin, end in itertools.pairwise(ends))
+    assert all(change.ratio > 0 and math.isfinite(change.score) for change in found)
+
+
+def test_the_unit_does_not_matter():
+    """Seconds or milliseconds: the changes are the same."""
+    values = noisy([0.010] * 30 + [0.013] * 30)
+    assert [x.index for x in find(values)] == [x.index for x in find([1000 * x for x in values])]
+
+
+@pytest.mark.parametrize("count", range(2 * MINIMUM))
+def test_too_few_runs_have_no_change(count):
+    """Seven runs cannot hold two levels of four."""
+    assert find([0.01] * (count // 2) + [1.0] * (count - count // 2)) == []
+
+
+def test_equal_numbers_are_calm_and_a_step_between_them_is_told():
+    """A memory that never varies has a floor of noise, not none."""
+    assert find([64e6] * 50) == []
+    (change,) = find([64e6] * 30 + [65e6] * 20)
+    assert (change.index, change.ratio) == (30, pytest.approx(65 / 64))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "higher_is_better", "direction"),
+    [
+        (1.2, False, "regressed"),
+        (0.8, False, "improved"),
+        (1.2, True, "improved"),
+        (0.8, True, "regressed"),
+        (1.2, None, "changed"),
+    ],
+)
+def test_a_direction_depends_on_the_metric(ratio, higher_is_better, direction):
+    """A time that grows is worse, a throughput that grows is better, and an accuracy only changed."""
+    assert Change(4, ratio, 9.0, 4, 4).direction(higher_is_better=higher_is_better) == direction
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
+def test_what_has_no_logarithm_is_refused(bad):
+    """A number that failed must not become a level."""
+    with pytest.raises(ValueError, match="finite numbers above 0"):
+        find([1.0] * 9 + [bad])
