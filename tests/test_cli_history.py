@@ -143,7 +143,7 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
     ("arguments", "message"),
     [
         (["show", "zzzz"], "ipexperf: no run matches 'zzzz': this history has 2"),
-        (["trend", "--since", "soon"], "ipexperf: 'soon' is no date or time"),
+        (["trend", "--since", "soon"], "ipexperf: no run matches 'soon': this history has 2"),
         (["trend", "--metric", "speed"], "invalid choice: 'speed'"),
         (["runs", "--limit", "0"], "must be a whole number of at least 1"),
         (["show"], "required: RUN"),

@@ -16,43 +16,52 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ipexperf.history.frame import changes, compare, runs, show, speedup, trend
     from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
     from ipexperf.history.store import History
 
-__all__ = ["History", "LaunchRecord", "Point", "Recorded", "RunDetail", "RunRecord", "Summary"]
+_ROOMS = {
+    "History": "store",
+    **dict.fromkeys(("LaunchRecord", "Point", "Recorded", "RunDetail", "RunRecord", "Summary"), "records"),
+    **dict.fromkeys(("changes", "compare", "runs", "show", "speedup", "trend"), "frame"),
+}
+"""Where each public name is kept."""
+
+__all__ = [
+    "History",
+    "LaunchRecord",
+    "Point",
+    "Recorded",
+    "RunDetail",
+    "RunRecord",
+    "Summary",
+    "changes",
+    "compare",
+    "runs",
+    "show",
+    "speedup",
+    "trend",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _ROOMS:
         raise AttributeError(f"module 'ipexperf.history' has no attribute {name!r}")
-    room = "ipexperf.history.store" if name == "History" else "ipexperf.history.records"
-    return getattr(importlib.import_module(room), name)
+    return getattr(importlib.import_module(f"ipexperf.history.{_ROOMS[name]}"), name)
 
 
 class _CallableModule(ModuleType):
     """A module that can be called, so that `ipexperf.history(...)` reads as it is meant."""
 
-    def __call__(
-        self,
-        db: str | os.PathLike[str],
-        *,
-        metric: str | None = None,
-        model: str | None = None,
-        device: str | None = None,
-        dtype: str | None = None,
-        mode: str | None = None,
-        stack: str | None = None,
-        machine: str | None = None,
-        branch: str | None = None,
-        since: str | None = None,
-        limit: int | None = None,
-    ) -> pd.DataFrame:
-        """Return one row a case, metric and run, oldest first; `limit` keeps the newest runs of each series."""
-        from ipexperf.history.frame import frame
+    def __call__(self, db: str | os.PathLike[str], *, metric: str | None = None, **asked: Any) -> pd.DataFrame:
+        """Return one row a case, metric and run, oldest first; `limit` keeps the newest runs of each series.
 
-        filters = {"model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
-        filters |= {"machine": machine, "branch": branch, "since": since}
-        return frame(db, metric=metric, limit=limit, **filters)
+        It also takes `model`, `device`, `dtype`, `mode`, `stack`, `machine` and `branch`, each one name or several,
+        `since`, `until` and `rolling`.
+        """
+        from ipexperf.history.frame import trend
+
+        return trend(db, metric, **asked)
 
 
 sys.modules[__name__].__class__ = _CallableModule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -26,11 +27,11 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
     """Connect to a file or a URL, bring its schema up to date, and return it with its name for messages."""
     url = _url(os.fspath(target))
-    path = Path(url.database) if url.get_backend_name() == "sqlite" and url.database not in {None, ":memory:"} else None
+    path = file_of(target)
     name = f"history {path}" if path else f"history {url.render_as_string(hide_password=True)}"
     if path:
         _check_path(path, create=create)
-        _prepare_file(path, name)
+        _prepare_file(path, name, create=create)
     try:
         engine = create_engine(url, **({"connect_args": {"timeout": BUSY_SECONDS}} if path else {}))
     except (ImportError, SQLAlchemyError) as error:
@@ -46,6 +47,14 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
     return engine, name
 
 
+def file_of(target: str | os.PathLike[str]) -> Path | None:
+    """Return the file of SQLite that a target names; any other database has none."""
+    url = _url(os.fspath(target))
+    if url.get_backend_name() != "sqlite" or url.database in {None, ":memory:"}:
+        return None
+    return Path(str(url.database))
+
+
 @contextmanager
 def translated(name: str) -> Iterator[None]:
     """Turn what the database says into one sentence for the user."""
@@ -53,6 +62,8 @@ def translated(name: str) -> Iterator[None]:
         yield
     except (DBAPIError, sqlite3.Error) as error:
         raise HistoryError(f"the {name} cannot be used: {_first_line(error)}.") from error
+    except json.JSONDecodeError as error:
+        raise HistoryError(f"the {name} is damaged: it holds a document that is no JSON: {error}.") from error
 
 
 @contextmanager
@@ -97,12 +108,14 @@ def _check_path(path: Path, *, create: bool) -> None:
         raise HistoryError(f"the history {path} is not writable for this user, nor can it be read safely without.")
 
 
-def _prepare_file(path: Path, name: str) -> None:
+def _prepare_file(path: Path, name: str, *, create: bool) -> None:
     """Refuse a file that is not a history before anything in it changes, then turn the write-ahead log on."""
     with translated(name), closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and "alembic_version" not in tables:
             raise HistoryError(f"the {name} is a database of something else: it has no ipexperf schema.")
+        if not tables and not create:
+            raise HistoryError(f"the {name} is empty: it has no tables; a run of the suite makes them.")
         deadline = time.monotonic() + BUSY_SECONDS
         while not _logs_ahead(connection):
             if time.monotonic() > deadline:

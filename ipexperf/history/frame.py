@@ -1,25 +1,78 @@
-"""The history as a pandas DataFrame."""
+"""The history as pandas DataFrames: what the commands tell, one row a line of theirs, with numbers as numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ipexperf.history.records import Point
+from ipexperf.history import changed, comparison, flat, speedups
+from ipexperf.history.records import Point, RunRecord, Summary
 from ipexperf.history.store import History
+from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     import os
+    from typing import TypeAlias
+
+    Target: TypeAlias = str | os.PathLike[str]
 
 
-def frame(db: str | os.PathLike[str], *, metric: str | None, limit: int | None, **filters: str | None) -> pd.DataFrame:
-    """Return one row a case, metric and run, oldest first, with `started_at` as UTC moments."""
+def runs(db: Target, limit: int | None = None) -> pd.DataFrame:
+    """Return one row a run, newest first."""
     with History.open(db, create=False) as history:
-        points = history.trend(metric, limit=limit, **filters)
-    table = pd.DataFrame([asdict(point) for point in points], columns=[field.name for field in fields(Point)])
-    table["started_at"] = pd.to_datetime(table["started_at"], utc=True, format="ISO8601")
+        return _frame(RunRecord, map(asdict, history.runs(limit)))
+
+
+def show(db: Target, run: str = "last") -> pd.DataFrame:
+    """Return one row a case and metric of one run."""
+    with History.open(db, create=False) as history:
+        rows = flat.shown(history.show(run))
+    return _typed(pd.DataFrame(rows, columns=list(flat.SHOWN)), [*_numbers(Summary), "ratio"])
+
+
+def compare(db: Target, first: str, second: str = "last", *, metric: str = PRIMARY) -> pd.DataFrame:
+    """Return one row a case of two runs, with the ratio of the second to the first."""
+    with History.open(db, create=False) as history:
+        found = comparison.compare(history.show(first), history.show(second), metric)
+    return _frame(comparison.Compared, map(asdict, found.cases))
+
+
+def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS)) -> pd.DataFrame:
+    """Return what a dtype, a stack or a device is worth, from these runs or the last."""
+    with History.open(db, create=False) as history:
+        found = speedups.speedups(history.cases(runs or ("last",)), over)
+    return _frame(speedups.Speedup, map(asdict, found))
+
+
+def trend(db: Target, metric: str | None = PRIMARY, **asked: Any) -> pd.DataFrame:
+    """Return one row a case, metric and run, oldest first; `asked` is what `History.trend` takes."""
+    with History.open(db, create=False) as history:
+        return _frame(Point, map(asdict, history.trend(metric, **asked)))
+
+
+def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **asked: Any) -> pd.DataFrame:
+    """Return one row a change of level; `asked` are the filters of `trend`, `since` and `until`."""
+    metrics = [metric] if isinstance(metric, str) else metric
+    with History.open(db, create=False) as history:
+        found = changed.changes(history, metrics, **asked)
+    return _frame(changed.Changed, map(asdict, found.changes))
+
+
+def _frame(record: Any, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    return _typed(pd.DataFrame([*rows], columns=[field.name for field in fields(record)]), _numbers(record))
+
+
+def _numbers(record: Any) -> list[str]:
+    """The fields that are numbers or nothing."""
+    return [field.name for field in fields(record) if field.type in ("float", "float | None")]
+
+
+def _typed(table: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
+    for name in table.columns:
+        if str(name).endswith(("started_at", "finished_at")):
+            table[name] = pd.to_datetime(table[name], utc=True, format="ISO8601")
     # A column of failures alone would be of objects, and would break the next calculation.
-    numbers = ["median", "mean", "mad", "lo", "hi", "ratio"]
     return table.astype(dict.fromkeys(numbers, "float64"))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, RowMapping, and_, select
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
-from ipexperf.history import rows, statements
+from ipexperf.history import rows, selectors, statements
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
+from ipexperf.history.rolling import roll
 from ipexperf.history.schema import case, environment, launch, measurement, policy, run, samples, series, verdict
-from ipexperf.history.selectors import resolve
-from ipexperf.history.values import series_uid, since_utc, unpack, utc
+from ipexperf.history.values import series_uid, unpack, utc
 from ipexperf.result import METRICS, PRIMARY, Verdict
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
+
+    from ipexperf.history.statements import Wanted
 
 
 class Queries:
@@ -48,28 +51,67 @@ class Queries:
         with reading(self._engine, self._name) as connection:
             return _recorded(connection, _run_row(connection, selector))
 
+    def cases(self, selectors: Sequence[str]) -> list[Recorded]:
+        """Return every case of several runs; a run that is named twice is there once."""
+        uids = dict.fromkeys(self.find_run(selector).uid for selector in selectors)
+        return [recorded for uid in uids for recorded in self.measurements(uid)]
+
     def trend(
         self,
         metric: str | None = PRIMARY,
         *,
-        model: str | None = None,
-        device: str | None = None,
-        dtype: str | None = None,
-        mode: str | None = None,
-        stack: str | None = None,
-        machine: str | None = None,
-        branch: str | None = None,
+        model: Wanted = None,
+        device: Wanted = None,
+        dtype: Wanted = None,
+        mode: Wanted = None,
+        stack: Wanted = None,
+        machine: Wanted = None,
+        branch: Wanted = None,
         since: str | None = None,
+        until: str | None = None,
         limit: int | None = None,
+        rolling: int | None = None,
     ) -> list[Point]:
-        """Return the points of every matching series, oldest first; `limit` keeps the newest runs of each series."""
+        """Return the points of every matching series, oldest first; `limit` keeps the newest runs of each series.
+
+        A filter is one value or several. `since` and `until` are dates, moments or runs. `rolling` adds the median of
+        so many good runs, this one the last of them.
+        """
         if metric is not None and metric not in METRICS:
             raise HistoryError(f"there is no metric {metric!r}; it must be one of {', '.join(METRICS)}.")
         filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
-        filters |= {"machine": machine, "branch": branch, "since": since_utc(since) if since else None}
+        filters |= {"machine": machine, "branch": branch}
+        # The oldest point that is shown has a past too.
+        most = limit + (rolling or 1) - 1 if limit is not None else None
         with reading(self._engine, self._name) as connection:
-            found = connection.execute(statements.trend(limit=limit, **filters)).mappings()
-            return [_point(row) for row in found]
+            span = selectors.between(connection, since, until)
+            asked = statements.trend(limit=most, since=span["since"], before=span["before"], **filters)
+            found = connection.execute(asked).mappings()
+            return roll([_point(row) for row in found], rolling, limit)
+
+    def environment(self, run_uid: str, case_uid: str) -> dict[str, Any]:
+        """Return the environment that one case had in one run: its first launch's, else the run's."""
+        with reading(self._engine, self._name) as connection:
+            row = _run_row(connection, run_uid)
+            asked = (
+                select(environment.c.doc)
+                .join(launch, launch.c.environment_id == environment.c.id)
+                .join(case, case.c.id == launch.c.case_id)
+                .where(launch.c.run_id == row["id"], case.c.uid == case_uid)
+                .order_by(launch.c.launch)
+            )
+            stored = connection.execute(asked.limit(1)).scalar_one_or_none()
+            return _environment_document(row["doc"] if stored is None else stored, row["meta"])
+
+    def span(self, since: str | None, until: str | None) -> dict[str, str | None]:
+        """Return the first moment of a range of dates, moments or runs, and the first one after it, as UTC."""
+        with reading(self._engine, self._name) as connection:
+            return selectors.between(connection, since, until)
+
+    def check_begun(self) -> None:
+        """Refuse to answer from a history without any run, which is no answer."""
+        with reading(self._engine, self._name) as connection:
+            selectors.check_begun(connection)
 
     def window(
         self,
@@ -110,7 +152,7 @@ class Queries:
 
 
 def _run_row(connection: Connection, selector: str) -> RowMapping:
-    uid = resolve(connection, selector)
+    uid = selectors.resolve(connection, selector)
     return connection.execute(statements.runs().where(run.c.uid == uid)).mappings().one()
 
 
@@ -141,7 +183,7 @@ def _case(row: RowMapping) -> Case:
 
 
 def _point(row: RowMapping) -> Point:
-    names = set(Point.__dataclass_fields__) - {"size", "data", "knobs"}
+    names = set(Point.__dataclass_fields__) - {"size", "data", "knobs", "rolling"}
     params = row["params"]
     turned = "".join(f"+{name}:{value}" for name, value in sorted(params.get("knobs", {}).items()))
     return Point(**{name: row[name] for name in names}, size=params["size"], data=params["data"], knobs=turned)

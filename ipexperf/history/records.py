@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.case import Case
+from ipexperf.case import AXES, Case
 from ipexperf.result import Verdict
 
 
@@ -147,3 +147,10 @@ class Point:
     reason: str
     verdict: str | None
     ratio: float | None
+    rolling: float | None = None
+    """The median of the last good runs of the series, where that was asked for and there are enough."""
+
+    @property
+    def case_id(self) -> str:
+        """The name of the case, for people."""
+        return "-".join(getattr(self, axis) for axis in AXES) + self.knobs

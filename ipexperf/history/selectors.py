@@ -1,48 +1,127 @@
-"""How people name a run: `last`, `last~3`, a date, or the beginning of its uid or of a commit."""
+"""How people name a run: `last`, `last~3`, a day, a branch, or the beginning of its uid or of a commit."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from ipexperf.errors import HistoryError
 from ipexperf.history.schema import run
-from ipexperf.history.values import day_utc
+from ipexperf.history.values import day_utc, month_utc, since_utc
 
 SHORTEST = 4
+NEWEST = ("last", "latest", "newest")
+OLDEST = ("first", "oldest")
+DAYS = {"today": 0, "yesterday": 1}
+"""Words for a day, and how many days ago it was, in UTC."""
+DAY, MONTH, MOMENT = r"\d{4}-\d{2}-\d{2}", r"\d{4}-\d{2}", r"\d{4}-\d{2}-\d{2}[T ]\d{2}.*"
 _NEWEST = (run.c.started_at.desc(), run.c.uid.desc())
 
 
 def resolve(connection: Connection, selector: str) -> str:
-    """Return the uid of the one run that is meant; a date or a commit means its last run."""
+    """Return the uid of the one run that is meant: the last of what is named, or with `~N` the N-th before it."""
     text = selector.strip()
     if connection.execute(select(run.c.uid).where(run.c.uid == text)).first():
         return text
-    if match := re.fullmatch(r"last(?:~(\d{1,9}))?", text):
-        found = select(run.c.uid).order_by(*_NEWEST).offset(int(match[1] or 0)).limit(1)
-    elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
-        first, after = day_utc(text)
-        within = (run.c.started_at >= first, run.c.started_at < after)
-        found = select(run.c.uid).where(*within).order_by(*_NEWEST).limit(1)
-    elif len(text) < SHORTEST:
-        raise HistoryError(f"{text!r} is too short to name a run: give at least {SHORTEST} characters, or `last`.")
-    else:
-        return _by_prefix(connection, text)
-    uid = connection.execute(found).scalar_one_or_none()
+    match = re.fullmatch(r"(.*?)(?:~(\d{0,9})|(\^+))?", text, re.DOTALL)
+    assert match is not None  # noqa: S101 - the first part matches anything
+    back = len(match[3]) if match[3] else int(match[2] or 1) if match[2] is not None else 0
+    found = connection.execute(_meant(connection, match[1], text).offset(back).limit(1))
+    uid = found.scalar_one_or_none()
     return uid if uid is not None else _unknown(connection, text)
 
 
-def _by_prefix(connection: Connection, text: str) -> str:
-    uids = connection.scalars(select(run.c.uid).where(run.c.uid.startswith(text, autoescape=True)).limit(5)).all()
-    beginning = run.c.commit_sha.startswith(text, autoescape=True)
-    commits = connection.scalars(select(run.c.commit_sha).where(beginning).distinct().limit(5)).all()
+def moment(connection: Connection, text: str) -> str:
+    """Return the moment that a date, a moment or a run means, as UTC: the beginning of each."""
+    text = text.strip()
+    if re.fullmatch(f"{DAY}|{MOMENT}", text):
+        return since_utc(text)
+    if re.fullmatch(MONTH, text):
+        return month_utc(text)[0]
+    if text in DAYS:
+        return day_utc(_day(text))[0]
+    begun = select(run.c.started_at).where(run.c.uid == resolve(connection, text))
+    return str(connection.execute(begun).scalar_one())
+
+
+def after(connection: Connection, text: str) -> str:
+    """Return the first moment that is later than a date, a moment or a run: a day lasts until its end."""
+    text = text.strip()
+    if re.fullmatch(DAY, text) or text in DAYS:
+        return day_utc(_day(text))[1]
+    if re.fullmatch(MONTH, text):
+        return month_utc(text)[1]
+    last = datetime.fromisoformat(moment(connection, text))
+    return (last + timedelta(microseconds=1)).isoformat(timespec="microseconds")
+
+
+def between(connection: Connection, since: str | None, until: str | None) -> dict[str, str | None]:
+    """Return the first moment of a range and the first one after it; a range that ends before it begins is refused."""
+    begin = moment(connection, since) if since is not None else None
+    end = after(connection, until) if until is not None else None
+    if begin is not None and end is not None and end <= begin:
+        raise HistoryError(f"the range is upside down: it is until {until!r}, which is before {since!r}.")
+    return {"since": begin, "before": end}
+
+
+def check_begun(connection: Connection) -> None:
+    """Refuse to answer from a history without any run, which is no answer."""
+    if not connection.execute(select(run.c.id).limit(1)).first():
+        raise HistoryError("this history is empty: it has no run to answer from; run the suite first.")
+
+
+def _meant(connection: Connection, base: str, text: str) -> Select[Any]:
+    """Ask for every run that is meant, the one that is named first."""
+    runs = select(run.c.uid).order_by(*_NEWEST)
+    if base in NEWEST:
+        return runs
+    if base in OLDEST:
+        # Nothing is before the first: only `first` itself finds a run.
+        return runs.where(
+            run.c.uid == select(run.c.uid).order_by(run.c.started_at, run.c.uid).limit(1).scalar_subquery()
+        )
+    if re.fullmatch(DAY, base) or base in DAYS:
+        begin, end = day_utc(_day(base))
+        return runs.where(run.c.started_at >= begin, run.c.started_at < end)
+    if re.fullmatch(MONTH, base):
+        begin, end = month_utc(base)
+        return runs.where(run.c.started_at >= begin, run.c.started_at < end)
+    if re.fullmatch(MOMENT, base):
+        return runs.where(run.c.started_at <= since_utc(base))
+    return _named(connection, base, text)
+
+
+def _named(connection: Connection, base: str, text: str) -> Select[Any]:
+    """Ask for the runs of a branch, of a commit, or the one whose uid begins so."""
+    runs = select(run.c.uid).order_by(*_NEWEST)
+    of_branch = run.c.branch == base
+    branch = connection.execute(select(run.c.branch).where(of_branch).limit(1)).scalar_one_or_none()
+    if branch is None and len(base) < SHORTEST:
+        raise HistoryError(f"{text!r} is too short to name a run: give at least {SHORTEST} characters, or `last`.")
+    start = base.lower()
+    long = len(base) >= SHORTEST
+    of_commit = run.c.commit_sha.startswith(start, autoescape=True)
+    of_uid = run.c.uid.startswith(start, autoescape=True)
+    uids = connection.scalars(select(run.c.uid).where(of_uid).limit(5)).all() if long else ()
+    commits = connection.scalars(select(run.c.commit_sha).where(of_commit).distinct().limit(5)).all() if long else ()
     candidates = [*uids, *(f"commit {commit}" for commit in commits)]
+    if branch is not None:
+        candidates.append(f"branch {branch}")
     if len(candidates) > 1:
         raise HistoryError(f"{text!r} is ambiguous: it begins {', '.join(candidates)}.")
-    if commits:
-        return str(connection.scalars(select(run.c.uid).where(beginning).order_by(*_NEWEST).limit(1)).one())
-    return uids[0] if uids else _unknown(connection, text)
+    if not candidates:
+        _unknown(connection, text)
+    return runs.where(of_branch if branch is not None else of_commit if commits else of_uid)
+
+
+def _day(text: str) -> str:
+    """Write a word for a day as its date."""
+    if text not in DAYS:
+        return text
+    return (datetime.now(timezone.utc) - timedelta(days=DAYS[text])).date().isoformat()
 
 
 def _unknown(connection: Connection, text: str) -> str:

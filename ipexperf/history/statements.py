@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 
 from ipexperf.history.schema import case, environment, measurement, run, series, verdict
+
+Wanted: TypeAlias = "str | Sequence[str] | None"
 
 
 def newest_verdict() -> ColumnElement[bool]:
@@ -22,8 +25,13 @@ def newest_verdict() -> ColumnElement[bool]:
     )
 
 
-def trend(*, limit: int | None = None, **filters: str | None) -> Select[Any]:
-    """Ask for the points of every matching series, oldest first; `limit` keeps the newest runs of each series."""
+def trend(
+    *, limit: int | None = None, since: str | None = None, before: str | None = None, **filters: Wanted
+) -> Select[Any]:
+    """Ask for the points of every matching series, oldest first; `limit` keeps the newest runs of each series.
+
+    A filter is one value or several; `since` is the first moment, `before` the first one that is too late.
+    """
     branch: ColumnElement[Any] = run.c.branch
     started_at: ColumnElement[Any] = run.c.started_at
     if filters.get("model") is not None:
@@ -39,10 +47,11 @@ def trend(*, limit: int | None = None, **filters: str | None) -> Select[Any]:
         "mode": case.c.mode,
         "stack": case.c.stack,
     }
-    since = filters.pop("since", None)
-    wanted = [columns[name] == value for name, value in filters.items() if value is not None]
+    wanted = [_is(columns[name], value) for name, value in filters.items() if value is not None]
     if since is not None:
         wanted.append(started_at >= since)
+    if before is not None:
+        wanted.append(started_at < before)
     facts = (
         select(
             *(run.c[name] for name in ("started_at", "branch", "torch_version", "ipex_version")),
@@ -78,6 +87,10 @@ def trend(*, limit: int | None = None, **filters: str | None) -> Select[Any]:
     return (
         select(ranked).where(ranked.c.age <= limit).order_by(ranked.c.started_at, ranked.c.run_uid, ranked.c.series_id)
     )
+
+
+def _is(column: ColumnElement[Any], wanted: str | Sequence[str]) -> ColumnElement[bool]:
+    return column == wanted if isinstance(wanted, str) else column.in_(wanted)
 
 
 def window(uid: str, *, branch: str | None, before: str | None, limit: int) -> Select[Any]:

@@ -63,6 +63,12 @@ def day_utc(text: str) -> tuple[str, str]:
     return since_utc(text), (_parsed(since_utc(text)) + timedelta(days=1)).isoformat(timespec="microseconds")
 
 
+def month_utc(text: str) -> tuple[str, str]:
+    """Return the first moment of a UTC month and of the next."""
+    first = datetime.fromisoformat(since_utc(f"{text}-01"))
+    return since_utc(f"{text}-01"), (first + timedelta(days=32)).replace(day=1).isoformat(timespec="microseconds")
+
+
 def _parsed(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
@@ -41,10 +44,34 @@ def test_runs_are_listed_by_time_newest_first(history):
 
 @pytest.mark.parametrize(
     ("selector", "expected"),
-    [("last", 0), ("last~1", 3), ("last~3", 1), ("2026-05-02", 3), ("2026-05-01", 1), ("aaaa", 1), ("bbbb2222", 3)],
+    [
+        ("last", 0),
+        ("latest", 0),
+        ("last~1", 3),
+        ("last~", 3),
+        ("last^", 3),
+        ("last^^", 2),
+        ("last~3", 1),
+        ("first", 1),
+        ("2026-05-02", 3),
+        ("2026-05-02~1", 2),
+        ("2026-05-01", 1),
+        ("2026-05", 0),
+        ("2026-05~3", 1),
+        ("2026-05-02T12:00Z", 2),
+        ("2026-05-02 20:00", 3),
+        ("aaaa", 1),
+        ("AAAA1111", 1),
+        ("bbbb2222", 3),
+        ("bbbb2222~1", 2),
+        ("main", 0),
+        ("main~1", 2),
+        ("topic", 3),
+        (" last ", 0),
+    ],
 )
-def test_a_run_is_found_by_its_place_its_day_or_its_commit(history, selector, expected):
-    """A day and a commit mean their last run."""
+def test_a_run_is_found_by_its_place_its_day_its_branch_or_its_commit(history, selector, expected):
+    """A day, a month, a moment, a branch and a commit mean their last run, and ~1 the one before it among them."""
     assert number(history, selector) == expected
 
 
@@ -63,6 +90,11 @@ def test_a_run_is_found_by_its_uid_or_a_beginning_that_is_its_alone(history):
     [
         ("last~4", "no run matches 'last~4': this history has 4, the newest are "),
         ("2025-01-01", "no run matches '2025-01-01'"),
+        ("2026-05-01~1", "no run matches '2026-05-01~1'"),
+        ("2025-04", "no run matches '2025-04'"),
+        ("first~1", "no run matches 'first~1'"),
+        ("main~9", "no run matches 'main~9'"),
+        ("yesterday", "no run matches 'yesterday'"),
         ("2025-13-01", "is no date or time"),
         ("zzzz", "no run matches 'zzzz'"),
         ("%%%%", "no run matches '%%%%'"),
@@ -143,3 +175,49 @@ def test_a_baseline_window_is_found_by_indices(history, branch):
     lines = plan(history, statements.window(uid, branch=branch, before="2026-05-03", limit=30))
     assert not [line for line in lines if line.startswith("SCAN")], lines
     assert any("SEARCH measurement USING PRIMARY KEY" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("several", ["model", "mode", "machine"])
+def test_lists_and_ranges_are_found_by_indices_too(history, several):
+    """Several names of a model or a mode, and an end: what `changes` and `trend` ask."""
+    filters = {"model": "resnet50", several: ["resnet50", "vgg16"]}
+    statement = statements.trend(metric="step_time", since="2026-05-01", before="2026-06-01", **filters)
+    lines = plan(history, statement)
+    tables = ("case", "series", "measurement", "run", "verdict", "later")
+    assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
+    assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
+
+
+def test_a_plan_without_its_index_would_be_noticed(history):
+    """Liar: the same question in a database whose index is gone reads a whole table."""
+    statement = statements.trend(metric="step_time", model="resnet50")
+    with history._engine.connect() as connection:
+        copy = sqlite3.connect(":memory:")
+        connection.connection.driver_connection.backup(copy)
+        text = str(statement.compile(connection, compile_kwargs={"literal_binds": True}))
+    with closing(copy):
+        copy.execute("DROP INDEX ix_series_case_id")
+        lines = [row[3] for row in copy.execute(f"EXPLAIN QUERY PLAN {text}")]
+    assert not any(line.startswith("SEARCH series USING INDEX ix_series_case_id") for line in lines)
+
+
+def test_a_name_that_is_two_things_is_ambiguous(tmp_path):
+    """A branch that is named as a commit begins."""
+    with History.open(tmp_path / "history.db") as opened:
+        for commit, branch in (("cafe1111", "main"), ("dddd1111", "cafe")):
+            opened.start_run({**ENVIRONMENT, "git": {"commit": commit, "branch": branch}}, {})
+        with pytest.raises(HistoryError, match="'cafe' is ambiguous: it begins commit cafe1111, branch cafe"):
+            opened.find_run("cafe")
+        assert opened.find_run("cafe1").branch == "main"
+
+
+def test_today_and_yesterday_are_days_of_utc(tmp_path):
+    """A run that began just now is of today."""
+    with History.open(tmp_path / "history.db") as opened:
+        uid = opened.start_run(ENVIRONMENT, {})
+        assert uid in {opened.find_run(word).uid for word in _days(opened)}
+
+
+def _days(opened):
+    """Today; at midnight the run may be of yesterday."""
+    return ["today"] if opened.find_run("last").started_at >= opened.span("today", None)["since"] else ["yesterday"]

@@ -1,0 +1,60 @@
+"""`ipexperf compare` and `ipexperf speedup`: recorded cases held against one another, as ratios over launches."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from ipexperf.commands import telling
+from ipexperf.errors import UsageError
+from ipexperf.result import METRICS, PRIMARY
+
+NOTHING = "No two sound cases differ in a dtype, a stack or a device alone: name more runs, or measure both."
+
+
+def add_compare(subparsers: telling.Subparsers) -> None:
+    parser = telling.add_parser(subparsers, "compare", "hold every case of one run against the same case of another")
+    parser.add_argument("first", metavar="RUN", help=telling.RUN)
+    parser.add_argument("second", metavar="RUN", nargs="?", default="last", help="as above (default: %(default)s)")
+    parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
+    parser.set_defaults(run=run_compare)
+
+
+def run_compare(arguments: argparse.Namespace) -> int:
+    from ipexperf.history.comparison import compare
+    from ipexperf.history.ratio_tables import OVER_LAUNCHES, compared_table, comparison_text
+
+    with telling.open_history(arguments) as history:
+        first, second = history.show(arguments.first), history.show(arguments.second)
+    if first.run.uid == second.run.uid:
+        raise UsageError(f"{arguments.first!r} and {arguments.second!r} are the same run {first.run.uid}: name two")
+    found = compare(first, second, arguments.metric)
+    return telling.tell(
+        arguments,
+        asdict(found),
+        lambda: [asdict(case) for case in found.cases],
+        lambda: comparison_text(found),
+        lambda: compared_table(found.cases) if found.cases else "No cases were recorded.",
+        lambda: OVER_LAUNCHES,
+    )
+
+
+def add_speedup(subparsers: telling.Subparsers) -> None:
+    from ipexperf.history.speedups import KINDS
+
+    parser = telling.add_parser(subparsers, "speedup", "tell what a dtype, a stack or a device is worth")
+    parser.add_argument("selectors", metavar="RUN", nargs="*", help=f"{telling.RUN} (default: last)")
+    parser.add_argument("--over", action="append", choices=tuple(KINDS), help="only this kind (repeatable)")
+    parser.set_defaults(run=run_speedup)
+
+
+def run_speedup(arguments: argparse.Namespace) -> int:
+    from ipexperf.history.ratio_tables import OVER_LAUNCHES, speedups_table
+    from ipexperf.history.speedups import KINDS, speedups
+
+    with telling.open_history(arguments) as history:
+        cases = history.cases(arguments.selectors or ["last"])
+    found = speedups(cases, arguments.over or tuple(KINDS))
+    rows = [asdict(one) for one in found]
+    drawn = (lambda: speedups_table(found), lambda: OVER_LAUNCHES) if found else (lambda: NOTHING,)
+    return telling.tell(arguments, rows, lambda: rows, *drawn)

@@ -1,0 +1,48 @@
+"""`ipexperf runs` and `ipexperf show`: what was run, and every case of one run."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from ipexperf.commands import telling
+
+
+def add_runs(subparsers: telling.Subparsers) -> None:
+    parser = telling.add_parser(subparsers, "runs", "list the newest runs")
+    parser.add_argument(
+        "--limit", type=telling.positive, default=20, metavar="N", help="how many (default: %(default)s)"
+    )
+    parser.set_defaults(run=run_runs)
+
+
+def run_runs(arguments: argparse.Namespace) -> int:
+    with telling.open_history(arguments) as history:
+        found = [*history.runs(arguments.limit)]
+    rows = [asdict(run) for run in found]
+    from ipexperf.history.tables import runs_table
+
+    return telling.tell(arguments, rows, lambda: rows, lambda: runs_table(found) if found else "No runs yet.")
+
+
+def add_show(subparsers: telling.Subparsers) -> None:
+    parser = telling.add_parser(subparsers, "show", "show every case of one run")
+    parser.add_argument("selector", metavar="RUN", help=telling.RUN)
+    parser.set_defaults(run=run_show)
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    with telling.open_history(arguments) as history:
+        detail = history.show(arguments.selector)
+    from ipexperf.history.flat import shown
+    from ipexperf.history.tables import cases_table, failures_text, run_text
+
+    failures = failures_text(detail.cases)
+    return telling.tell(
+        arguments,
+        asdict(detail),
+        lambda: shown(detail),
+        lambda: run_text(detail),
+        lambda: cases_table(detail.cases) if detail.cases else "No cases were recorded.",
+        *((lambda: failures,) if failures else ()),
+    )

@@ -1,0 +1,124 @@
+"""What the subcommands that ask a history share: how it is named and opened, and the forms of an answer."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ipexperf.case import AXES
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from ipexperf.history.store import History
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - the type has no public name
+
+RUN = "last, last~3, YYYY-MM-DD, a branch, or the beginning of a uid or a commit"
+UNBOUNDED = 500
+"""The width of tables that go into a file or a pipe, where nothing has to fit."""
+
+
+def add_parser(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
+    """Declare a subcommand that reads a history and answers in one of several forms."""
+    parser = subparsers.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    add_history(parser)
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    forms.add_argument("--csv", action="store_true", help="print CSV instead of a table")
+    return parser
+
+
+def add_history(parser: argparse.ArgumentParser) -> None:
+    default = os.environ.get("IPEXPERF_DB") or "ipexperf.db"
+    text = "history file or SQLAlchemy URL (default: $IPEXPERF_DB or ipexperf.db)"
+    parser.add_argument("--db", default=default, metavar="FILE", help=text)
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Declare what narrows an answer down; each axis takes a list with commas."""
+    for axis in AXES:
+        parser.add_argument(f"--{axis}", type=_names, help=f"only this {axis}, or these: A,B")
+    parser.add_argument("--machine", type=_names, metavar="KEY", help="only this machine_key")
+    parser.add_argument("--branch", type=_names, help="only this branch")
+
+
+def add_range(parser: argparse.ArgumentParser) -> None:
+    """Declare from when to when."""
+    parser.add_argument("--since", metavar="WHEN", help="only runs from this UTC date, moment or run on")
+    parser.add_argument("--until", metavar="WHEN", help="only runs up to this UTC date, moment or run")
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"must be names with commas between them, not {text!r}")
+    return names
+
+
+def filters(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in (*AXES, "machine", "branch")}
+
+
+def open_history(arguments: argparse.Namespace) -> History:
+    from ipexperf.history.store import History
+
+    return History.open(arguments.db, create=False)
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+def tell(
+    arguments: argparse.Namespace,
+    document: object,
+    rows: Callable[[], Sequence[Mapping[str, Any]]],
+    *drawn: Callable[[], RenderableType],
+) -> int:
+    """Print an answer in the form that was asked for: as JSON, as rows of CSV, or drawn."""
+    if arguments.json:
+        json.dump(document, sys.stdout, indent=2, allow_nan=False)
+        sys.stdout.write("\n")
+    elif arguments.csv:
+        write_csv(rows())
+    else:
+        console = make_console()
+        for draw in drawn:
+            console.print(draw())
+    return 0
+
+
+def write_csv(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows to standard output, the names first; what was not measured is an empty cell."""
+    if rows:
+        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return json.dumps(value)
+    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def make_console() -> Console:
+    from rich.console import Console
+
+    class PlainConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would exit with an error; `main` ends quietly
+
+    return PlainConsole(width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False, soft_wrap=False)

@@ -1,0 +1,196 @@
+"""Two runs held against one another, case by case. Nothing is judged here: a verdict needs a baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ipexperf.case import Case
+from ipexperf.errors import HistoryError
+from ipexperf.history.records import Recorded, RunDetail, RunRecord
+from ipexperf.judge import ratios
+from ipexperf.judge.environment import changed_case, differences, incomparable
+from ipexperf.judge.policy import Policy
+from ipexperf.result import METRICS, PRIMARY, Metric
+
+ACCURACIES = ("accuracy", "agreement", "fidelity", "loss")
+"""What is shown of a case's accuracy: the first of these that was measured."""
+SINGLE = "a single launch has no interval"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One case of two runs. `ratio` is the second's number over the first's, with its interval over launches.
+
+    `change` is `better`, `worse`, `different` (where neither way is good) or `not seen`; it is empty where there is no
+    ratio, and then `note` says why. `differences` are those of this case's environment beyond the whole run's.
+    """
+
+    case_id: str
+    case_uid: str
+    model: str
+    device: str
+    dtype: str
+    mode: str
+    stack: str
+    batch: int
+    metric: str
+    unit: str
+    higher_is_better: bool | None
+    first: float | None
+    second: float | None
+    first_n: int
+    second_n: int
+    ratio: float | None
+    lo: float | None
+    hi: float | None
+    change: str
+    first_outcome: str | None
+    second_outcome: str | None
+    accuracy_metric: str | None
+    first_accuracy: float | None
+    second_accuracy: float | None
+    note: str
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs, what differs between their environments, and every case of either."""
+
+    first: RunRecord
+    second: RunRecord
+    differences: tuple[str, ...]
+    cases: tuple[Compared, ...]
+
+
+def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> Comparison:
+    """Hold every case of the second run against the same case of the first."""
+    known = known_metric(metric)
+    common = tuple(between(first.environment, second.environment))
+    pairs = _pairs(first.cases, second.cases)
+    # Every pair has its part of the alarm rate, told or not: which are sound is no reason to be less strict.
+    family = sum(old is not None and new is not None and old.case == new.case for old, new in pairs)
+    return Comparison(
+        first.run, second.run, common, tuple(_compared(old, new, known, family, common) for old, new in pairs)
+    )
+
+
+def known_metric(name: str) -> Metric:
+    """Return what a name means, or say which names there are."""
+    if name not in METRICS:
+        raise HistoryError(f"there is no metric {name!r}; it must be one of {', '.join(METRICS)}.")
+    return METRICS[name]
+
+
+def sound(recorded: Recorded | None, metric: str) -> str:
+    """Say why a case's numbers may not be held against others, or nothing."""
+    if recorded is None:
+        return "is not in the run"
+    if recorded.outcome in ("failed", "invalid"):
+        return f"is {recorded.outcome}"
+    values = recorded.values.get(metric, ())
+    if not values:
+        return f"has no {metric}"
+    if not all(0 < value < math.inf for value in values):
+        return f"has a {metric} that is not above 0"
+    return ""
+
+
+def accuracy(recorded: Recorded | None) -> tuple[str, float] | None:
+    """Return the name and the median of what tells best how right a case was."""
+    found = {} if recorded is None else recorded.metrics
+    told = ((name, found[name].median) for name in ACCURACIES if name in found)
+    return next(((name, value) for name, value in told if value is not None), None)
+
+
+def change(ratio: ratios.Ratio, metric: Metric) -> str:
+    """Say which way a ratio goes, where it is beyond doubt."""
+    if not ratio.seen:
+        return "not seen"
+    if metric.higher_is_better is None:
+        return "different"
+    return "better" if (ratio.ratio > 1) == metric.higher_is_better else "worse"
+
+
+def _pairs(first: Sequence[Recorded], second: Sequence[Recorded]) -> list[tuple[Recorded | None, Recorded | None]]:
+    """Join the same case of both runs, and then what at least has the same name."""
+    old, new = ({x.case: x for x in side} for side in (first, second))
+    pairs: list[tuple[Recorded | None, Recorded | None]] = [
+        (old.pop(case), new.pop(case)) for case in [*old] if case in new
+    ]
+    for case in [*new]:
+        alike = next((other for other in old if other.id == case.id), None)
+        if alike is not None:
+            pairs.append((old.pop(alike), new.pop(case)))
+    pairs += [(x, None) for x in old.values()] + [(None, x) for x in new.values()]
+    return sorted(pairs, key=lambda pair: (_either(pair).id, _either(pair).uid))
+
+
+def _either(pair: tuple[Recorded | None, Recorded | None]) -> Case:
+    recorded = pair[1] or pair[0]
+    assert recorded is not None  # noqa: S101 - a pair has at least one side
+    return recorded.case
+
+
+def _compared(
+    old: Recorded | None, new: Recorded | None, metric: Metric, family: int, common: Sequence[str]
+) -> Compared:
+    case = _either((old, new))
+    note = _unsound(old, new, metric.name)
+    ratio = None
+    if not note and old is not None and new is not None:
+        ratio = ratios.compare(old.values[metric.name], new.values[metric.name], Policy(), family)
+        fields = incomparable(old.environment, new.environment)
+        note = f"other hardware: {', '.join(fields)}" if fields else SINGLE if ratio.lo is None else ""
+    accuracies = [accuracy(side) for side in (old, new)]
+    named = next((found[0] for found in accuracies if found), None)
+    told = [found[1] if found and found[0] == named else None for found in accuracies]
+    return Compared(
+        case_id=case.id,
+        case_uid=case.uid,
+        **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+        metric=metric.name,
+        unit=metric.unit,
+        higher_is_better=metric.higher_is_better,
+        first=_median(old, metric.name),
+        second=_median(new, metric.name),
+        first_n=len(old.values.get(metric.name, ())) if old else 0,
+        second_n=len(new.values.get(metric.name, ())) if new else 0,
+        ratio=ratio.ratio if ratio else None,
+        lo=ratio.lo if ratio else None,
+        hi=ratio.hi if ratio else None,
+        change=change(ratio, metric) if ratio else "",
+        first_outcome=old.outcome if old else None,
+        second_outcome=new.outcome if new else None,
+        accuracy_metric=named,
+        first_accuracy=told[0],
+        second_accuracy=told[1],
+        note=note,
+        differences=tuple(x for x in between(old.environment, new.environment) if x not in common)
+        if old and new
+        else (),
+    )
+
+
+def _unsound(old: Recorded | None, new: Recorded | None, metric: str) -> str:
+    if old is not None and new is not None and old.case != new.case:
+        return f"not the same work: {', '.join(changed_case(old.case, new.case))}"
+    sides = (("first", sound(old, metric)), ("second", sound(new, metric)))
+    return "; ".join(f"the {name} {why}" for name, why in sides if why)
+
+
+def between(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """What differs between two environments, the commit last: it is the run's and no part of the machine."""
+    found = differences(old, new)
+    keys = [side.get("machine_key") for side in (old, new)]
+    commits = [str((side.get("git") or {}).get("commit") or "unknown") for side in (old, new)]  # type: ignore[attr-defined]
+    if keys[0] != keys[1]:
+        found.insert(0, f"machine_key: {keys[0]} -> {keys[1]}")
+    return found if commits[0] == commits[1] else [*found, f"commit: {commits[0]} -> {commits[1]}"]
+
+
+def _median(recorded: Recorded | None, metric: str) -> float | None:
+    summary = recorded.metrics.get(metric) if recorded else None
+    return summary.median if summary else None

@@ -1,0 +1,66 @@
+"""How numbers, moments and rows of the history look in a terminal."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+SHORT = 13
+"""As much of a uid as tells the millisecond: enough to name a run."""
+_SCALES = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
+    "bytes": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
+}
+_GOOD, _BAD = "green", "red"
+_STYLES = {
+    **dict.fromkeys(("regressed", "failed", "invalid", "worse"), _BAD),
+    **dict.fromkeys(("improved", "ok", "better"), _GOOD),
+}
+WIDE = 1e3
+"""An interval whose ends are so far apart is no number that anybody should read."""
+
+
+def human(value: float | None, unit: str) -> str:
+    """Write a number with four digits and the scale of its unit that suits it; a failure has none."""
+    if value is None:
+        return "-"
+    scales = _SCALES.get(unit)
+    if scales is None:
+        return f"{value:.4g}"
+    scale, name = next((x for x in scales if abs(value) >= x[0]), scales[-1])
+    return f"{value / scale:.4g} {name}"
+
+
+def table(*columns: str) -> Table:
+    made = Table(box=box.SIMPLE_HEAD)
+    for column in columns:
+        made.add_column(column)
+    return made
+
+
+def row(made: Table, *cells: str) -> None:
+    # Text, not str: what a worker said is not markup.
+    made.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+
+
+def moment(text: str) -> str:
+    return text[:19].replace("T", " ")
+
+
+def ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def interval(lo: float | None, hi: float | None) -> str:
+    """Write the ends of an interval; a single launch has none, and one that is too wide says nothing."""
+    if lo is None or hi is None:
+        return "-"
+    return "too few launches to tell" if hi / lo > WIDE else f"{lo:.3f} to {hi:.3f}"
+
+
+def share(metric: str, value: float | None) -> str:
+    """Write an accuracy as its metric is read: a share in per cent, anything else with three digits."""
+    if value is None:
+        return "-"
+    return f"{value:.1%}" if metric in ("accuracy", "agreement") else f"{value:.3g}"

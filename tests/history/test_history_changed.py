@@ -1,0 +1,109 @@
+"""What changed since when: the runs that bracket each change, and what lies between them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import History
+from ipexperf.history.changed import changes
+from ipexperf.result import Verdict
+
+RUNS = 24
+MOVED = 14
+"""The first run of the new level."""
+
+
+def environment(number):
+    moved = number >= MOVED
+    return {
+        **ENVIRONMENT,
+        "hardware": {"cpu": "Xeon 8480+", "kernel": "6.5" if moved else "6.1"},
+        "software": {"torch": "2.9.0+cpu" if moved else "2.8.0+cpu", "ipex": "2.8.0+cpu"},
+        "git": {"commit": f"{number:08d}", "branch": "main", "dirty": False},
+    }
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """One case becomes slower on one night, one faster, one stays; and a run fails in between."""
+    chance = random.Random(5)  # noqa: S311 - a simulation, no secret
+    with History.open(tmp_path_factory.mktemp("changed") / "history.db") as opened:
+        for number in range(RUNS):
+            moved = number >= MOVED
+            uid = opened.start_run(environment(number), {"started_at": f"2026-05-{number + 1:02d}T02:00:00Z"})
+            for model, factor in (("slower", 1.2), ("faster", 0.8), ("steady", 1.0)):
+                step = 0.01 * (factor if moved else 1) * (1 + chance.uniform(-0.01, 0.01))
+                launches = (make_launch(0, step), CRASHED) if model == "slower" and number == MOVED else None
+                measured = make_measurement(make_case(model), steps=(step, step), environment=environment(number))
+                measured = replace(measured, launches=launches) if launches else measured
+                opened.record(uid, measured, Verdict("failed", "crashed") if launches else OK)
+        yield opened
+
+
+def test_a_change_names_its_runs_its_commits_and_what_differs(history):
+    """The last good run of the old level, the first of the new one, and everything recorded between them."""
+    found = changes(history, ["step_time"])
+    assert [(x.model, x.direction) for x in found.changes] == [("slower", "regressed"), ("faster", "improved")]
+    slower, faster = found.changes
+    assert (faster.last_commit, faster.first_commit) == (f"{MOVED - 1:08d}", f"{MOVED:08d}")
+    assert faster.commits == f"{MOVED - 1:08d}..{MOVED:08d}"
+    assert faster.first_started_at[:10] == "2026-05-15"
+    assert faster.differences == (
+        "torch: 2.8.0+cpu -> 2.9.0+cpu",
+        "kernel: 6.1 -> 6.5",
+        f"commit: {MOVED - 1:08d} -> {MOVED:08d}",
+    )
+    assert faster.ratio == pytest.approx(0.8, rel=0.02)
+    assert (faster.runs_before, faster.runs_after) == (MOVED, RUNS - MOVED)
+    # The run that failed is no number: the bracket is around it.
+    assert slower.first_commit == f"{MOVED + 1:08d}"
+    assert (slower.before, slower.after) == (pytest.approx(0.01, rel=0.01), pytest.approx(0.012, rel=0.01))
+    assert (found.series, found.short) == (3, 0)
+
+
+def test_the_direction_is_that_of_the_metric(history):
+    """A throughput that fell regressed, as its step time did that grew."""
+    found = changes(history, ["step_time", "throughput"]).changes
+    assert sorted((x.model, x.metric, x.direction) for x in found) == [
+        ("faster", "step_time", "improved"),
+        ("faster", "throughput", "improved"),
+        ("slower", "step_time", "regressed"),
+        ("slower", "throughput", "regressed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "models"),
+    [
+        ({"since": "2026-05-15"}, ["slower", "faster"]),
+        ({"since": "2026-05-16"}, ["slower"]),
+        ({"since": "2026-05-17"}, []),
+        ({"since": "last"}, []),
+        ({"since": f"{MOVED:08d}"}, ["slower", "faster"]),
+        ({"until": "2026-05-17"}, []),
+        ({"model": ["faster", "steady"]}, ["faster"]),
+        ({"branch": "topic"}, []),
+    ],
+)
+def test_changes_are_narrowed_by_when_they_came_and_by_axes(history, asked, models):
+    """What came before is not told again; four nights must have passed for a level to be one."""
+    assert [x.model for x in changes(history, ["step_time"], **asked).changes] == models
+
+
+def test_short_series_are_counted_and_not_judged(history):
+    """Seven runs are not enough, and the answer says so."""
+    found = changes(history, ["step_time"], until="2026-05-07")
+    assert (found.changes, found.series, found.short) == ((), 3, 3)
+
+
+def test_a_range_upside_down_and_an_empty_history_are_refused(history, tmp_path):
+    """No answer is better than none that looks like one."""
+    with pytest.raises(HistoryError, match="the range is upside down: it is until '2026-05-03'"):
+        changes(history, ["step_time"], since="2026-05-04", until="2026-05-03")
+    with History.open(tmp_path / "empty.db") as empty, pytest.raises(HistoryError, match="this history is empty"):
+        changes(empty, ["step_time"])

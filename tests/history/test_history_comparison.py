@@ -1,0 +1,159 @@
+"""Two runs held against one another: what is told, and what has no ratio."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import History
+from ipexperf.history.comparison import compare
+from ipexperf.result import Verdict
+
+FASTER = (0.0080, 0.0081, 0.0079)
+SLOWER = (0.0100, 0.0101, 0.0099)
+NEWER = {
+    **ENVIRONMENT,
+    "software": {"torch": "2.9.0+cpu", "ipex": "2.8.0+cpu"},
+    "variables": {"OMP_NUM_THREADS": "28"},
+    "git": {"commit": "ffff00001111", "branch": "main", "dirty": False},
+}
+
+
+@pytest.fixture
+def history(tmp_path):
+    with History.open(tmp_path / "history.db") as opened:
+        yield opened
+
+
+def record(history, *measurements, environment=ENVIRONMENT, verdict=OK):
+    uid = history.start_run(environment, {})
+    for measurement in measurements:
+        history.record(uid, replace(measurement, environment=environment), verdict)
+    return history.show(uid)
+
+
+def both(history, first, second, metric="step_time"):
+    """The one case of two runs."""
+    (case,) = compare(record(history, first), record(history, second), metric).cases
+    return case
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "metric", "change"),
+    [
+        (SLOWER, FASTER, "step_time", "better"),
+        (FASTER, SLOWER, "step_time", "worse"),
+        (SLOWER, FASTER, "throughput", "better"),
+        (FASTER, SLOWER, "throughput", "worse"),
+        (SLOWER, SLOWER, "step_time", "not seen"),
+    ],
+)
+def test_a_ratio_is_the_second_over_the_first_and_its_change_knows_the_direction(
+    history, first, second, metric, change
+):
+    """A time that falls is better, a throughput that falls is worse, and what is equal is neither."""
+    case = both(history, make_measurement(steps=first), make_measurement(steps=second), metric)
+    assert case.change == change
+    assert case.lo < case.ratio < case.hi
+    assert (case.first_n, case.second_n, case.note) == (3, 3, "")
+    expected = second[0] / first[0] if metric == "step_time" else first[0] / second[0]
+    assert case.ratio == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_metric_without_a_good_way_is_only_different(history):
+    """An accuracy that moved is told, and nobody says that it is better."""
+    launches = [tuple(make_launch(i, 0.01, accuracy=x + i / 1e5) for i in range(3)) for x in (0.90, 0.99)]
+    case = both(history, *(make_measurement(launches=side) for side in launches), "accuracy")
+    assert case.change == "different"
+    assert (case.accuracy_metric, case.first_accuracy) == ("accuracy", pytest.approx(0.90001))
+
+
+def test_what_differs_between_the_environments_is_told_once(history):
+    """Versions, variables and the commit, for the runs; a case has no lines of its own where nothing is its own."""
+    found = compare(record(history, make_measurement()), record(history, make_measurement(), environment=NEWER))
+    assert found.differences == (
+        "OMP_NUM_THREADS: 56 -> 28",
+        "torch: 2.8.0+cpu -> 2.9.0+cpu",
+        "commit: a1b2c3d4e5f6 -> ffff00001111",
+    )
+    assert found.cases[0].differences == ()
+    assert found.cases[0].ratio == 1
+
+
+def test_a_case_whose_own_environment_differs_says_so(history):
+    """One case ran under another library: the line stands with that case."""
+    uid = history.start_run(ENVIRONMENT, {})
+    own = {**ENVIRONMENT, "software": {**ENVIRONMENT["software"], "openmp": ["libiomp5.so"]}}
+    history.record(uid, make_measurement(make_case("alexnet")), OK)
+    history.record(uid, make_measurement(environment=own), OK)
+    cases = [make_measurement(make_case("alexnet")), make_measurement()]
+    found = compare(record(history, *cases), history.show(uid))
+    assert [(case.model, case.differences) for case in found.cases] == [
+        ("alexnet", ()),
+        ("resnet50", ("openmp: unset -> ['libiomp5.so']",)),
+    ]
+
+
+@pytest.mark.parametrize("fault", ["failed", "invalid", "absent", "other work", "one launch", "zero"])
+def test_what_cannot_be_held_against_anything_says_why(history, fault):
+    """Liars: each would give a fine ratio if nobody looked."""
+    good = make_measurement(steps=SLOWER)
+    if fault == "failed":
+        bad = record(
+            history, make_measurement(launches=(make_launch(0, 0.001), CRASHED)), verdict=Verdict("failed", "x")
+        )
+    elif fault == "invalid":
+        bad = record(history, make_measurement(steps=FASTER), verdict=Verdict("invalid", "accuracy failed"))
+    elif fault == "absent":
+        bad = record(history)
+    elif fault == "other work":
+        bad = record(history, make_measurement(make_case(batch=32), steps=FASTER))
+    elif fault == "zero":
+        bad = record(history, make_measurement(steps=SLOWER))
+        bad = replace(bad, cases=tuple(replace(x, values={**x.values, "step_time": (0.01, 0.0)}) for x in bad.cases))
+    else:
+        bad = record(history, make_measurement(steps=FASTER[:1]))
+    (case,) = compare(record(history, good), bad).cases
+    told = {
+        "failed": "the second is failed",
+        "invalid": "the second is invalid",
+        "absent": "the second is not in the run",
+        "other work": "not the same work: batch: 16 -> 32",
+        "one launch": "a single launch has no interval",
+        "zero": "the second has a step_time that is not above 0",
+    }
+    assert case.note == told[fault]
+    assert (case.lo, case.hi) == (None, None)
+    assert case.change == ("not seen" if fault == "one launch" else "")
+    assert (case.ratio is None) == (fault != "one launch")
+
+
+def test_more_cases_have_wider_intervals(history):
+    """All ratios of a comparison share one alarm rate."""
+    alone = both(history, make_measurement(steps=SLOWER), make_measurement(steps=FASTER))
+    models = [make_case(f"model{number}") for number in range(8)]
+    sides = [record(history, *(make_measurement(case, steps=steps) for case in models)) for steps in (SLOWER, FASTER)]
+    for case in compare(*sides).cases:
+        assert case.lo < alone.lo
+        assert case.hi > alone.hi
+
+
+def test_another_machine_is_named_beside_the_ratio(history):
+    """A ratio between two machines is no change of the software."""
+    other = {**ENVIRONMENT, "machine_key": "xeon-6980p"}
+    (case,) = compare(
+        record(history, make_measurement(steps=SLOWER)),
+        record(history, make_measurement(steps=FASTER), environment=other),
+    ).cases
+    assert case.note == "other hardware: machine_key: xeon-8480-2s -> xeon-6980p"
+    assert case.change == "better"
+
+
+def test_a_metric_that_is_none_is_refused(history):
+    """The names that there are stand in the sentence."""
+    detail = record(history, make_measurement())
+    with pytest.raises(HistoryError, match="there is no metric 'speed'; it must be one of step_time"):
+        compare(detail, detail, "speed")

@@ -1,0 +1,87 @@
+"""Series narrowed, rolled and drawn."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import History
+from ipexperf.history.trend_tables import spark
+from ipexperf.result import Verdict
+
+STEPS = (0.01, 0.03, 0.02, None, 0.05, 0.04)
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    with History.open(tmp_path_factory.mktemp("trend") / "history.db") as opened:
+        for day, step in enumerate(STEPS, 1):
+            uid = opened.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T08:00:00Z"})
+            bad = step is None
+            launches = (make_launch(0, 0.01), CRASHED) if bad else (make_launch(0, step),)
+            opened.record(uid, make_measurement(launches=launches), Verdict("failed", "crashed") if bad else OK)
+            opened.record(uid, make_measurement(make_case("vgg16", mode="train")), OK)
+        yield opened
+
+
+def rolled(points):
+    return [point.rolling for point in points]
+
+
+def test_a_rolling_median_is_over_good_runs(history):
+    """There is none before there are enough runs, none for a run that failed, and none is rolled over it."""
+    points = history.trend(model="resnet50", rolling=3)
+    assert [point.median for point in points] == [0.01, 0.03, 0.02, None, 0.05, 0.04]
+    assert rolled(points) == [None, None, 0.02, None, 0.03, 0.04]
+    assert rolled(history.trend(model="resnet50")) == [None] * 6
+
+
+def test_the_oldest_point_that_is_shown_is_rolled_over_its_past(history):
+    """A limit cuts what is shown, not what is known; a failure takes the place of a run."""
+    points = history.trend(model="resnet50", rolling=3, limit=2)
+    assert [point.median for point in points] == [0.05, 0.04]
+    assert rolled(points) == [None, 0.04]
+    points = history.trend(model="resnet50", until="2026-05-03", rolling=2, limit=1)
+    assert rolled(points) == [0.025]
+
+
+@pytest.mark.parametrize(
+    ("asked", "count"),
+    [
+        ({"model": ["resnet50", "vgg16"]}, 12),
+        ({"mode": ["train"]}, 6),
+        ({"mode": ["infer", "train"], "stack": "ipex"}, 12),
+        ({"since": "2026-05-05"}, 4),
+        ({"until": "2026-05-02"}, 4),
+        ({"since": "2026-05-02", "until": "2026-05-02"}, 2),
+        ({"since": "last~1", "until": "last"}, 4),
+        ({"until": "last~5"}, 2),
+        ({"since": "2026-05-06T09:00Z"}, 0),
+    ],
+)
+def test_several_names_and_any_range(history, asked, count):
+    """A day lasts until its end, and a run is in the range that it ends."""
+    assert len(history.trend(**asked)) == count
+
+
+@pytest.mark.parametrize(
+    ("since", "until"), [("2026-05-03", "2026-05-02"), ("last", "first"), ("2026-05-03", "2026-05-02T23:59Z")]
+)
+def test_a_range_upside_down_is_refused(history, since, until):
+    """Nothing would match, and nobody would know why."""
+    with pytest.raises(HistoryError, match="the range is upside down"):
+        history.trend(since=since, until=until)
+
+
+def test_a_series_is_drawn_between_its_ends():
+    """The smallest is the lowest bar, the largest the highest, a failure an x, and what hardly moves is flat."""
+    assert spark([1, 2, 4, None, 8]) == "▁▃▆x█"
+    assert spark([1.0, 1.0001, 1.0]) == "▁▁▁"
+    assert spark([0.0, 0.5, 1.0]) == "▁▅█"
+    assert spark([-1.0, 0.0]) == "▁█"
+    assert spark([0.0, 0.0]) == "▁▁"
+    assert spark([None, None]) == "xx"
+    assert len(spark([math.exp(x / 7) for x in range(50)])) == 50
