@@ -1,0 +1,93 @@
+"""`ipexperf export`: the history as CSV or Parquet, and one run as a file of pytest-benchmark or Bencher."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.commands import telling
+from ipexperf.errors import UsageError
+from ipexperf.result import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WHOLE = ("csv", "parquet")
+"""The forms that hold many runs."""
+ONE = ("pytest-benchmark", "bencher")
+"""The forms that hold one run."""
+
+
+def add_export(subparsers: telling.Subparsers) -> None:
+    purpose = "write the history, or one run of it, for other tools"
+    parser = subparsers.add_parser("export", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    telling.add_history(parser)
+    parser.add_argument("form", choices=(*WHOLE, *ONE), help="csv and parquet: every point; the others: one run")
+    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{telling.RUN} (default: last)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write there instead of to standard output")
+    parser.add_argument("--metric", choices=tuple(METRICS), help="csv and parquet: only this metric")
+    telling.add_filters(parser)
+    telling.add_range(parser)
+    parser.set_defaults(run=run_export)
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    narrowed = [name for name, value in _asked(arguments).items() if value is not None]
+    if arguments.form in WHOLE and arguments.selector is not None:
+        raise UsageError(f"{arguments.form} holds every run: narrow it with --since and --until, not with a RUN")
+    if arguments.form in ONE and narrowed:
+        raise UsageError(f"{arguments.form} holds one run as it is: --{narrowed[0]} is for {' and '.join(WHOLE)}")
+    if arguments.form == "parquet" and arguments.output is None:
+        raise UsageError("parquet is no text: name a file with --output")
+    if arguments.form in ONE:
+        _write(arguments, json.dumps(_run(arguments), indent=2, allow_nan=False) + "\n")
+        return 0
+    table = _points(arguments)
+    if arguments.form == "csv":
+        _write(arguments, table.to_csv(index=False, lineterminator="\n"))
+    else:
+        _write_parquet(table, arguments.output)
+    return 0
+
+
+def _asked(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = {name: getattr(arguments, name) for name in ("metric", "since", "until")}
+    return {**names, **telling.filters(arguments)}
+
+
+def _run(arguments: argparse.Namespace) -> dict[str, Any]:
+    from ipexperf.history import exports
+
+    with telling.open_history(arguments) as history:
+        detail = history.show(arguments.selector or "last")
+    return exports.bencher(detail) if arguments.form == "bencher" else exports.pytest_benchmark(detail)
+
+
+def _points(arguments: argparse.Namespace) -> pd.DataFrame:
+    from ipexperf.history.frame import trend
+
+    with telling.open_history(arguments) as history:
+        history.check_begun()
+    return trend(arguments.db, **_asked(arguments))
+
+
+def _write(arguments: argparse.Namespace, text: str) -> None:
+    if arguments.output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        arguments.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{arguments.output} cannot be written: {error.strerror}") from error
+
+
+def _write_parquet(table: pd.DataFrame, path: Path) -> None:
+    try:
+        table.to_parquet(path, index=False)
+    except ImportError as error:
+        raise UsageError("parquet needs pyarrow or fastparquet, which are not installed: use csv") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,138 @@
+"""`ipexperf merge`, `db` and `prune`: histories as files, taken together, checked, copied and cut back."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ipexperf.commands import telling
+from ipexperf.errors import HistoryError
+
+
+def add_merge(subparsers: telling.Subparsers) -> None:
+    purpose = "take the runs of other histories into this one"
+    parser = subparsers.add_parser("merge", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    telling.add_history(parser)
+    parser.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
+    parser.set_defaults(run=run_merge)
+
+
+def run_merge(arguments: argparse.Namespace) -> int:
+    from ipexperf.history import merging
+
+    path = merging.check(arguments.db, arguments.others)
+    for other in arguments.others:
+        found = merging.merge(path, other)
+        if not found.new:
+            telling.say(f"{other}: nothing that is not in {path} already")
+            continue
+        counts = f"{found.runs} runs, {found.cases} cases, {found.measurements} measurements, {found.launches} launches"
+        went_on = f", and {found.updated} runs went on" if found.updated else ""
+        telling.say(f"{other}: {counts} are new in {path}{went_on}")
+    return 0
+
+
+def add_db(subparsers: telling.Subparsers) -> None:
+    purpose = "check, upgrade, vacuum or back up a history"
+    parser = subparsers.add_parser("db", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    made = parser.add_subparsers(metavar="check|upgrade|vacuum|backup", required=True)
+    for name, purpose, run in (
+        ("check", "read every page and every reference", run_check),
+        ("upgrade", "bring the schema up to date, after a backup", run_upgrade),
+        ("vacuum", "give back the room of what was deleted", run_vacuum),
+        ("backup", "copy the history, while others may write to it", run_backup),
+    ):
+        one = made.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+        telling.add_history(one)
+        if name == "backup":
+            one.add_argument("copy", type=Path, nargs="?", metavar="FILE", help="default: beside it, with the time")
+        one.set_defaults(run=run)
+
+
+def run_check(arguments: argparse.Namespace) -> int:
+    from ipexperf.history import sqlite_files
+
+    found = sqlite_files.check(arguments.db)
+    rows = ", ".join(f"{count} {name}" for name, count in found.rows.items())
+    telling.say(f"{found.path}: no fault found, schema {found.revision}, {found.bytes} bytes")
+    telling.say(f"rows: {rows}")
+    if found.unfinished:
+        telling.say(f"{found.unfinished} runs never said how they ended: they are running, or were killed")
+    if found.revision != found.newest:
+        telling.say(f"this program writes schema {found.newest}: `ipexperf db upgrade` brings it up to date")
+    return 0
+
+
+def run_upgrade(arguments: argparse.Namespace) -> int:
+    from ipexperf.history import schema, sqlite_files
+
+    path = sqlite_files.path_of(arguments.db)
+    with sqlite_files.opened(path) as connection:
+        old = sqlite_files.revision(connection, path)
+    telling.open_history(arguments).close()
+    if old == schema.REVISION:
+        telling.say(f"{path}: schema {old} is the newest, nothing was done")
+    else:
+        telling.say(f"{path}: schema {old} became {schema.REVISION}; as it was: {path.name}.backup-{old}")
+    return 0
+
+
+def run_vacuum(arguments: argparse.Namespace) -> int:
+    from ipexperf.history import sqlite_files
+
+    before, after = sqlite_files.vacuum(arguments.db)
+    telling.say(f"{arguments.db}: {before} bytes became {after}")
+    return 0
+
+
+def run_backup(arguments: argparse.Namespace) -> int:
+    from ipexperf.history import sqlite_files
+
+    telling.say(f"{arguments.db}: copied to {sqlite_files.backup(arguments.db, arguments.copy)}")
+    return 0
+
+
+def add_prune(subparsers: telling.Subparsers) -> None:
+    purpose = "tell which old runs would go, and with --yes delete them"
+    parser = subparsers.add_parser("prune", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    telling.add_history(parser)
+    parser.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")
+    parser.add_argument("--samples", action="store_true", help="only their samples: every number of a run stays")
+    folder = "baselines whose runs stay (default: %(default)s)"
+    parser.add_argument("--baselines", type=Path, default=Path("baselines"), metavar="DIR", help=folder)
+    parser.add_argument("--yes", action="store_true", help="delete; without it nothing is changed")
+    parser.set_defaults(run=run_prune)
+
+
+def run_prune(arguments: argparse.Namespace) -> int:
+    from ipexperf.history.pruning import prune
+
+    with telling.open_history(arguments) as history:
+        found = prune(
+            history,
+            arguments.before,
+            what="samples" if arguments.samples else "runs",
+            accepted=_accepted(arguments.baselines),
+            delete_them=arguments.yes,
+        )
+    rows = ", ".join(f"{count} {name}" for name, count in found.rows.items())
+    done = "deleted" if arguments.yes else "would delete"
+    of = "the samples of " if arguments.samples else ""
+    telling.say(f"{done} {of}{len(found.runs)} runs before {found.before[:19]} ({rows})")
+    for uid in found.kept:
+        telling.say(f"kept {uid}: a baseline was accepted from it")
+    if not arguments.yes and found.runs:
+        telling.say("nothing was changed: --yes deletes, and `ipexperf db vacuum` then gives the room back")
+    return 0
+
+
+def _accepted(folder: Path) -> set[str]:
+    """The runs that the baselines of a folder are made of."""
+    from ipexperf.judge import baseline
+
+    if not folder.is_dir():
+        if folder != Path("baselines"):
+            raise HistoryError(f"there is no folder {folder} of baselines: a run that it was made of might go.")
+        return set()
+    files = (baseline.read(folder, path.stem) for path in sorted(folder.glob("*.json")))
+    return {session.run for found in files for known in found.cases for session in known.sessions}

@@ -1,0 +1,87 @@
+"""One run in the formats of other tools. What failed or is invalid is in none of them: it has no number to hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ipexperf.errors import HistoryError
+from ipexperf.history.records import Recorded, RunDetail
+from ipexperf.result import PRIMARY
+
+BUILT_IN = {"step_time": ("latency", 1e9), "throughput": ("throughput", 1.0)}
+"""What Bencher calls two of our metrics, and how many of its units one of ours is: it counts latency in nanoseconds."""
+
+
+def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
+    """Write a run as a file of pytest-benchmark: a round is a launch, for samples of one launch are no replicates."""
+    from importlib.metadata import version
+
+    environment = detail.environment
+    git = environment.get("git") or {}
+    hardware = environment.get("hardware") or {}
+    return {
+        "machine_info": {
+            "node": hardware.get("host"),
+            "processor": detail.run.machine_key,
+            "machine": detail.run.machine_key,
+            "python_version": (environment.get("software") or {}).get("python"),
+            "cpu": {"brand_raw": hardware.get("cpu"), "count": hardware.get("cores")},
+        },
+        "commit_info": {
+            "id": detail.run.commit or "unknown",
+            "time": None,
+            "author_time": None,
+            "dirty": bool(git.get("dirty")),
+            "project": detail.run.meta.get("suite", ""),
+            "branch": detail.run.branch or "(unknown)",
+        },
+        "benchmarks": [_benchmark(recorded) for recorded in _sound(detail)],
+        "datetime": detail.run.started_at,
+        "version": version("pytest-benchmark"),
+    }
+
+
+def bencher(detail: RunDetail) -> dict[str, Any]:
+    """Write a run in Bencher's own format: each metric with its smallest and its largest launch, in base units."""
+    return {_name(recorded): dict(_measures(recorded)) for recorded in _sound(detail)}
+
+
+def _sound(detail: RunDetail) -> list[Recorded]:
+    found = [x for x in detail.cases if x.outcome not in ("failed", "invalid") and x.values.get(PRIMARY)]
+    if not found:
+        raise HistoryError(f"the run {detail.run.uid} has no case with numbers that count: there is nothing to export.")
+    return found
+
+
+def _name(recorded: Recorded) -> str:
+    """Two batches share one id."""
+    return f"{recorded.case.id}[{recorded.case.batch}]"
+
+
+def _benchmark(recorded: Recorded) -> dict[str, Any]:
+    from pytest_benchmark.stats import Stats
+
+    case = recorded.case
+    stats: Any = cast("Any", Stats)()
+    for value in recorded.values[PRIMARY]:
+        stats.update(value)
+    medians = {name: summary.median for name, summary in recorded.metrics.items()}
+    return {
+        "group": f"{case.model}-{case.mode}",
+        "name": _name(recorded),
+        "fullname": _name(recorded),
+        "params": None,
+        "param": None,
+        "extra_info": {"case": case.to_json(), "verdict": recorded.outcome, "run": recorded.run_uid, **medians},
+        "options": {},
+        "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
+    }
+
+
+def _measures(recorded: Recorded) -> Iterator[tuple[str, dict[str, float]]]:
+    for summary in recorded.metrics.values():
+        numbers = {"value": summary.median, "lower_value": summary.lo, "upper_value": summary.hi}
+        name, units = BUILT_IN.get(summary.metric, (summary.metric, 1.0))
+        if summary.outcome == "ok":
+            yield name, {key: value * units for key, value in numbers.items() if value is not None}

@@ -1,0 +1,139 @@
+"""One history taken into another: rows that are named by their content, so that a second time changes nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import schema, sqlite_files
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column, Table
+
+# The order in which rows can be written: what is pointed at comes first.
+DIMENSIONS = (schema.environment, schema.case, schema.series, schema.run, schema.policy)
+FACTS = (schema.measurement, schema.launch, schema.samples, schema.verdict, schema.baseline)
+OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """How many rows of each kind one file brought that were not there, and how many runs went on since."""
+
+    path: str
+    runs: int
+    cases: int
+    measurements: int
+    launches: int
+    updated: int
+
+    @property
+    def new(self) -> bool:
+        return any((self.runs, self.cases, self.measurements, self.launches, self.updated))
+
+
+def check(target: str | os.PathLike[str], others: list[Path]) -> Path:
+    """Refuse, before anything is written, whatever cannot be taken in, and return the file that takes it."""
+    path = sqlite_files.path_of(target)
+    for other in others:
+        sqlite_files.path_of(other)
+        if other.resolve() == path.resolve():
+            raise HistoryError(f"{other} is the history itself: there is nothing to merge.")
+        with sqlite_files.opened(other) as connection:
+            _check_revision(sqlite_files.revision(connection, other), other)
+    with sqlite_files.opened(path) as connection:
+        _check_revision(sqlite_files.revision(connection, path), path)
+    return path
+
+
+def merge(path: Path, other: Path) -> Merged:
+    """Take one file into another, all of it or nothing. What both have stays as it is where it was."""
+    with sqlite_files.opened(path, mode="rw") as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"ATTACH ? AS {OTHER}", (f"{other.absolute().as_uri()}?mode=ro",))
+        with _transaction(connection):
+            # Again: it may have been migrated since it was checked.
+            _check_revision(sqlite_files.revision(connection, other, OTHER), other)
+            counts = {table.name: _take(connection, table) for table in (*DIMENSIONS, *FACTS)}
+            updated = _go_on(connection)
+            _supersede(connection)
+    return Merged(
+        path=str(other),
+        runs=counts["run"],
+        cases=counts["case"],
+        measurements=counts["measurement"],
+        launches=counts["launch"],
+        updated=updated,
+    )
+
+
+def _check_revision(found: str, path: Path) -> None:
+    if found == schema.REVISION:
+        return
+    newer = found.isdecimal() and found > schema.REVISION
+    advice = "upgrade ipexperf" if newer else f"run `ipexperf db upgrade --db {path}` first"
+    raise HistoryError(f"the history {path} has schema {found}, and this program {schema.REVISION}: {advice}.")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+
+
+def _take(connection: sqlite3.Connection, table: Table) -> int:
+    """Write the rows of a table that are not there. Ids are local: a reference goes by the uid of what it names."""
+    columns = [column for column in table.columns if column.name != "id" and not _own(table, column)]
+    joins, values = [], []
+    for column in columns:
+        key = next(iter(column.foreign_keys), None)
+        if key is None:
+            values.append(f'o."{column.name}"')
+            continue
+        name, there, here = key.column.table.name, f"there_{column.name}", f"here_{column.name}"
+        joins.append(f'JOIN {OTHER}."{name}" {there} ON {there}.id = o."{column.name}"')
+        joins.append(f'JOIN main."{name}" {here} ON {here}.uid = {there}.uid')
+        values.append(f"{here}.id")
+    names = ", ".join(f'"{column.name}"' for column in columns)
+    statement = (
+        f'INSERT INTO main."{table.name}" ({names}) SELECT {", ".join(values)} '  # noqa: S608 - names of the schema
+        f'FROM {OTHER}."{table.name}" o {" ".join(joins)} WHERE true ON CONFLICT DO NOTHING'
+    )
+    return connection.execute(statement).rowcount
+
+
+def _own(table: Table, column: Column[object]) -> bool:
+    """Whether a column points into its own table: such rows are written first and joined afterwards."""
+    return any(key.column.table is table for key in column.foreign_keys)
+
+
+def _go_on(connection: sqlite3.Connection) -> int:
+    """Complete the runs that were still running when they were taken, and are over in the other file."""
+    columns = [x.name for x in schema.run.columns if x.name not in ("id", "uid", "environment_id")]
+    values = ", ".join(f'"{name}" = o."{name}"' for name in columns)
+    statement = (
+        f"UPDATE main.run SET {values}, environment_id = here.id FROM {OTHER}.run o "  # noqa: S608 - names of the schema
+        f"JOIN {OTHER}.environment there ON there.id = o.environment_id JOIN main.environment here "
+        "ON here.uid = there.uid WHERE o.uid = main.run.uid AND main.run.status = 'running' AND o.status != 'running'"
+    )
+    return connection.execute(statement).rowcount
+
+
+def _supersede(connection: sqlite3.Connection) -> None:
+    """Say of each acceptance by which later one it was replaced, where that is not known here."""
+    connection.execute(
+        f"UPDATE main.baseline SET superseded_by = here.id FROM {OTHER}.baseline o "  # noqa: S608 - names of the schema
+        f"JOIN {OTHER}.baseline later ON later.id = o.superseded_by JOIN main.baseline here ON here.uid = later.uid "
+        "WHERE o.uid = main.baseline.uid AND main.baseline.superseded_by IS NULL"
+    )

@@ -1,0 +1,107 @@
+"""What may be forgotten: old runs, or only their samples. What a baseline was accepted from stays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select
+
+from ipexperf.history import selectors
+from ipexperf.history.database import reading, writing
+from ipexperf.history.schema import (
+    baseline,
+    case,
+    environment,
+    launch,
+    measurement,
+    policy,
+    run,
+    samples,
+    series,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from ipexperf.history.store import History
+
+What = Literal["runs", "samples"]
+FACTS = (samples, launch, verdict, measurement)
+ORPHANS = (
+    (series, ((measurement.c.series_id, samples.c.series_id, verdict.c.series_id, baseline.c.series_id))),
+    (case, (series.c.case_id, launch.c.case_id)),
+    (policy, (verdict.c.policy_id,)),
+    (environment, (run.c.environment_id, launch.c.environment_id)),
+)
+"""What nothing points at any more, and by which columns it would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What goes, or went: the runs, and the rows of each table; and the older runs that stay for their baselines."""
+
+    before: str
+    runs: tuple[str, ...]
+    rows: dict[str, int]
+    kept: tuple[str, ...]
+
+
+def prune(
+    history: History,
+    before: str,
+    *,
+    what: What = "runs",
+    accepted: Collection[str] = (),
+    delete_them: bool = False,
+) -> Pruned:
+    """Tell what of the runs before a date, a moment or a run would go, and with `delete_them` delete it.
+
+    `accepted` names the runs that the files of baselines were made of; those of the history's own rows stay anyway.
+    """
+    transaction = writing if delete_them else reading
+    with transaction(history._engine, history._name) as connection:  # noqa: SLF001 - this is the history's own room
+        begin = selectors.moment(connection, before)
+        selectors.check_begun(connection)
+        old = {row.id: row.uid for row in connection.execute(_older(begin))}
+        protected = {row.id for row in connection.execute(select(baseline.c.run_id.label("id")).distinct())}
+        protected |= {number for number, uid in old.items() if uid in accepted}
+        going = [number for number in old if number not in protected]
+        tables = (samples,) if what == "samples" else FACTS
+        rows = {table.name: sum(_count(connection, table, part) for part in _parts(going)) for table in tables}
+        if delete_them:
+            _delete(connection, going, tables, runs=what == "runs")
+    return Pruned(
+        before=begin,
+        runs=tuple(old[number] for number in going),
+        rows=rows,
+        kept=tuple(uid for number, uid in old.items() if number in protected),
+    )
+
+
+def _older(begin: str) -> Select[tuple[int, str]]:
+    return select(run.c.id, run.c.uid).where(run.c.started_at < begin).order_by(run.c.started_at, run.c.uid)
+
+
+def _parts(numbers: list[int]) -> list[list[int]]:
+    """A statement takes only so many values."""
+    return [numbers[begin : begin + 500] for begin in range(0, len(numbers), 500)]
+
+
+def _of(table: Table, numbers: list[int]) -> ColumnElement[bool]:
+    return table.c.run_id.in_(numbers)
+
+
+def _count(connection: Connection, table: Table, numbers: list[int]) -> int:
+    return int(connection.execute(select(func.count()).select_from(table).where(_of(table, numbers))).scalar_one())
+
+
+def _delete(connection: Connection, going: list[int], tables: tuple[Table, ...], *, runs: bool) -> None:
+    for part in _parts(going):
+        for table in tables:
+            connection.execute(delete(table).where(_of(table, part)))
+        if runs:
+            connection.execute(delete(run).where(run.c.id.in_(part)))
+    for table, columns in ORPHANS if runs else ():
+        unused = [~select(column).where(column == table.c.id).exists() for column in columns]
+        connection.execute(delete(table).where(*unused))

@@ -1,0 +1,125 @@
+"""A history as a file of SQLite: what can be done to it from outside, without SQLAlchemy."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import database, schema
+
+FINDINGS = 3
+"""So many of the faults of a damaged file are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a file holds: its schema, the rows of each table, its bytes, and the runs that never said how they ended."""
+
+    path: str
+    revision: str
+    newest: str
+    rows: dict[str, int]
+    bytes: int
+    unfinished: int
+
+
+def path_of(target: str | os.PathLike[str]) -> Path:
+    """Return the file that a history is, which must be one of SQLite."""
+    path = database.file_of(target)
+    if path is None:
+        raise HistoryError(f"{os.fspath(target)!r} is no file of SQLite: use the tools of its database server.")
+    if not path.is_file():
+        raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
+    return path
+
+
+@contextmanager
+def opened(path: Path, *, mode: str = "ro") -> Iterator[sqlite3.Connection]:
+    """Open a file as it is: nothing is migrated, and an error is one sentence."""
+    name = f"history {path}"
+    with database.translated(name), closing(_connect(path, mode)) as connection:
+        yield connection
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=database.BUSY_SECONDS, isolation_level=None)
+
+
+def revision(connection: sqlite3.Connection, path: Path, catalog: str = "main") -> str:
+    """Return the schema's revision of a file that is attached under a name; what is no history is refused."""
+    asked = f"SELECT name FROM {catalog}.sqlite_master WHERE type = 'table'"  # noqa: S608 - two names of ours
+    tables = {row[0] for row in connection.execute(asked)}
+    if not tables:
+        raise HistoryError(f"the history {path} is empty: it has no tables.")
+    if "alembic_version" not in tables:
+        raise HistoryError(f"the history {path} is a database of something else: it has no ipexperf schema.")
+    found = connection.execute(f"SELECT version_num FROM {catalog}.alembic_version").fetchone()  # noqa: S608 - as above
+    return str(found[0]) if found else "none"
+
+
+def check(target: str | os.PathLike[str]) -> Checked:
+    """Read every page and every reference of a history; a fault is an error that says what it is."""
+    path = path_of(target)
+    with opened(path) as connection:
+        known = revision(connection, path)
+        faults = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({FINDINGS})")]
+        if faults != ["ok"]:
+            raise HistoryError(f"the history {path} is damaged: {'; '.join(_line(fault) for fault in faults)}.")
+        lost = connection.execute("PRAGMA foreign_key_check").fetchall()
+        if lost:
+            rows = ", ".join(f"a row of {row[0]} without its {row[2]}" for row in lost[:FINDINGS])
+            raise HistoryError(f"the history {path} has {len(lost)} rows that point at nothing: {rows}.")
+        there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        counts = {name: _count(connection, name) for name in schema.metadata.tables if name in there}
+        unfinished = _count(connection, "run", "status = 'running'")
+    return Checked(str(path), known, schema.REVISION, counts, path.stat().st_size, unfinished)
+
+
+def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
+    """Copy a history as it is at one moment, while others may write to it; nothing is overwritten."""
+    path = path_of(target)
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    copy = copy or path.with_name(f"{path.name}.backup-{stamp}")
+    if copy.exists():
+        raise HistoryError(f"{copy} exists already: name another file, nothing is overwritten.")
+    if not copy.parent.is_dir():
+        raise HistoryError(f"the folder of {copy} does not exist; create {copy.parent} first.")
+    with opened(path) as source:
+        revision(source, path)
+        part = copy.with_name(f".{copy.name}.part")
+        try:
+            with closing(sqlite3.connect(part)) as destination:
+                source.backup(destination)
+            part.replace(copy)
+        finally:
+            part.unlink(missing_ok=True)
+    return copy
+
+
+def vacuum(target: str | os.PathLike[str]) -> tuple[int, int]:
+    """Give back the room of what was deleted, and return the bytes before and after."""
+    path = path_of(target)
+    with opened(path, mode="rw") as connection:
+        revision(connection, path)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        before = path.stat().st_size
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return before, path.stat().st_size
+
+
+def _count(connection: sqlite3.Connection, table: str, where: str = "1") -> int:
+    asked = f'SELECT count(*) FROM "{table}" WHERE {where}'  # noqa: S608 - a name and a condition of ours
+    return int(connection.execute(asked).fetchone()[0])
+
+
+def _line(fault: Any) -> str:
+    return " ".join(str(fault).split())

@@ -1,0 +1,116 @@
+"""One run in the formats of other tools, and the history as DataFrames."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
+
+import ipexperf
+from ipexperf.errors import HistoryError
+from ipexperf.history import History, exports
+from ipexperf.result import Verdict
+
+NAME = "resnet50-cpu-bf16-infer-ipex[16]"
+STEPS = (0.010, 0.011, 0.013)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Two runs of a good, a failed and an invalid case, and of the base of the good one."""
+    path = tmp_path / "history.db"
+    with History.open(path) as history:
+        for day in (1, 2):
+            uid = history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T08:00:00Z", "suite": "nightly"})
+            history.record(uid, make_measurement(steps=STEPS), OK)
+            history.record(uid, make_measurement(make_case(dtype="fp32"), steps=tuple(2 * x for x in STEPS)), OK)
+            bad = make_measurement(make_case("bad"), launches=(make_launch(0, 0.001), CRASHED))
+            history.record(uid, bad, Verdict("failed", "crashed"))
+            history.record(uid, make_measurement(make_case("wrong")), Verdict("invalid", "accuracy failed"))
+    return path
+
+
+@pytest.fixture
+def detail(path):
+    with History.open(path) as history:
+        return history.show("last")
+
+
+def test_bencher_gets_base_units_but_for_what_it_counts_in_its_own(detail):
+    """Its built-in latency is in nanoseconds; the interval is the smallest and the largest launch."""
+    told = exports.bencher(detail)
+    assert sorted(told) == [NAME, "resnet50-cpu-fp32-infer-ipex[16]"]
+    assert told[NAME]["latency"] == {
+        "value": pytest.approx(11e6),
+        "lower_value": pytest.approx(10e6),
+        "upper_value": pytest.approx(13e6),
+    }
+    assert told[NAME]["throughput"]["value"] == pytest.approx(16 / 0.011)
+    json.dumps(told, allow_nan=False)
+
+
+def test_a_round_of_pytest_benchmark_is_a_launch(detail):
+    """Three launches are three rounds, however many samples they have; their statistics are pytest-benchmark's own."""
+    told = exports.pytest_benchmark(detail)
+    (bench,) = [x for x in told["benchmarks"] if x["name"] == NAME]
+    assert bench["stats"]["data"] == list(STEPS)
+    assert (bench["stats"]["rounds"], bench["stats"]["iterations"]) == (3, 1)
+    assert bench["stats"]["mean"] == pytest.approx(statistics.fmean(STEPS))
+    assert bench["extra_info"]["throughput"] == pytest.approx(16 / 0.011)
+    assert told["commit_info"]["id"] == "a1b2c3d4e5f6"
+
+
+def test_pytest_benchmark_reads_it(detail, tmp_path):
+    """Its own command draws the file."""
+    file = tmp_path / "0001_run.json"
+    file.write_text(json.dumps(exports.pytest_benchmark(detail), allow_nan=False))
+    command = [sys.executable, "-m", "pytest_benchmark", "compare", str(file), "--columns", "median,rounds"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("resnet50-cpu-bf16")]
+    assert line.split()[-1] == "3"
+
+
+@pytest.mark.parametrize("write", [exports.bencher, exports.pytest_benchmark])
+def test_what_failed_or_is_invalid_is_in_no_file(path, detail, write):
+    """Liar: the failed case has a launch of a millisecond, the invalid one has fine numbers."""
+    assert "bad" not in json.dumps(write(detail))
+    assert "wrong" not in json.dumps(write(detail))
+    with History.open(path) as history:
+        uid = history.start_run(ENVIRONMENT, {})
+        history.record(uid, make_measurement(make_case("wrong")), Verdict("invalid", "accuracy failed"))
+        with pytest.raises(HistoryError, match="has no case with numbers that count: there is nothing to export"):
+            write(history.show(uid))
+
+
+def test_each_question_is_a_frame(path):
+    """The rows of the commands, with numbers as numbers and moments as moments."""
+    history = ipexperf.history
+    runs = history.runs(path)
+    assert list(runs["started_at"].dt.day) == [2, 1]
+    shown = history.show(path)
+    assert set(shown["metric"]) == {"step_time", "throughput"}
+    failed = shown[shown["case_id"].str.startswith("bad") & (shown["metric"] == "step_time")]
+    assert failed["median"].isna().all()
+    assert list(failed["verdict"]) == ["failed"]
+    compared = history.compare(path, "first").set_index("model")
+    assert compared.loc["bad", "ratio"] != compared.loc["bad", "ratio"]
+    assert list(compared.loc["resnet50", "ratio"]) == [1.0, 1.0]
+    assert history.trend(path, model="resnet50", dtype="bf16", rolling=2)["rolling"].tolist()[1] == 0.011
+    assert history.changes(path).empty
+    assert list(history.changes(path).columns[:3]) == ["direction", "case_id", "case_uid"]
+    assert history.speedup(path, over=["dtype"])["speedup"].tolist() == [pytest.approx(2.0)]
+    for table in (runs, shown, compared):
+        assert isinstance(table, pd.DataFrame)
+    assert {str(shown[name].dtype) for name in ("median", "mad", "ratio")} == {"float64"}
+
+
+def test_asking_for_a_frame_that_is_none_is_an_error():
+    """A misspelled question is no attribute."""
+    with pytest.raises(AttributeError, match="has no attribute 'trends'"):
+        ipexperf.history.trends  # noqa: B018 - the look itself is the test

@@ -1,0 +1,184 @@
+"""Histories taken together: nothing is lost, nothing is there twice, and what cannot be taken in is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from history_records import CRASHED, ENVIRONMENT, HARDWARE, OK, make_case, make_launch, make_measurement
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import History, merging, schema
+from ipexperf.history.records import Accepted
+from ipexperf.judge.policy import Policy
+
+TABLES = tuple(schema.metadata.tables)
+
+
+def fill(path, *models, environment=ENVIRONMENT, finish=True):
+    """One run of these models, and its uid."""
+    with History.open(path) as history:
+        uid = history.start_run(environment, {"suite": "nightly"})
+        for model in models:
+            bad = model == "bad"
+            launches = (make_launch(0, 0.01), CRASHED) if bad else (make_launch(0, 0.01), make_launch(1, 0.012))
+            history.record(uid, make_measurement(make_case(model), launches=launches, environment=environment), OK)
+        if finish:
+            history.finish_run(uid, "finished")
+    return uid
+
+
+def counts(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in TABLES}  # noqa: S608
+
+
+def dump(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def take(path, *others):
+    checked = merging.check(path, list(others))
+    return [merging.merge(checked, other) for other in others]
+
+
+@pytest.fixture
+def here(tmp_path):
+    return tmp_path / "here.db"
+
+
+@pytest.fixture
+def there(tmp_path):
+    return tmp_path / "there.db"
+
+
+def test_the_runs_of_both_are_there_and_come_back_as_they_were(here, there):
+    """Ids differ in both files, and every launch, sample, verdict and environment finds its place."""
+    fill(here, "alexnet", "resnet50")
+    other = {**ENVIRONMENT, "machine_key": "xeon-6980p"}
+    uid = fill(there, "vgg16", "resnet50", "bad", environment=other)
+    with History.open(there) as history:
+        whole, samples = history.show(uid), history.samples(uid, make_case("vgg16").uid)
+    (found,) = take(here, there)
+    assert (found.runs, found.cases, found.launches, found.updated) == (1, 2, 6, 0)
+    with History.open(here) as history:
+        assert history.show(uid) == whole
+        assert history.samples(uid, make_case("vgg16").uid) == samples
+        assert len(history.runs()) == 2
+        with history._engine.connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
+
+
+def test_a_second_time_changes_nothing_and_neither_does_the_way_back(here, there):
+    """Merging is by content: the same rows again are no rows."""
+    fill(here, "alexnet")
+    fill(there, "vgg16", "bad")
+    assert take(here, there)[0].new
+    before, other = dump(here), dump(there)
+    assert not take(here, there)[0].new
+    assert dump(here) == before
+    assert dump(there) == other
+    take(there, here)
+    assert counts(there) == counts(here)
+
+
+def test_a_run_that_was_going_on_is_completed(here, there):
+    """Taken while it was running, its later cases and its end come with the next merge, and never go back."""
+    fill(here, "alexnet")
+    uid = fill(there, "vgg16", environment=HARDWARE, finish=False)
+    take(here, there)
+    with History.open(there) as history:
+        history.record(uid, make_measurement(make_case("resnet50")), OK)
+        history.settle(uid, {"line": "platform shift"}, {}, Policy().for_run())
+        history.finish_run(uid, "finished")
+    (found,) = take(here, there)
+    assert (found.runs, found.updated, found.cases) == (0, 1, 1)
+    with History.open(here) as history:
+        detail = history.show(uid)
+        assert (detail.run.status, detail.run.meta["settled"]["line"]) == ("finished", "platform shift")
+        assert [x.case.model for x in detail.cases] == ["resnet50", "vgg16"]
+    assert take(here, there)[0].updated == 0
+
+
+def test_what_a_baseline_was_accepted_from_is_taken_with_it(here, there):
+    """The rows of acceptances come along, and by which later one each was superseded."""
+    uids = [fill(there, "resnet50") for _ in range(2)]
+    fill(here, "alexnet")
+    for uid in uids:
+        accept(there, uid)
+        take(here, there)
+    asked = "SELECT run.uid, later.uid FROM baseline b JOIN run ON run.id = b.run_id "
+    asked += "LEFT JOIN baseline n ON n.id = b.superseded_by LEFT JOIN run later ON later.id = n.run_id ORDER BY b.id"
+    with closing(sqlite3.connect(here)) as connection:
+        assert connection.execute(asked).fetchall() == [(uids[0], uids[1]), (uids[1], None)]
+
+
+def accept(path, uid):
+    one = Accepted(uid, make_case(), make_case(), "xeon-8480-2s", frozenset({uid}), "2026-05-05T10:00:00Z", "ada", "x")
+    with History.open(path) as history, history.accepting([one]):
+        pass
+
+
+def refusal(here, *others):
+    before = dump(here)
+    with pytest.raises(HistoryError) as raised:
+        take(here, *others)
+    assert dump(here) == before
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+def test_what_cannot_be_taken_in_is_refused_before_anything_is_written(here, there, tmp_path):
+    """Itself, nothing, no database, another program's, an empty file: one sentence each, and the good one waits too."""
+    fill(here, "alexnet")
+    fill(there, "vgg16")
+    assert "is the history itself" in refusal(here, there, here)
+    link = tmp_path / "link.db"
+    link.symlink_to(here)
+    assert "is the history itself" in refusal(here, link)
+    assert "there is no history" in refusal(here, there, tmp_path / "missing.db")
+    text = tmp_path / "text.db"
+    text.write_text("model,time\n" * 200)
+    assert "file is not a database" in refusal(here, there, text)
+    (tmp_path / "empty.db").touch()
+    assert "is empty: it has no tables" in refusal(here, there, tmp_path / "empty.db")
+    songs = tmp_path / "songs.db"
+    with closing(sqlite3.connect(songs)) as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+    assert "is a database of something else" in refusal(here, there, songs)
+    with pytest.raises(HistoryError, match="is no file of SQLite: use the tools of its database server"):
+        merging.check("postgresql://host/name", [there])
+
+
+@pytest.mark.parametrize(
+    ("revision", "advice"), [("0042", "upgrade ipexperf"), ("0000", "run `ipexperf db upgrade --db ")]
+)
+def test_another_schema_is_refused(here, there, revision, advice):
+    """Rows of a schema that is not ours would be misread; the other file is not migrated behind its owner's back."""
+    fill(here, "alexnet")
+    fill(there, "vgg16")
+    with closing(sqlite3.connect(there)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+        connection.commit()
+    other = dump(there)
+    message = refusal(here, there)
+    assert f"has schema {revision}, and this program {schema.REVISION}: {advice}" in message
+    assert dump(there) == other
+
+
+def test_a_merge_that_fails_half_way_takes_all_of_it_back(here, there):
+    """Liar: the last of the tables cannot be written."""
+    fill(here, "alexnet")
+    fill(there, "vgg16")
+    before = dump(here)
+    with closing(sqlite3.connect(here)) as connection:
+        full = "CREATE TRIGGER no_rows BEFORE INSERT ON verdict BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        connection.execute(full)
+    with pytest.raises(HistoryError, match="cannot be used: the disk is full"):
+        take(here, there)
+    with closing(sqlite3.connect(here)) as connection:
+        connection.execute("DROP TRIGGER no_rows")
+    assert dump(here) == before

@@ -1,0 +1,269 @@
+"""`ipexperf trend`, `changes`, `export`, `merge`, `db` and `prune`: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ipexperf.case import Case
+from ipexperf.cli import main
+from ipexperf.history import History
+from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, write
+from ipexperf.result import Launch, Measurement, Verdict
+
+KEY = "xeon-8480-2s"
+CASE = Case(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
+RUNS = 16
+MOVED = 9
+HERE = (["trend"], ["changes"], ["export", "csv"], ["export", "bencher"], ["compare", "first"], ["speedup"],
+        ["show", "last"], ["runs"], ["db", "check"], ["db", "upgrade"], ["db", "vacuum"], ["db", "backup"],
+        ["prune", "--before", "2026-05-03"], ["merge", "other.db"])  # fmt: skip
+"""Every command that asks a history."""
+
+
+def environment(number):
+    torch = "2.9.0+cpu" if number >= MOVED else "2.8.0+cpu"
+    git = {"commit": f"{number:08d}", "branch": "main"}
+    return {"machine_key": KEY, "software": {"torch": torch, "ipex": None}, "variables": {}, "git": git}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Nine nights at one level, and seven that are slower."""
+    path = tmp_path_factory.mktemp("made") / "ipexperf.db"
+    with History.open(path) as history:
+        for number in range(RUNS):
+            step = (0.0125 if number >= MOVED else 0.010) * (1 + 0.001 * (number % 3))
+            launches = tuple(Launch(i, "ok", metrics={"step_time": step, "throughput": 16 / step}) for i in range(2))
+            moment = f"2026-05-{number + 1:02d}T02:00:00Z"
+            uid = history.start_run(environment(number), {"started_at": moment})
+            measured = Measurement(CASE, launches, environment(number), started_at=moment, finished_at=moment)
+            history.record(uid, measured, Verdict("ok", "within the noise"))
+            history.finish_run(uid, "finished")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def path(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    return Path(shutil.copy(made, tmp_path / "ipexperf.db"))
+
+
+def run(capsys, *arguments):
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def refused(capsys, *arguments):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("ipexperf: ")
+    return captured.err
+
+
+def dump(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_changes_tells_what_regressed_and_between_which_runs(capsys):
+    """The case, how much, the commits and the version that changed there."""
+    out = run(capsys, "changes")
+    (line,) = [line for line in out.splitlines() if line.strip().startswith("regressed")]
+    assert CASE.id in line
+    assert "1.25" in line
+    assert f"commits  {MOVED - 1:08d}..{MOVED:08d}" in out
+    assert "differs  torch: 2.8.0+cpu -> 2.9.0+cpu" in out
+    assert "1 changes in 1 series" in out
+    assert "0 changes in 1 series" in run(capsys, "changes", "--since", "last~3")
+    assert "0 changes in 1 series; 1 too short: fewer than 8 good runs" in run(capsys, "changes", "--until", "last~9")
+
+
+def test_changes_speaks_json_and_csv(capsys):
+    """The same change in full."""
+    document = json.loads(run(capsys, "changes", "--json", "--metric", "throughput"))
+    assert [(x["metric"], x["direction"]) for x in document["changes"]] == [("throughput", "regressed")]
+    assert (document["series"], document["short"]) == (1, 0)
+    (row,) = csv.DictReader(io.StringIO(run(capsys, "changes", "--csv")))
+    assert row["differences"].startswith("torch: 2.8.0+cpu -> 2.9.0+cpu; commit: ")
+
+
+def test_trend_rolls_draws_and_ends(capsys):
+    """A column more, a line a series, and a last day."""
+    out = run(capsys, "trend", "--rolling", "3", "--until", "2026-05-04")
+    assert len([line for line in out.splitlines() if CASE.id in line]) == 4
+    assert "rolling" in out
+    (line,) = [line for line in run(capsys, "trend", "--spark").splitlines() if CASE.id in line]
+    assert "▁" in line
+    assert "█" in line
+    rows = list(csv.DictReader(io.StringIO(run(capsys, "trend", "--csv", "--stack", "ipex,stock", "--limit", "2"))))
+    assert [row["stack"] for row in rows] == ["ipex", "ipex"]
+    assert float(rows[-1]["median"]) == 0.0125
+
+
+def test_export_writes_each_form(capsys, tmp_path):
+    """CSV of every point; one run for the others; a file where one is named."""
+    rows = list(csv.DictReader(io.StringIO(run(capsys, "export", "csv", "--metric", "step_time"))))
+    assert len(rows) == RUNS
+    assert rows[0]["median"] == "0.01"
+    assert run(capsys, "export", "bencher", "--output", "out.json") == ""
+    assert json.loads((tmp_path / "out.json").read_text())[f"{CASE.id}[16]"]["latency"]["value"] == pytest.approx(
+        12.5e6
+    )
+    document = json.loads(run(capsys, "export", "pytest-benchmark", "first"))
+    assert document["benchmarks"][0]["stats"]["rounds"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["csv", "last"], "csv holds every run: narrow it with --since and --until, not with a RUN"),
+        (["bencher", "--model", "resnet50"], "bencher holds one run as it is: --model is for csv and parquet"),
+        (["parquet"], "parquet is no text: name a file with --output"),
+        (["csv", "--output", "nowhere/out.csv"], "nowhere/out.csv cannot be written: No such file or directory"),
+        (["bencher", "zzzz"], "no run matches 'zzzz'"),
+    ],
+)
+def test_an_export_that_cannot_be_is_refused(capsys, arguments, told):
+    """One sentence, and no file."""
+    assert told in refused(capsys, "export", *arguments)
+
+
+def test_parquet_is_written_where_pandas_can(capsys, tmp_path):
+    """Without a library for it the sentence names one."""
+    arguments = ("export", "parquet", "--output", "out.parquet")
+    if importlib.util.find_spec("pyarrow") or importlib.util.find_spec("fastparquet"):
+        assert run(capsys, *arguments) == ""
+        assert (tmp_path / "out.parquet").stat().st_size > 0
+    else:
+        told = "parquet needs pyarrow or fastparquet, which are not installed: use csv"
+        assert refused(capsys, *arguments) == f"ipexperf: {told}\n"
+        assert not (tmp_path / "out.parquet").exists()
+
+
+def test_merge_takes_each_file_once(capsys, path):
+    """What is new is counted, and the second time nothing is."""
+    shutil.copy(path, "other.db")
+    main(["prune", "--before", "2026-05-05", "--yes"])
+    capsys.readouterr()
+    counts = "4 runs, 0 cases, 8 measurements, 8 launches are new in ipexperf.db"
+    assert run(capsys, "merge", "other.db") == f"other.db: {counts}\n"
+    assert run(capsys, "merge", "other.db") == "other.db: nothing that is not in ipexperf.db already\n"
+    assert "is the history itself" in refused(capsys, "merge", "ipexperf.db")
+
+
+def test_prune_tells_before_it_deletes(capsys, path, tmp_path):
+    """A dry run by default; what a file of baselines was made of stays, though this history has no row of it."""
+    with History.open(path) as history:
+        first = history.find_run("first").uid
+    session = Session(first, "2026-05-01T02:00:00+00:00", "", (0.01,), {})
+    known = CaseBaseline(CASE, (session,), {}, "first light", "ada", "2026-05-01T03:00:00+00:00", None, environment(0))
+    write(tmp_path / "baselines", Baselines(KEY, (known,)))
+    before = dump(path)
+    out = run(capsys, "prune", "--before", "2026-05-03")
+    assert "would delete 1 runs before 2026-05-03T00:00:00" in out
+    assert f"kept {first}: a baseline was accepted from it" in out
+    assert "nothing was changed: --yes deletes" in out
+    assert dump(path) == before
+    assert "deleted 1 runs" in run(capsys, "prune", "--before", "2026-05-03", "--yes")
+    assert len(json.loads(run(capsys, "runs", "--json", "--limit", "99"))) == RUNS - 1
+    told = refused(capsys, "prune", "--before", "2026-05-03", "--baselines", "elsewhere", "--yes")
+    assert "there is no folder elsewhere of baselines" in told
+
+
+def test_db_checks_upgrades_vacuums_and_backs_up(capsys):
+    """Each says what it found or did."""
+    out = run(capsys, "db", "check")
+    assert "ipexperf.db: no fault found, schema 0001" in out
+    assert f"{RUNS} run, " in out
+    assert run(capsys, "db", "upgrade") == "ipexperf.db: schema 0001 is the newest, nothing was done\n"
+    assert "bytes became" in run(capsys, "db", "vacuum")
+    assert run(capsys, "db", "backup", "copy.db") == "ipexperf.db: copied to copy.db\n"
+    assert "copy.db exists already" in refused(capsys, "db", "backup", "copy.db")
+
+
+def no_database(path):
+    path.write_text("model,time\nresnet50,0.01\n" * 100)
+    return "file is not a database"
+
+
+def empty(path):
+    path.write_bytes(b"")
+    return "is empty: it has no tables"
+
+
+def another_program(path):
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+    return "is a database of something else"
+
+
+def newer(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0042'")
+        connection.commit()
+    return "schema 0042"
+
+
+def missing(path):
+    path.unlink()
+    return "there is no history"
+
+
+@pytest.mark.parametrize("spoil", [no_database, empty, another_program, newer, missing])
+@pytest.mark.parametrize("command", HERE, ids=" ".join)
+def test_a_file_that_is_no_history_is_one_sentence_for_every_command(capsys, path, spoil, command):
+    """Exit status 2, nothing on standard output, and not a byte of it changed."""
+    shutil.copy(path, "other.db")
+    for rest in ("ipexperf.db-wal", "ipexperf.db-shm"):
+        Path(rest).unlink(missing_ok=True)
+    told = spoil(path)
+    before = path.read_bytes() if path.exists() else None
+    if (spoil, command[:2]) in ((newer, ["db", "check"]), (newer, ["db", "vacuum"]), (newer, ["db", "backup"])):
+        assert main(command) == 0  # a newer file may be looked at, made smaller and copied as it is
+        return
+    assert told in refused(capsys, *command)
+    assert (path.read_bytes() if path.exists() else None) == before
+
+
+def test_without_a_run_there_is_no_answer(capsys, tmp_path):
+    """A history that nobody has written to: one sentence, not an empty table."""
+    History.open("fresh.db").close()
+    for command in (["trend"], ["changes"], ["export", "csv"], ["compare", "first"], ["speedup"], ["show", "last"]):
+        assert "this history is empty" in refused(capsys, *command, "--db", "fresh.db")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["trend", "--since", "last", "--until", "first"], "the range is upside down: it is until 'first'"),
+        (["changes", "--since", "2026-05-09", "--until", "2026-05-08"], "the range is upside down"),
+        (["changes", "--since", "soon"], "no run matches 'soon'"),
+        (["prune", "--before", "2026-13-01"], "'2026-13-01' is no date or time"),
+    ],
+)
+def test_a_range_that_is_none_is_refused(capsys, arguments, told):
+    """No answer is better than one to another question."""
+    assert told in refused(capsys, *arguments)
+
+
+def test_a_list_with_a_hole_is_a_mistake(capsys):
+    """`--stack ipex,` is a slip of the hand."""
+    with pytest.raises(SystemExit) as raised:
+        main(["trend", "--stack", "ipex,"])
+    assert raised.value.code == 2
+    assert "must be names with commas between them" in capsys.readouterr().err
