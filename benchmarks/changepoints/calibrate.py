@@ -20,11 +20,11 @@ RHO = 0.3
 SEED = 20261121
 
 
-def null(series: int, rho: float, tail: float, seed: int) -> np.ndarray:
+def null(series: int, nights: int, rho: float, tail: float, seed: int) -> np.ndarray:
     """Series of AR(1) noise of sd 1, each begun in its stationary state; some nights may be far out."""
     chance = np.random.default_rng(seed)
-    values = chance.standard_normal((series, NIGHTS))
-    for night in range(1, NIGHTS):
+    values = chance.standard_normal((series, nights))
+    for night in range(1, nights):
         values[:, night] = rho * values[:, night - 1] + np.sqrt(1 - rho**2) * values[:, night]
     odd = chance.random(values.shape) < tail
     return np.where(odd, values + 10 * chance.standard_normal(values.shape), values)
@@ -43,7 +43,7 @@ def alarms(values: np.ndarray, threshold: float, few: float) -> np.ndarray:
 def delays(size: float, series: int, seed: int) -> Iterator[int]:
     """After how many nights of the new level each series tells it; NIGHTS where it does not within sixty."""
     history, after = 60, 60
-    values = null(series, RHO, 0.0, seed)[:, : history + after]
+    values = null(series, history + after, RHO, 0.0, seed)
     values[:, history:] += size
     for row in values:
         for night in range(changes.MINIMUM, after + 1):
@@ -64,15 +64,16 @@ def main() -> int:
     parser.add_argument("--series", type=int, default=60, help="series of a row (default: %(default)s)")
     parser.add_argument("--thresholds", default="5,5.5,6,6.5", help="tried for rho 0.3 (default: %(default)s)")
     parser.add_argument("--few", type=float, default=changes.FEW, help="in FEW / n (default: %(default)s)")
+    parser.add_argument("--nights", type=int, default=NIGHTS, help="of a year (default: %(default)s)")
     told = parser.parse_args()
-    if told.series < 2:
-        parser.error("--series must be at least 2")
+    if told.series < 2 or told.nights < 2 * changes.MINIMUM:
+        parser.error(f"--series must be at least 2, and --nights {2 * changes.MINIMUM}")
     line("neighbours", "threshold", "series", "false alarms a series and 365 nights", "series without any")
     line(*["---"] * 5)
     rows = [(RHO, 0.0, float(text)) for text in told.thresholds.split(",")]
     rows += [(rho, 0.0, changes.THRESHOLD) for rho in (0.0, 0.5)] + [(RHO, 0.02, changes.THRESHOLD)]
     for number, (rho, tail, threshold) in enumerate(rows):
-        found = alarms(null(told.series, rho, tail, SEED + number), threshold, told.few)
+        found = alarms(null(told.series, told.nights, rho, tail, SEED + number), threshold, told.few)
         name = f"rho {rho}" + (f", {tail:.0%} of the nights far out" if tail else "")
         error = found.std(ddof=1) / np.sqrt(len(found))
         line(name, threshold, told.series, f"{found.mean():.2f} +- {error:.2f}", f"{(found == 0).mean():.0%}")

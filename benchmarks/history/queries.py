@@ -1,0 +1,176 @@
+"""Fills a history with made-up measurements and times the questions that people ask of it.
+
+The rows look as those of nightly runs do: so many runs of so many cases, each with the same metrics. Samples, launches
+and logs are left out: no question that is timed here reads them, but for `show`, which has none to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import random
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from ipexperf.case import Case
+from ipexperf.history import History
+from ipexperf.history.changed import changes
+from ipexperf.history.comparison import compare
+from ipexperf.history.rows import case_row, environment_row, series_row
+from ipexperf.history.values import canonical, content_uid
+
+KEY = "made-up-2c-8g"
+MEASURED = ("step_time", "throughput", "p50", "p90", "cpu_time", "prepare_time", "warm_time", "peak_memory")
+AXES = {
+    "device": ("cpu", "xpu"),
+    "dtype": ("fp32", "bf16"),
+    "mode": ("train", "infer", "infer_jit"),
+    "stack": ("ipex", "stock"),
+}
+FIRST = datetime(2020, 1, 1, 2, tzinfo=timezone.utc)
+
+
+def cases(models: int) -> Iterator[Case]:
+    """Every combination of the axes for so many models."""
+    for number, axes in itertools.product(range(models), itertools.product(*AXES.values())):
+        yield Case(f"model{number:04d}", **dict(zip(AXES, axes, strict=True)), batch=32, size=224, data="none")
+
+
+def rows_of(table: str, columns: tuple[str, ...]) -> str:
+    names = ", ".join(f'"{name}"' for name in columns)
+    return f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'  # noqa: S608 - names of the schema
+
+
+def fill(path: Path, runs: int, models: int, seed: int) -> int:
+    """Write so many runs of every case, and return how many measurements that are."""
+    History.open(path).close()
+    chance = random.Random(seed)  # noqa: S311 - made-up numbers, no secret
+    with closing(sqlite3.connect(path)) as connection, connection:
+        environment = environment_row({"machine_key": KEY, "software": {"torch": "2.8.0", "ipex": "2.8.0"}})
+        values = (environment["uid"], environment["machine_key"], canonical(environment["doc"]))
+        connection.execute(rows_of("environment", ("uid", "machine_key", "doc")), values)
+        policy = {"policy": "made up"}
+        connection.execute(rows_of("policy", ("uid", "doc")), (content_uid(policy), canonical(policy)))
+        levels = list(_series(connection, models, chance))
+        for number in range(runs):
+            _run(connection, number)
+            connection.executemany(
+                rows_of(
+                    "measurement",
+                    ("series_id", "run_id", "n", "median", "mean", "mad", "lo", "hi", "outcome", "reason"),
+                ),
+                _measurements(number, levels, chance),
+            )
+            judged = ("series_id", "run_id", "policy_id", "outcome", "ratio", "p_value", "mde", "reason", "judged_at")
+            said = canonical({"text": "made up", "lo": None, "hi": None, "baseline": None})
+            connection.executemany(
+                rows_of("verdict", judged),
+                (
+                    (one, number + 1, 1, "ok", 1.0, 0.5, 0.05, said, _moment(number))
+                    for one, _, primary in levels
+                    if primary
+                ),
+            )
+    return runs * len(levels)
+
+
+def _series(connection: sqlite3.Connection, models: int, chance: random.Random) -> Iterator[tuple[int, float, bool]]:
+    """Write the cases and their series, and tell each one's id, level and whether it is the one that is judged."""
+    numbers = itertools.count(1)
+    for index, case in enumerate(cases(models), 1):
+        row = case_row(case, "nightly")
+        connection.execute(rows_of("case", tuple(row)), [*list(row.values())[:-1], canonical(row["params"])])
+        for metric in MEASURED:
+            one = {"case_id": index, **series_row(case.uid, KEY, metric)}
+            connection.execute(rows_of("series", tuple(one)), list(one.values()))
+            yield next(numbers), math.exp(chance.uniform(-6, 0)), metric == MEASURED[0]
+
+
+def _run(connection: sqlite3.Connection, number: int) -> None:
+    row = {
+        "uid": f"00000000-0000-7000-8000-{number:012x}",
+        "environment_id": 1,
+        "started_at": _moment(number),
+        "finished_at": _moment(number),
+        "branch": "main" if number % 10 else "topic",
+        "commit_sha": f"{number:040x}",
+        "torch_version": "2.8.0",
+        "ipex_version": "2.8.0",
+        "status": "finished",
+        "meta": canonical({"suite": "nightly"}),
+    }
+    connection.execute(rows_of("run", tuple(row)), list(row.values()))
+
+
+def _measurements(
+    number: int, levels: list[tuple[int, float, bool]], chance: random.Random
+) -> Iterator[tuple[object, ...]]:
+    for series, level, _ in levels:
+        median = level * math.exp(chance.gauss(0, 0.02))
+        yield (series, number + 1, 3, median, median, 0.0, median * 0.99, median * 1.01, "ok", "")
+
+
+def _moment(number: int) -> str:
+    return (FIRST + timedelta(hours=6 * number)).isoformat(timespec="microseconds")
+
+
+def questions(history: History) -> dict[str, Callable[[], object]]:
+    """What people ask, by name."""
+    first = next(cases(1))
+    axes = {name: getattr(first, name) for name in ("model", "device", "dtype", "mode", "stack")}
+    return {
+        "window of 30": lambda: history.window(first, KEY),
+        "newest 20 runs": history.runs,
+        "show last": lambda: history.show("last"),
+        "compare two runs": lambda: compare(history.show("last~1"), history.show("last")),
+        "trend of a case, newest 30": lambda: history.trend(limit=30, **axes),
+        "trend of a case, all": lambda: history.trend(**axes),
+        "trend of a model, all metrics": lambda: history.trend(None, model=first.model),
+        "changes of a model": lambda: changes(history, ["step_time"], model=first.model),
+    }
+
+
+def seconds(ask: Callable[[], object], rounds: int) -> float:
+    """The median time of an answer; the first, with a cold cache, is left out where there are more."""
+    times = []
+    for _ in range(rounds + 1):
+        begin = time.perf_counter()
+        ask()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times[1:] or times)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000, help="measurements, at least (default: %(default)s)")
+    parser.add_argument("--models", type=int, default=5, help="models, each of 24 cases (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="times that each is asked (default: %(default)s)")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the history; it must not exist")
+    told = parser.parse_args()
+    if min(told.rows, told.models, told.rounds) < 1:
+        parser.error("--rows, --models and --rounds must be at least 1")
+    if told.keep is not None and told.keep.exists():
+        parser.error(f"{told.keep} exists already")
+    series = len(list(cases(told.models))) * len(MEASURED)
+    # A comparison needs two runs.
+    runs = max(2, -(-told.rows // series))
+    with tempfile.TemporaryDirectory() as folder:
+        path = told.keep or Path(folder) / "history.db"
+        rows = fill(path, runs, told.models, seed=1)
+        print(f"{rows} measurements: {runs} runs of {series} series, {path.stat().st_size} bytes", flush=True)
+        with History.open(path, create=False) as history:
+            for name, ask in questions(history).items():
+                print(f"{name:32} {1000 * seconds(ask, told.rounds):10.2f} ms", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""The scripts that fill a big history and that calibrate change points do so, in small."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ipexperf.history import History
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def run(script, *arguments):
+    command = [sys.executable, str(BENCHMARKS / script), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_made_up_history_has_its_rows_and_answers_every_question(tmp_path):
+    """So many measurements as were asked for, which the history itself reads as any others."""
+    path = tmp_path / "big.db"
+    done = run("history/queries.py", "--rows", "2000", "--models", "1", "--rounds", "1", "--keep", str(path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2112 measurements: 11 runs of 192 series, ")
+    assert len(done.stdout.splitlines()) == 9
+    with History.open(path, create=False) as history:
+        assert len(history.trend(None)) == 2112
+        assert {point.verdict for point in history.trend()} == {"ok"}
+        assert [run.started_at[:16] for run in history.runs(2)] == ["2020-01-03T14:00", "2020-01-03T08:00"]
+
+
+def test_a_history_that_is_there_is_not_filled(tmp_path):
+    """Made-up numbers never join real ones."""
+    path = tmp_path / "mine.db"
+    path.write_text("precious")
+    done = run("history/queries.py", "--rows", "1", "--keep", str(path))
+    assert (done.returncode, path.read_text()) == (2, "precious")
+    assert "exists already" in done.stderr
+
+
+def test_the_calibration_prints_the_same_tables_again():
+    """Its seeds are fixed; a threshold of nothing raises alarms, which it counts."""
+    arguments = ("--series", "2", "--thresholds", "1", "--nights", "40")
+    first, again = (run("changepoints/calibrate.py", *arguments) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == again.stdout
+    (line,) = [line for line in first.stdout.splitlines() if line.startswith("| rho 0.3 | 1.0 ")]
+    assert float(line.split("|")[4].split()[0]) > 1
