@@ -87,7 +87,7 @@ def test_changes_tells_what_regressed_and_between_which_runs(capsys):
     assert "1.25" in line
     assert f"commits  {MOVED - 1:08d}..{MOVED:08d}" in out
     assert "differs  torch: 2.8.0+cpu -> 2.9.0+cpu" in out
-    assert "1 changes in 1 series" in out
+    assert "1 change in 1 series" in out
     assert "0 changes in 1 series" in run(capsys, "changes", "--since", "last~3")
     assert "0 changes in 1 series; 1 too short: fewer than 8 good runs" in run(capsys, "changes", "--until", "last~9")
 
@@ -159,7 +159,7 @@ def test_merge_takes_each_file_once(capsys, path):
     shutil.copy(path, "other.db")
     main(["prune", "--before", "2026-05-05", "--yes"])
     capsys.readouterr()
-    counts = "4 runs, 0 cases, 8 measurements, 8 launches are new in ipexperf.db"
+    counts = "4 runs, 0 cases, 8 measurements, 8 launches new in ipexperf.db"
     assert run(capsys, "merge", "other.db") == f"other.db: {counts}\n"
     assert run(capsys, "merge", "other.db") == "other.db: nothing that is not in ipexperf.db already\n"
     assert "is the history itself" in refused(capsys, "merge", "ipexperf.db")
@@ -174,11 +174,11 @@ def test_prune_tells_before_it_deletes(capsys, path, tmp_path):
     write(tmp_path / "baselines", Baselines(KEY, (known,)))
     before = dump(path)
     out = run(capsys, "prune", "--before", "2026-05-03")
-    assert "would delete 1 runs before 2026-05-03T00:00:00" in out
+    assert "would delete 1 run before 2026-05-03T00:00:00" in out
     assert f"kept {first}: a baseline was accepted from it" in out
     assert "nothing was changed: --yes deletes" in out
     assert dump(path) == before
-    assert "deleted 1 runs" in run(capsys, "prune", "--before", "2026-05-03", "--yes")
+    assert "deleted 1 run before" in run(capsys, "prune", "--before", "2026-05-03", "--yes")
     assert len(json.loads(run(capsys, "runs", "--json", "--limit", "99"))) == RUNS - 1
     told = refused(capsys, "prune", "--before", "2026-05-03", "--baselines", "elsewhere", "--yes")
     assert "there is no folder elsewhere of baselines" in told
@@ -212,6 +212,12 @@ def another_program(path):
     return "is a database of something else"
 
 
+def damaged(path):
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\x5a" * (len(data) - 4096))
+    return "malformed"
+
+
 def newer(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0042'")
@@ -224,7 +230,7 @@ def missing(path):
     return "there is no history"
 
 
-@pytest.mark.parametrize("spoil", [no_database, empty, another_program, newer, missing])
+@pytest.mark.parametrize("spoil", [no_database, empty, another_program, damaged, newer, missing])
 @pytest.mark.parametrize("command", HERE, ids=" ".join)
 def test_a_file_that_is_no_history_is_one_sentence_for_every_command(capsys, path, spoil, command):
     """Exit status 2, nothing on standard output, and not a byte of it changed."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ipexperf.commands import telling
 from ipexperf.errors import HistoryError
+from ipexperf.report.units import plural
 
 
 def add_merge(subparsers: telling.Subparsers) -> None:
@@ -26,9 +27,14 @@ def run_merge(arguments: argparse.Namespace) -> int:
         if not found.new:
             telling.say(f"{other}: nothing that is not in {path} already")
             continue
-        counts = f"{found.runs} runs, {found.cases} cases, {found.measurements} measurements, {found.launches} launches"
-        went_on = f", and {found.updated} runs went on" if found.updated else ""
-        telling.say(f"{other}: {counts} are new in {path}{went_on}")
+        new = (
+            plural(found.runs, "run"),
+            plural(found.cases, "case"),
+            plural(found.measurements, "measurement"),
+            plural(found.launches, "launch", "launches"),
+        )
+        went_on = f", and {plural(found.updated, 'run')} went on" if found.updated else ""
+        telling.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
     return 0
 
 
@@ -57,7 +63,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     telling.say(f"{found.path}: no fault found, schema {found.revision}, {found.bytes} bytes")
     telling.say(f"rows: {rows}")
     if found.unfinished:
-        telling.say(f"{found.unfinished} runs never said how they ended: they are running, or were killed")
+        telling.say(f"{plural(found.unfinished, 'run')} without an end: still running, or killed")
     if found.revision != found.newest:
         telling.say(f"this program writes schema {found.newest}: `ipexperf db upgrade` brings it up to date")
     return 0
@@ -115,10 +121,10 @@ def run_prune(arguments: argparse.Namespace) -> int:
             accepted=_accepted(arguments.baselines),
             delete_them=arguments.yes,
         )
-    rows = ", ".join(f"{count} {name}" for name, count in found.rows.items())
+    rows = ", ".join(f"{count} rows of {name}" for name, count in found.rows.items())
     done = "deleted" if arguments.yes else "would delete"
     of = "the samples of " if arguments.samples else ""
-    telling.say(f"{done} {of}{len(found.runs)} runs before {found.before[:19]} ({rows})")
+    telling.say(f"{done} {of}{plural(len(found.runs), 'run')} before {found.before[:19]} ({rows})")
     for uid in found.kept:
         telling.say(f"kept {uid}: a baseline was accepted from it")
     if not arguments.yes and found.runs:

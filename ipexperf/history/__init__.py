@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     import os
 
     import pandas as pd
+    from typing_extensions import Unpack
 
     from ipexperf.history.frame import changes, compare, runs, show, speedup, trend
-    from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
+    from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary, TrendFilters
     from ipexperf.history.store import History
 
 _ROOMS = {
@@ -53,7 +54,9 @@ def __getattr__(name: str) -> Any:
 class _CallableModule(ModuleType):
     """A module that can be called, so that `ipexperf.history(...)` reads as it is meant."""
 
-    def __call__(self, db: str | os.PathLike[str], *, metric: str | None = None, **asked: Any) -> pd.DataFrame:
+    def __call__(
+        self, db: str | os.PathLike[str], *, metric: str | None = None, **asked: Unpack[TrendFilters]
+    ) -> pd.DataFrame:
         """Return one row a case, metric and run, oldest first; `limit` keeps the newest runs of each series.
 
         It also takes `model`, `device`, `dtype`, `mode`, `stack`, `machine` and `branch`, each one name or several,

@@ -84,7 +84,7 @@ def known_metric(name: str) -> Metric:
     return METRICS[name]
 
 
-def sound(recorded: Recorded | None, metric: str) -> str:
+def unsound(recorded: Recorded | None, metric: str) -> str:
     """Say why a case's numbers may not be held against others, or nothing."""
     if recorded is None:
         return "is not in the run"
@@ -138,7 +138,7 @@ def _compared(
     old: Recorded | None, new: Recorded | None, metric: Metric, family: int, common: Sequence[str]
 ) -> Compared:
     case = _either((old, new))
-    note = _unsound(old, new, metric.name)
+    note = _why_not(old, new, metric.name)
     ratio = None
     if not note and old is not None and new is not None:
         ratio = ratios.compare(old.values[metric.name], new.values[metric.name], Policy(), family)
@@ -174,10 +174,10 @@ def _compared(
     )
 
 
-def _unsound(old: Recorded | None, new: Recorded | None, metric: str) -> str:
+def _why_not(old: Recorded | None, new: Recorded | None, metric: str) -> str:
     if old is not None and new is not None and old.case != new.case:
         return f"not the same work: {', '.join(changed_case(old.case, new.case))}"
-    sides = (("first", sound(old, metric)), ("second", sound(new, metric)))
+    sides = (("first", unsound(old, metric)), ("second", unsound(new, metric)))
     return "; ".join(f"the {name} {why}" for name, why in sides if why)
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import os
     from typing import TypeAlias
 
+    from typing_extensions import Unpack
+
+    from ipexperf.history.records import Filters, TrendFilters
+
     Target: TypeAlias = str | os.PathLike[str]
 
 
@@ -47,13 +51,13 @@ def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS))
     return _frame(speedups.Speedup, map(asdict, found))
 
 
-def trend(db: Target, metric: str | None = PRIMARY, **asked: Any) -> pd.DataFrame:
+def trend(db: Target, metric: str | None = PRIMARY, **asked: Unpack[TrendFilters]) -> pd.DataFrame:
     """Return one row a case, metric and run, oldest first; `asked` is what `History.trend` takes."""
     with History.open(db, create=False) as history:
         return _frame(Point, map(asdict, history.trend(metric, **asked)))
 
 
-def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **asked: Any) -> pd.DataFrame:
+def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **asked: Unpack[Filters]) -> pd.DataFrame:
     """Return one row a change of level; `asked` are the filters of `trend`, `since` and `until`."""
     metrics = [metric] if isinstance(metric, str) else metric
     with History.open(db, create=False) as history:

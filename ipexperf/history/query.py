@@ -20,7 +20,7 @@ from ipexperf.result import METRICS, PRIMARY, Verdict
 if TYPE_CHECKING:
     from sqlalchemy import Row
 
-    from ipexperf.history.statements import Wanted
+    from ipexperf.history.records import Wanted
 
 
 class Queries:

@@ -26,7 +26,7 @@ def comparison_text(found: Comparison) -> Text:
     """Say which two runs these are, and what differs between their environments."""
     lines = []
     for name, run in (("first", found.first), ("second", found.second)):
-        where = f"{run.commit or '-'} on {run.branch or '-'}, torch {run.torch_version or '-'}"
+        where = f"{(run.commit or '-')[:10]} on {run.branch or '-'}, torch {run.torch_version or '-'}"
         where += f", IPEX {run.ipex_version or '-'}, {run.machine_key}"
         lines.append(f"{name:8} {run.uid[:SHORT]}  {moment(run.started_at)} UTC, {where}")
     told = found.differences or ("nothing that is recorded of the environment",)

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
 from ipexperf.result import Verdict
+
+Wanted: TypeAlias = "str | Sequence[str] | None"
+"""One name, several, or any."""
+
+
+class Filters(TypedDict, total=False):
+    """What narrows an answer down: axes, machines and branches, and a range of dates, moments or runs."""
+
+    model: Wanted
+    device: Wanted
+    dtype: Wanted
+    mode: Wanted
+    stack: Wanted
+    machine: Wanted
+    branch: Wanted
+    since: str | None
+    until: str | None
+
+
+class TrendFilters(Filters, total=False):
+    """And how much of each series is told: its newest runs, with a rolling median of so many."""
+
+    limit: int | None
+    rolling: int | None
 
 
 @dataclass(frozen=True, slots=True)

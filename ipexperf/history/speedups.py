@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.case import Case
-from ipexperf.history.comparison import SINGLE, accuracy, sound
+from ipexperf.history.comparison import SINGLE, accuracy, unsound
 from ipexperf.history.records import Recorded
 from ipexperf.judge import ratios
 from ipexperf.judge.environment import incomparable
@@ -76,7 +76,7 @@ def speedups(cases: Sequence[Recorded], kinds: Sequence[str] = tuple(KINDS)) -> 
         for kind in kinds
         if (base := _base(case, KINDS[kind])) is not None
         for metric in ("throughput", *(LATENCIES if case.mode == "realtime" else ()))
-        for pair in _of_one_run(kind, case, base, metric, newest)
+        for pair in _pairs(kind, case, base, metric, newest)
     ]
     order = list(KINDS)
     pairs.sort(key=lambda pair: (order.index(pair.kind), pair.fast.case.id, pair.fast.machine_key))
@@ -91,10 +91,10 @@ def _base(case: Case, axes: Sequence[str]) -> Case | None:
     return replace(case, **plain)
 
 
-def _of_one_run(kind: str, case: Case, base: Case, metric: str, newest: Sequence[Recorded]) -> Iterator[_Pair]:
+def _pairs(kind: str, case: Case, base: Case, metric: str, newest: Sequence[Recorded]) -> Iterator[_Pair]:
     """The newest pair of each machine that is sound, of one run before one of two runs."""
-    fast = [x for x in newest if x.case == case and not sound(x, metric)]
-    plain = [x for x in newest if x.case == base and not sound(x, metric)]
+    fast = [x for x in newest if x.case == case and not unsound(x, metric)]
+    plain = [x for x in newest if x.case == base and not unsound(x, metric)]
     for machine in dict.fromkeys(x.machine_key for x in fast):
         # A card is part of the machine_key: there the base is on another one, or there would be none.
         matching = [

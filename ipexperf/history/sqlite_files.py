@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import database, schema
@@ -70,9 +69,7 @@ def check(target: str | os.PathLike[str]) -> Checked:
     path = path_of(target)
     with opened(path) as connection:
         known = revision(connection, path)
-        faults = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({FINDINGS})")]
-        if faults != ["ok"]:
-            raise HistoryError(f"the history {path} is damaged: {'; '.join(_line(fault) for fault in faults)}.")
+        _check_pages(connection, path)
         lost = connection.execute("PRAGMA foreign_key_check").fetchall()
         if lost:
             rows = ", ".join(f"a row of {row[0]} without its {row[2]}" for row in lost[:FINDINGS])
@@ -84,7 +81,7 @@ def check(target: str | os.PathLike[str]) -> Checked:
 
 
 def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
-    """Copy a history as it is at one moment, while others may write to it; nothing is overwritten."""
+    """Copy a history as it is at one moment, while others may write to it. No damage is copied, no file overwritten."""
     path = path_of(target)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     copy = copy or path.with_name(f"{path.name}.backup-{stamp}")
@@ -98,6 +95,7 @@ def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
         try:
             with closing(sqlite3.connect(part)) as destination:
                 source.backup(destination)
+                _check_pages(destination, path)
             part.replace(copy)
         finally:
             part.unlink(missing_ok=True)
@@ -116,10 +114,12 @@ def vacuum(target: str | os.PathLike[str]) -> tuple[int, int]:
     return before, path.stat().st_size
 
 
+def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    faults = [" ".join(str(row[0]).split()) for row in connection.execute(f"PRAGMA integrity_check({FINDINGS})")]
+    if faults != ["ok"]:
+        raise HistoryError(f"the history {path} is damaged: {'; '.join(faults)}.")
+
+
 def _count(connection: sqlite3.Connection, table: str, where: str = "1") -> int:
     asked = f'SELECT count(*) FROM "{table}" WHERE {where}'  # noqa: S608 - a name and a condition of ours
     return int(connection.execute(asked).fetchone()[0])
-
-
-def _line(fault: Any) -> str:
-    return " ".join(str(fault).split())

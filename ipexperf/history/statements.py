@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 
 from ipexperf.history.schema import case, environment, measurement, run, series, verdict
 
-Wanted: TypeAlias = "str | Sequence[str] | None"
+if TYPE_CHECKING:
+    from ipexperf.history.records import Wanted
 
 
 def newest_verdict() -> ColumnElement[bool]:

@@ -122,7 +122,8 @@ def brackets_text(found: Changes) -> Text:
         told = told or ["nothing else that is recorded of the environment"]
         lines += [f"    {'' if index else 'differs':8} {line}" for index, line in enumerate(told)]
     short = f"; {found.short} too short: fewer than {2 * MINIMUM} good runs" if found.short else ""
-    lines.append(f"{len(found.changes)} changes in {found.series} series{short}")
+    word = "change" if len(found.changes) == 1 else "changes"
+    lines.append(f"{len(found.changes)} {word} in {found.series} series{short}")
     return Text("\n".join(lines))
 
 
@@ -135,4 +136,6 @@ def _by_series(points: Sequence[Point]) -> list[Point]:
 
 
 def _number(point: Point) -> float | None:
+    if point.outcome != "ok":
+        return None  # what is invalid has a number, which counts for nothing
     return point.rolling if point.rolling is not None else point.median

@@ -20,6 +20,7 @@ EXAMPLES = HOW_TO / "examples"
 GUIDES = sorted(HOW_TO.glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OPTIONS = (ROOT / "docs" / "reference" / "options.md").read_text()
+HISTORY = (ROOT / "docs" / "reference" / "history.md").read_text()
 PATHS = ("--perf-db", "--perf-baselines", "--perf-data", "--perf-cache", "--perf-python", "--perf-load")
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
@@ -129,3 +130,26 @@ def test_a_path_is_written_after_an_equals_sign(page: Path) -> None:
     found = re.findall(rf"(?:{'|'.join(PATHS)}) [^\s`|]+", page.read_text().replace(why, ""))
     assert found == []
     assert (why in page.read_text()) == (page.name == "options.md")
+
+
+def test_every_subcommand_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is a heading of the page about the history, or a row or sentence of the options'."""
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    names = re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
+    assert {"runs", "compare", "merge", "cases"} <= set(names)
+    headings = "".join(line for line in HISTORY.splitlines(keepends=True) if line.startswith("## "))
+    assert [name for name in names if f"`{name}`" not in headings and f"`ipexperf {name}" not in OPTIONS] == []
+
+
+def test_every_option_of_a_question_is_explained() -> None:
+    """No option of a command that asks a history goes without a word on its page."""
+    shared = {"--help", "--db", "--json", "--csv", "--limit"}
+    found = set()
+    for path in sorted((ROOT / "ipexperf" / "commands").glob("*.py")):
+        if path.stem in ("look", "trend", "compare", "export", "upkeep", "telling"):
+            found |= set(re.findall(r'"(--[a-z]+)"', path.read_text()))
+    assert "--rolling" in found
+    assert [
+        option for option in sorted(found - shared) if f"`{option}" not in HISTORY and f" {option} " not in HISTORY
+    ] == []

@@ -15,6 +15,7 @@ from history_records import HARDWARE, OK, make_measurement
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from ipexperf import cli
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, database, schema
 
@@ -173,3 +174,17 @@ def test_a_place_that_cannot_hold_a_history_is_refused(path, tmp_path):
     assert "unable to open database file" in refusal("/proc/history.db")
     assert "cannot be opened" in refusal("nosuchdatabase://host/name")
     assert "is no path and no database URL" in refusal("://")
+
+
+def test_an_upgrade_by_command_says_what_it_did(path, request, capsys):
+    """It names both schemas and the copy; `db check` before it only tells that there is a newer one."""
+    History.open(path).close()
+    request.getfixturevalue("future")
+    assert cli.main(["db", "check", "--db", str(path)]) == 0
+    assert "this program writes schema 0002: `ipexperf db upgrade`" in capsys.readouterr().out
+    assert cli.main(["db", "upgrade", "--db", str(path)]) == 0
+    told = f"{path}: schema 0001 became 0002; as it was: history.db.backup-0001\n"
+    assert capsys.readouterr().out == told
+    assert path.with_name("history.db.backup-0001").exists()
+    assert cli.main(["db", "upgrade", "--db", str(path)]) == 0
+    assert "schema 0002 is the newest" in capsys.readouterr().out

@@ -129,7 +129,7 @@ def test_a_check_counts_what_there_is(path):
 
 
 def test_a_check_finds_a_page_that_was_overwritten(path):
-    """Liar: the file opens, its first page is whole, and one page in the middle is not."""
+    """Liar: the file opens, its first page is whole, and one page in the middle is not. It is not copied either."""
     query(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     data = bytearray(path.read_bytes())
     data[4096 * 6 : 4096 * 9] = b"\x5a" * (4096 * 3)
@@ -137,6 +137,10 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
     with pytest.raises(HistoryError, match=r"is damaged|malformed") as raised:
         sqlite_files.check(path)
     assert "\n" not in str(raised.value)
+    with pytest.raises(HistoryError, match=r"is damaged|malformed"):
+        sqlite_files.backup(path, path.with_name("copy.db"))
+    assert not [file for file in path.parent.iterdir() if ".part" in file.name]
+    assert not path.with_name("copy.db").exists()
 
 
 def test_a_check_finds_a_row_that_points_at_nothing(path):
