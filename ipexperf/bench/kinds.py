@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ class Device(ABC):
     """What people call it as well: a hint where such a name is refused, never another spelling of it."""
     accelerator: bool = False
     """Whether torch must be asked for it, as `torch.<name>.is_available()`: a process that imports torch."""
+    hosted: bool = False
+    """Whether a case lies in the machine's own memory, so that it can be known beforehand whether it fits."""
 
     @abstractmethod
     def why_not(self, facts: Facts) -> str | None:
@@ -228,6 +231,10 @@ class Workbench:
             if knob.name == name:
                 return knob.default(self.model, asked)
         raise UsageError(f"neither {self.mode.name} nor {self.stack.name} has a knob {name}")
+
+    def at(self, size: int) -> Workbench:
+        """The same case with inputs of another size."""
+        return dataclasses.replace(self, case=dataclasses.replace(self.case, size=size))
 
     @property
     def channels_last(self) -> bool:

@@ -55,6 +55,8 @@ class Dataset(ABC):
     """Real examples, or generated ones that say so."""
 
     name: str
+    licence: str = "not stated"
+    """Under what its examples may be used, as whoever publishes them says."""
 
     @abstractmethod
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
@@ -63,6 +65,11 @@ class Dataset(ABC):
     @abstractmethod
     def read(self, path: str, size: int) -> Split:
         """The examples, at the size that the model has them in."""
+
+    def files(self, path: str) -> list[Path]:
+        """What the examples are read from: whatever is made of them is known by these files."""
+        found = Path(path)
+        return [found] if found.is_file() else sorted(file for file in found.rglob("*") if file.is_file())
 
 
 class Task(ABC):
@@ -180,12 +187,22 @@ class Model:
     """So many steps give it the weights that inference has: a deep network needs more of them."""
     recipe: Callable[[Workbench, Split, Any], None] | None = None
     """Gives the network the weights that inference has in another way than by such steps."""
+    resized: Callable[[Workbench, Split, Any], None] | None = None
+    """Fits weights that were trained at `size` to another size; None: they are trained at that one."""
     train_steps: int = 66
     """So many steps in all the mode `train` makes before it looks at what was learned."""
     trained: bool = True
     """Inference runs on weights that were trained; a model that has none of that kind says False."""
     pretrained: Packaged | None = None
-    """Weights that somebody else trained: then none are trained here."""
+    """Weights that somebody else trained: where there is no `recipe` that goes on from them, none are trained here."""
+    normal: int | None = None
+    """The size at which others publish its speed; None: it has none but `size`."""
+    least: int = 1
+    """Smaller inputs come to nothing on their way through it."""
+    most: int | None = None
+    """Larger inputs are more than it was made for; None: there are none."""
+    published: Mapping[str, int] = field(default_factory=dict)
+    """For a dtype, the batch of inference with which the vendor published its speed: preset `full` has it."""
     held_out: int = 256
     """Held-out examples that fidelity looks at: enough for agreement, few enough for float64."""
     quantisation: str = "static"
@@ -200,11 +217,24 @@ class Model:
         """Whether inference runs on weights that somebody trained."""
         return self.trained or self.pretrained is not None
 
+    @property
+    def as_packaged(self) -> bool:
+        """Whether inference runs on the weights of a package as they are."""
+        return self.pretrained is not None and self.recipe is None
+
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         reason = self.why_nots.get(cell.mode) or self.why_nots.get(cell.dtype) or facts.missing(*self.needs)
         if reason is None and self.pretrained is not None:
             _, reason = self.pretrained.find()
         return reason
+
+    def unfit(self, size: int) -> str | None:
+        """Why its inputs can't have this size, or None."""
+        if size < self.least:
+            return f"{self.name} takes inputs of at least {self.told(self.least)}: {self.told(size)} is too small"
+        if self.most is not None and size > self.most:
+            return f"{self.name} takes inputs of at most {self.told(self.most)}: {self.told(size)} is too large"
+        return None
 
     def told(self, size: int) -> str:
         """A size of its inputs, for people."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import accuracy, outcome
+from ipexperf.bench import accuracy, outcome, registry
 from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _optimizers
@@ -22,18 +22,18 @@ RECIPE = {"version": 4, "seed": 0}
 AGAIN = "delete it, and it is made again"
 
 
-def address(model: Model, data: str, data_path: str) -> str:
-    """Names a checkpoint by what it is made of: model, recipe and the bytes of the data."""
+def address(model: Model, data: str, data_path: str, size: int) -> str:
+    """Names a checkpoint by what it is made of: model, size, recipe and the bytes of the data."""
     digest = hashlib.sha256()
     training = (model.batch_train, model.optimizer, model.learning_rate, model.recipe_steps)
-    for part in (model.name, model.version, model.size, *training, RECIPE, data):
+    begun = () if model.pretrained is None else (model.pretrained.sha256,)
+    sizes = dict.fromkeys((model.size, size))
+    for part in (model.name, model.version, *sizes, *training, *begun, RECIPE, data):
         digest.update(json.dumps(part, sort_keys=True).encode())
-    path = Path(data_path)
-    for file in [path] if path.is_file() else sorted(path.rglob("*")):
-        if file.is_file():
-            digest.update(f"{file.name} {file.stat().st_size}".encode())
-            if file.stat().st_size < 2**24:
-                digest.update(file.read_bytes())
+    for file in registry.datasets.get(data).files(data_path):
+        digest.update(f"{file.name} {file.stat().st_size}".encode())
+        if file.stat().st_size < 2**24:
+            digest.update(file.read_bytes())
     return f"{model.name}-{data}-{digest.hexdigest()[:16]}.pt"
 
 
@@ -50,10 +50,18 @@ def order(examples: int, batch: int, seed: int) -> Iterator[Any]:
 
 def train(bench: Workbench, path: str) -> dict[str, Any]:
     """Trains in fp32 with stock PyTorch on the case's device, and saves the weights."""
-    split = read(bench)
+    model = bench.model
+    first = bench.at(model.size) if model.resized else bench
+    split = read(first)
     torch.manual_seed(RECIPE["seed"])
-    network = bench.device.put(bench.model.build().train())
-    (bench.model.recipe or _steps)(bench, split, network)
+    network = model.build()
+    if model.pretrained is not None:
+        _packaged(bench, network)
+    network = bench.device.put(network.train())
+    (model.recipe or _steps)(first, split, network)
+    if model.resized and first.case.size != bench.case.size:
+        split = read(bench)
+        model.resized(bench, split, network)
     network = network.eval().cpu()
     outputs = accuracy.predict(lambda inputs: network(*inputs), split.test.inputs, accuracy.PART)
     reached, trivial = bench.task.score(outputs, split.test.targets), bench.task.trivial(split)
@@ -84,9 +92,9 @@ def network(bench: Workbench) -> Any:
     """A network of the case's weights that nothing has optimised, as often as one is asked for."""
     torch.manual_seed(bench.settings.seed)
     built = bench.model.build()
-    if bench.model.pretrained is not None:
+    if bench.model.as_packaged:
         _packaged(bench, built)
-    elif bench.model.trained:
+    elif bench.model.learned:
         if bench.settings.weights is None:
             raise WorkerError("error", f"{bench.model.name} infers on trained weights, and none were given")
         load(built, bench.settings.weights)

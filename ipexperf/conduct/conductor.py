@@ -101,7 +101,7 @@ class Conductor:
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
         if mode.trains or not (model.learned or case.dtype == "int8"):
             return conditions
-        made_of = weights.address(model, case.data, conditions.settings.data_file or "")
+        made_of = weights.address(model, case.data, conditions.settings.data_file or "", case.size)
         if model.learned:
             path = self._weights(made_of, case, conditions)
             conditions = conditions.given(weights=str(path))
@@ -114,14 +114,16 @@ class Conductor:
         return conditions
 
     def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
-        """The weights of a case: those of a package as they are, all others trained by us."""
-        packaged = registry.models.get(case.model).pretrained
-        if packaged is None:
-            return self._made("weights", self._cache / "weights" / name, case, conditions)
-        path, why_not = packaged.find()
-        if path is None:
-            raise WorkerError("error", why_not or "no weights")
-        return Path(path)
+        """The weights of a case: those of a package as they are, all others made by us, some of a package's."""
+        model = registry.models.get(case.model)
+        if model.pretrained is not None:
+            path, why_not = model.pretrained.find()
+            if path is None:
+                raise WorkerError("error", why_not or "no weights")
+            if model.as_packaged:
+                return Path(path)
+            conditions = conditions.given(weights=path)
+        return self._made("weights", self._cache / "weights" / name, case, conditions)
 
     def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
         """How launches of the case are started. Where they were to be forked and can't be, it is the plain case."""

@@ -381,12 +381,12 @@ def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path, registr
     model = registry.models.get("resnet18")
     data = tmp_path / "data.bin"
     data.write_bytes(b"one")
-    first = weights.address(model, "digits", str(data))
-    assert weights.address(model, "digits", str(data)) == first
-    assert weights.address(dataclasses.replace(model, version=2), "digits", str(data)) != first
-    assert weights.address(dataclasses.replace(model, recipe_steps=67), "digits", str(data)) != first
+    first = weights.address(model, "digits", str(data), 8)
+    assert weights.address(model, "digits", str(data), 8) == first
+    assert weights.address(dataclasses.replace(model, version=2), "digits", str(data), 8) != first
+    assert weights.address(dataclasses.replace(model, recipe_steps=67), "digits", str(data), 8) != first
     data.write_bytes(b"two")
-    assert weights.address(model, "digits", str(data)) != first
+    assert weights.address(model, "digits", str(data), 8) != first
 
 
 @needs_torch

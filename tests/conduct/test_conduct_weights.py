@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import subprocess
 import threading
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
+from ipexperf.bench.subjects import Packaged
 from ipexperf.case import Case
 from ipexperf.conduct import seal
 from ipexperf.conduct.conductor import Conductor
@@ -32,6 +34,7 @@ class Teacher:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.given: str | None = None
         self.fails = False
 
     def __enter__(self) -> Teacher:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
@@ -39,9 +42,10 @@ class Teacher:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def ask(self, do: str, *, path: str, **_: Any) -> None:
+    def ask(self, do: str, *, path: str, settings: dict[str, Any], **_: Any) -> None:
         assert do == "weights"
         self.asked += 1
+        self.given = settings["weights"]
         Path(path).write_bytes(MADE)
         time.sleep(0.2)  # so that a second run comes meanwhile
         if self.fails:
@@ -183,3 +187,20 @@ def test_whoever_is_stopped_between_file_and_sum_leaves_nothing_that_is_used(
     assert path.read_bytes() == b"other weights"
     assert seal.flaw(path)
     assert not seal.beside(part).exists()
+
+
+def test_weights_of_a_package_are_used_as_they_are_or_gone_on_from(
+    ready: Callable[..., Path], teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a recipe nothing is made; with one, whoever makes the weights is given the package's."""
+    package = tmp_path / "package.pt"
+    monkeypatch.setattr(Packaged, "find", lambda _: (str(package), None))
+    learner = dataclasses.replace(registry.models.get("learner"), pretrained=Packaged("somebody", "package.pt", "sum"))
+    monkeypatch.setitem(registry.models._items, "learner", learner)
+    assert ready() == package
+    assert teacher.asked == 0
+    monkeypatch.setitem(
+        registry.models._items, "learner", dataclasses.replace(learner, recipe=lambda bench, split, network: None)
+    )
+    assert ready().read_bytes() == MADE
+    assert teacher.given == str(package)

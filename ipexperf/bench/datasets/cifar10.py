@@ -16,6 +16,7 @@ DEVIATION = (0.2470, 0.2435, 0.2616)
 
 class Cifar10(Dataset):
     name = "cifar10"
+    licence = "none stated by its authors"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         if folder is None:

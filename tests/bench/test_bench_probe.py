@@ -1,0 +1,78 @@
+"""The last layer alone: fitted to examples, and nothing else is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench_cases import bench, network
+
+from ipexperf.bench import accuracy, registry, weights
+from ipexperf.bench.models import _probe
+from ipexperf.bench.subjects import Examples, Split
+
+torch = pytest.importorskip("torch")
+
+HEAD = ("4.weight", "4.bias")
+
+
+@pytest.fixture
+def made() -> tuple[Any, Split, Any]:
+    torch.manual_seed(0)
+    case = bench(network, "train", registry.devices.get("cpu"))
+    return case, weights.read(case), network()
+
+
+def score(case: Any, split: Split, fitted: Any) -> float:
+    outputs = accuracy.predict(lambda inputs: fitted.eval()(*inputs), split.test.inputs, 64)
+    return float(case.task.score(outputs, split.test.targets))
+
+
+def test_a_fitted_layer_knows_the_digits(made: tuple[Any, Split, Any]) -> None:
+    """On top of a convolution that nobody trained; every other weight stays as it was."""
+    case, split, fitted = made
+    before = {name: value.clone() for name, value in fitted.state_dict().items()}
+    assert score(case, split, fitted) < 0.3
+    _probe.fit(case, split, fitted)
+    assert score(case, split, fitted) > 0.8
+    changed = {name for name, value in fitted.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed == set(HEAD)
+
+
+def test_wrong_labels_teach_it_nothing(made: tuple[Any, Split, Any]) -> None:
+    """What it knows comes from the labels, and from nothing else."""
+    case, split, fitted = made
+    mixed = split.train.targets[0][torch.randperm(len(split.train), generator=torch.Generator().manual_seed(0))]
+    _probe.fit(case, Split(Examples(split.train.inputs, (mixed,)), split.test), fitted)
+    assert score(case, split, fitted) < 0.3
+
+
+def test_batch_norm_takes_the_statistics_of_the_examples(made: tuple[Any, Split, Any]) -> None:
+    """Of those that it is fitted to, each as much as any other, and it goes on as before."""
+    case, split, fitted = made
+    _probe.fit_anew(case, split, fitted)
+    with torch.no_grad():
+        seen = fitted[0](split.train.inputs[0][: _probe.EXAMPLES])
+    assert torch.allclose(fitted[1].running_mean, seen.mean((0, 2, 3)), atol=1e-5)
+    assert fitted[1].momentum == 0.1
+    assert score(case, split, fitted) > 0.8
+
+
+def test_the_weights_are_those_of_a_known_layer() -> None:
+    """Classes that a linear layer made are found again, but for the ridge."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(2000, 5, dtype=torch.float64, generator=generator)
+    weight = torch.randn(3, 5, dtype=torch.float64, generator=generator)
+    bias = torch.randn(3, dtype=torch.float64, generator=generator)
+    found, offset = _probe.solve(features, features @ weight.T + bias)
+    assert torch.allclose(found, weight / (1 + _probe.RIDGE), rtol=0.02, atol=0.02)
+    assert torch.allclose(offset, bias, atol=0.02)
+
+
+def test_what_is_left_over_is_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole parts only, and no more than are asked for."""
+    monkeypatch.setattr(_probe, "PART", 4)
+    monkeypatch.setattr(_probe, "EXAMPLES", 8)
+    of = {count: Examples((torch.zeros(count),), (torch.zeros(count),)) for count in (7, 100)}
+    assert [len(_probe._chosen(Split(examples, examples))) for examples in of.values()] == [4, 8]
