@@ -145,7 +145,8 @@ class Run:
     def _reproduce(self, case: Case) -> str:
         axes = " ".join(f"--{axis} {getattr(case, axis)}" for axis in AXES)
         turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs)
-        return f"pytest suites/ {axes} --perf-batch {case.batch}{turned} --perf-launches {self.plan.launches}"
+        sized = "" if case.size == registry.models.get(case.model).size else f" --perf-size {case.size}"
+        return f"pytest suites/ {axes} --perf-batch {case.batch}{sized}{turned} --perf-launches {self.plan.launches}"
 
     def _accept(self, measurement: Measurement) -> str:
         run = self.uid[:18] if self.uid else "last"

@@ -1,8 +1,8 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: prepare, environment, warm, sample, serve, memory, proof, metrics, accuracy, weights, quantise, close. A
-reply is one line with `ok` true or false; lines with `say` before it are progress. Both have descriptors of their own,
-so that whatever torch and C++ print is in the log alone.
+Requests: prepare, environment, warm, sample, serve, memory, proof, metrics, accuracy, weights, quantise, footprint,
+close. A reply is one line with `ok` true or false; lines with `say` before it are progress. Both have descriptors of
+their own, so that whatever torch and C++ print is in the log alone.
 """
 
 from __future__ import annotations
@@ -112,6 +112,12 @@ class Worker:
         from ipexperf.bench.artifact import make
 
         return make(self._workbench(request), request["path"])
+
+    def footprint(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Says what the case's network takes, without running the case."""
+        from ipexperf.bench.footprint import look
+
+        return dict(look(self._workbench(request)))
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

@@ -16,7 +16,7 @@ from ipexperf.bench import artifact, registry, weights
 from ipexperf.bench import environment as surroundings
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import instances, kept, launch, placement, seal
+from ipexperf.conduct import instances, kept, launch, memory, placement, seal
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.server import Order, Servers
@@ -48,6 +48,7 @@ class Conductor:
         self._say = say
         self._quarantine = Quarantine()
         self._servers = Servers()
+        self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
         self._folder = folder
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
@@ -98,6 +99,7 @@ class Conductor:
         Inference has trained weights, and int8 a network that was quantised by the interpreter that will run it.
         """
         conditions = self._conditions(case)
+        self._fit(case, conditions)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
         if mode.trains or not (model.learned or case.dtype == "int8"):
             return conditions
@@ -112,6 +114,30 @@ class Conductor:
             path = self._made("quantise", self._cache / "quantised" / name, case, quantiser, artifact.SIDES)
             conditions = conditions.given(artifact=str(path))
         return conditions
+
+    def footprint(self, case: Case) -> Mapping[str, Any]:
+        """What the case's network takes, as a worker finds it: once for all cases that have the same."""
+        key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
+        if key not in self._footprints:
+            plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
+            with conditions.worker() as worker:
+                request = {"case": plain.to_json(), "settings": asdict(conditions.settings)}
+                self._footprints[key] = worker.ask("footprint", **request)
+        return self._footprints[key]
+
+    def _fit(self, case: Case, conditions: Conditions) -> None:
+        """Ends a case that is too large for this machine, before any of it is run."""
+        if not registry.devices.get(case.device).hosted or not memory.larger(case):
+            return
+        try:
+            found = self.footprint(case)
+        except WorkerError as error:
+            if error.outcome == "out_of_memory":
+                raise
+            self._say(f"{case.id}: whether it fits into memory is not known beforehand: {error.reason}")
+            return
+        processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
+        memory.refuse(case, found, processes)
 
     def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
         """The weights of a case: those of a package as they are, all others made by us, some of a package's."""

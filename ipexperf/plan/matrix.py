@@ -13,7 +13,7 @@ from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell
 from ipexperf.case import AXES, DTYPES, Case
 from ipexperf.errors import UsageError
-from ipexperf.plan import knobs
+from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
 
 ALL = "all"
@@ -28,6 +28,10 @@ class Preset:
 
     blocks: tuple[Mapping[str, tuple[str, ...]], ...]
     launches: int
+    size: str = sizes.SMALL
+    """Which of a model's two sizes its inputs have."""
+    published: bool = False
+    """Whether inference has the batches with which the vendor published its speed."""
 
 
 _RESNETS = ("resnet18", "resnet50")
@@ -52,7 +56,7 @@ PRESETS: dict[str, Preset] = {
         ),
         launches=5,
     ),
-    "full": Preset(({},), launches=5),
+    "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True),
 }
 DEFAULT_DEVICE = ("cpu",)
 
@@ -153,13 +157,14 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
 
 
 def _fixed(cell: Cell, options: Options) -> str | None:
-    """Why the cell's mode cannot have the batch, the threads or the OpenMP runtime that were asked for, or None."""
-    mode = registry.modes.get(cell.mode)
+    """Why the cell cannot have the size, the batch, the threads or the OpenMP runtime that were asked for, or None."""
+    mode, model, preset = registry.modes.get(cell.mode), registry.models.get(cell.model), PRESETS[options.preset]
     asked = options.placement and options.placement.openmp
     if mode.openmp and asked and asked != mode.openmp:
         return f"{cell.mode} runs with openmp={mode.openmp} alone: --perf-placement openmp={asked} is not for it"
     fixed = mode.batch
-    reason = mode.unfit(cell, options.batch or registry.models.get(cell.model).batch(mode), options.threads)
+    reason = model.unfit(sizes.size(model, options, preset))
+    reason = reason or mode.unfit(cell, sizes.batch(cell, options, preset), options.threads)
     if reason or fixed is None:
         return reason
     if options.batch not in (None, fixed):
@@ -172,6 +177,7 @@ def make(options: Options, facts: Facts) -> Plan:
     cases: list[Case] = []
     left_out: list[LeftOut] = []
     missing: dict[str, str | None] = {}
+    preset = PRESETS[options.preset]
     for cell, unmet in (variant for plain in _cells(options) for variant in knobs.variants(plain, options, facts)):
         reason = why_not(cell, facts) or unmet or _fixed(cell, options)
         if reason is None:
@@ -181,10 +187,10 @@ def make(options: Options, facts: Facts) -> Plan:
                 _, missing[data] = registry.datasets.get(data).find(str(options.data) if options.data else None)
             reason = missing[data]
             if reason is None:
-                batch = options.batch or model.batch(registry.modes.get(cell.mode))
+                batch, size = sizes.batch(cell, options, preset), sizes.size(model, options, preset)
                 axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
                 turned = knobs.named(cell, options)
-                cases.append(Case(*axes, batch, model.size, model.version, data, turned))
+                cases.append(Case(*axes, batch, size, model.version, data, turned))
                 continue
         left_out.append(LeftOut(cell, reason))
     _refuse_what_was_named(options, cases, left_out)

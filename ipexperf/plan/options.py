@@ -13,7 +13,7 @@ from ipexperf import bench
 from ipexperf.case import AXES, DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
-from ipexperf.plan import start
+from ipexperf.plan import sizes, start
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -135,7 +135,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB"),
     Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
     Option("--perf-launches", positive, None, "fresh processes a case (default: the preset's)", "N"),
-    Option("--perf-batch", positive, None, "batch size of every case (default: the model's)", "N"),
+    Option("--perf-batch", positive, None, "batch size of every case (default: the preset's, or the model's)", "N"),
+    Option(
+        "--perf-size", sizes.read, None, "size of inputs: small, normal or a number (default: the preset's)", "SIZE"
+    ),
     Option("--perf-knobs", settings, (), "settings to turn, each value a case: level=O0", "N=V", repeat=True),
     Option("--perf-optimizer", words, (), "optimizers of training, e.g. adam,adamw", "NAMES", repeat=True, knob=True),
     Option("--perf-input", words, (), "where batches come from: device, host, loader", "KINDS", repeat=True, knob=True),
@@ -173,6 +176,7 @@ class Options:
     baselines: Path = Path("baselines")
     launches: int | None = None
     batch: int | None = None
+    size: str | int | None = None
     knobs: tuple[tuple[str, str], ...] = ()
     optimizer: tuple[str, ...] = ()
     input: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ _RESET_PEAK = "5"
 class Cpu(Device):
     name = "cpu"
     called = ("intel",)
+    hosted = True
     _before = 0
     """Bytes that were resident at the reset: the libraries, before the case took anything."""
 

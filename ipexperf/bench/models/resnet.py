@@ -5,12 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench.lazy import torchvision
+from ipexperf.bench.models import _probe
 from ipexperf.bench.registry import model
 
 CLASSES = 10
+NORMAL = 224
+"""The size of ImageNet, at which the vendor publishes speeds."""
+PUBLISHED = {"int8": 80, "fp32": 160, "bf16": 112}
+"""The vendor's batches of throughput."""
 
 
-@model("resnet18", size=32, batch_train=64, batch_infer=32, needs=("torch", "torchvision"))
+@model(
+    "resnet18",
+    size=32,
+    normal=NORMAL,
+    batch_train=64,
+    batch_infer=32,
+    resized=_probe.fit_anew,
+    needs=("torch", "torchvision"),
+)
 def resnet18() -> Any:
     return torchvision.models.resnet18(num_classes=CLASSES)
 
@@ -20,11 +33,15 @@ def resnet18() -> Any:
 @model(
     "resnet50",
     size=32,
+    normal=NORMAL,
     batch_train=64,
     batch_infer=32,
+    published=PUBLISHED,
     learning_rate=0.005,
     recipe_steps=330,
+    resized=_probe.fit_anew,
     needs=("torch", "torchvision"),
 )
 def resnet50() -> Any:
     return torchvision.models.resnet50(num_classes=CLASSES)
+

@@ -1,0 +1,117 @@
+"""A case that the machine cannot hold ends before any of it is run, with one sentence; the next one runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.conduct import memory
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.errors import WorkerError
+from ipexperf.plan.options import Options
+
+SMALL = Case("eater_of_memory", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+LARGE = dataclasses.replace(SMALL, batch=64)
+GIB = 2.0**30
+TOLD = {"parameters": 1, "flops": 1, "weights": GIB, "examples": GIB, "passing": GIB / 8, "kept": GIB}
+
+
+class Answering:
+    """Stands where a worker would look at the network; it never comes to run a case."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.fails: WorkerError | None = None
+
+    def __enter__(self) -> Answering:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def ask(self, do: str, **_: Any) -> dict[str, float]:
+        self.asked.append(do)
+        if do == "footprint" and self.fails is None:
+            return TOLD
+        raise self.fails or WorkerError("crashed", "it was run")
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Answering:
+    worker = Answering()
+    monkeypatch.setattr(Conditions, "worker", lambda _: worker)
+    return worker
+
+
+@pytest.fixture
+def conductor(
+    worker: Answering, fake: str, tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch
+) -> Conductor:
+    """A machine of 8 GiB whose fake device lies in its memory."""
+    registry.load([fake])
+    declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": (), "trained": False}
+    registry.model("eater_of_memory", **declaration)(lambda: int)
+    monkeypatch.setattr(type(registry.devices.get("fake")), "hosted", True)
+    monkeypatch.setattr(memory, "memory_limit", lambda: int(8 * GIB))
+    return Conductor(Options(load=(fake,)), 1, tmp_path, print)
+
+
+def test_a_case_that_does_not_fit_is_out_of_memory_before_it_runs(conductor: Conductor, worker: Answering) -> None:
+    """The sentence says what it needs, of what, and what there is."""
+    [launch] = conductor.measure(LARGE).launches
+    assert launch.outcome == "out_of_memory"
+    assert launch.reason == (
+        "1 x 1 in batches of 64 needs at least 12.00 GiB (examples 1.00 GiB, weights 3 x 1.00 GiB, "
+        "a batch 64 x 0.12 GiB), and 8.00 GiB are here"
+    )
+    assert worker.asked == ["footprint"]
+
+
+def test_the_next_case_runs(conductor: Conductor, worker: Answering) -> None:
+    """One that is as large as its model's own is not even looked at."""
+    conductor.measure(LARGE)
+    [launch] = conductor.measure(SMALL).launches
+    assert (launch.outcome, launch.reason) == ("crashed", "it was run")
+    assert worker.asked == ["footprint", "prepare"]
+
+
+def test_a_network_is_looked_at_once(conductor: Conductor, worker: Answering) -> None:
+    """Another batch or dtype changes nothing in what one example takes: int8 is a quarter as wide."""
+    conductor.measure(LARGE)
+    [launch] = conductor.measure(dataclasses.replace(LARGE, dtype="bf16")).launches
+    assert launch.outcome == "crashed"
+    assert worker.asked == ["footprint", "prepare"]
+
+
+def test_a_network_that_cannot_be_looked_at_is_run_and_told(
+    conductor: Conductor, worker: Answering, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not to know is no reason to refuse; a network that is too large to be looked at is one."""
+    worker.fails = WorkerError("error", "it answers with nothing")
+    [launch] = conductor.measure(LARGE).launches
+    assert launch.outcome == "error"
+    assert worker.asked == ["footprint", "prepare"]
+    assert "whether it fits into memory is not known beforehand: it answers with nothing" in capsys.readouterr().out
+    worker.fails = WorkerError("out_of_memory", "took more than there is")
+    [launch] = conductor.measure(LARGE).launches
+    assert (launch.outcome, launch.reason) == ("out_of_memory", "took more than there is")
+
+
+def test_several_processes_need_it_several_times(conductor: Conductor) -> None:
+    """Four GiB fit into eight, and three times four do not."""
+    told = {**TOLD, "passing": 0.0}
+    memory.refuse(LARGE, told)
+    with pytest.raises(WorkerError, match=r"12\.00 GiB .* 3 times"):
+        memory.refuse(LARGE, told, 3)
+
+
+@pytest.mark.usefixtures("conductor")
+def test_larger_is_a_larger_size_or_batch() -> None:
+    assert not memory.larger(SMALL)
+    assert memory.larger(LARGE)
+    assert memory.larger(dataclasses.replace(SMALL, size=2))
