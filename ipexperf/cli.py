@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     for add in ASKING:
         add(subparsers)
     add_cases(subparsers)
+    add_models(subparsers)
     add_baseline(subparsers)
     add_ab(subparsers)
     return parser
@@ -69,6 +70,15 @@ def add_cases(subparsers: Subparsers) -> None:
     parser.add_argument("--why", action="store_true", help="list the cells left out too, each with its reason")
     planning.add_options(parser)
     parser.set_defaults(run=cases.run_cases)
+
+
+def add_models(subparsers: Subparsers) -> None:
+    from ipexperf.commands import models
+
+    purpose = "list the models, their tasks, data and sizes"
+    parser = subparsers.add_parser("models", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    models.add_models(parser)
+    parser.set_defaults(run=models.run_models)
 
 
 def add_baseline(subparsers: Subparsers) -> None:

@@ -1,0 +1,132 @@
+"""`ipexperf models`: what there is to measure, on which data, and how large it is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.commands import planning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ipexperf.bench.subjects import Model
+    from ipexperf.plan.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is said of one model. What was not measured, or could not be, is None."""
+
+    name: str
+    task: str
+    metric: str
+    data: str
+    licence: str
+    sizes: str
+    batches: str
+    why_nots: Mapping[str, str] = field(default_factory=dict)
+    data_missing: str | None = None
+    parameters: float | None = None
+    flops: float | None = None
+    measured_at: str | None = None
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Declares its options."""
+    told = "count parameters and FLOPs of an example, in a worker process for each model"
+    parser.add_argument("--measure", action="store_true", help=told)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    planning.add_options(parser)
+
+
+def run_models(arguments: argparse.Namespace) -> int:
+    """Lists the models that were asked for, or all of them."""
+    from ipexperf.bench import registry
+    from ipexperf.plan import matrix
+
+    options = planning.resolve(arguments)
+    registry.load(options.load)
+    matrix.check_names(options)
+    names = registry.models.names()
+    wanted = names if matrix.ALL in (options.model or (matrix.ALL,)) else options.model or ()
+    found = [_told(registry.models.get(name), options, measure=arguments.measure) for name in wanted]
+    if arguments.json:
+        json.dump([asdict(told) for told in found], sys.stdout, indent=2, allow_nan=False)
+        sys.stdout.write("\n")
+    else:
+        sys.stdout.write("\n".join(_text(told, measured=arguments.measure) for told in found))
+    return 0
+
+
+def _told(model: Model, options: Options, *, measure: bool) -> Told:
+    from ipexperf.bench import registry
+
+    task, data = registry.tasks.get(model.task), registry.datasets.get(model.data)
+    _, missing = data.find(str(options.data) if options.data else None)
+    sizes = [model.told(model.size), *([f"normal {model.told(model.normal)}"] if model.normal else [])]
+    published = [f"{dtype} {batch}" for dtype, batch in model.published.items()]
+    batches = [f"train {model.batch_train}", f"infer {model.batch_infer}"]
+    return Told(
+        name=model.name,
+        task=task.name,
+        metric=task.metric,
+        data=data.name,
+        licence=data.licence,
+        sizes=", ".join(sizes),
+        batches=", ".join([*batches, *([f"full: {', '.join(published)}"] if published else [])]),
+        why_nots=dict(model.why_nots),
+        data_missing=missing,
+        **(_measured(model, options, missing) if measure else {}),
+    )
+
+
+def _measured(model: Model, options: Options, missing: str | None) -> dict[str, Any]:
+    """What a worker counts, or an empty answer with the reason on standard error."""
+    from ipexperf.bench.kinds import Cell
+    from ipexperf.case import Case
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.conduct.worker import ask_facts
+    from ipexperf.errors import WorkerError
+    from ipexperf.plan import matrix, sizes
+
+    size = sizes.size(model, options, matrix.PRESETS[options.preset])
+    cell = Cell(model.name, "cpu", "fp32", "infer", "stock")
+    reason = model.unfit(size) or model.why_not(cell, ask_facts(options.python, (), {}, model.needs)) or missing
+    if reason is None:
+        case = Case(cell.model, cell.device, cell.dtype, cell.mode, cell.stack, 1, size, model.version, model.data)
+        try:
+            found = Conductor(options, 1, Path.cwd(), _say).footprint(case)
+        except WorkerError as error:
+            reason = error.reason
+        else:
+            counted = {name: found[name] for name in ("parameters", "flops")}
+            return {**counted, "measured_at": model.told(size)}
+    _say(f"{model.name} was not measured: {reason}")
+    return {}
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"  {text}\n")
+
+
+def _text(told: Told, *, measured: bool) -> str:
+    missing = f"; missing: {told.data_missing}" if told.data_missing else ""
+    lines = [
+        told.name,
+        f"  task     {told.task}: {told.metric}",
+        f"  data     {told.data}, {told.licence}{missing}",
+        f"  size     {told.sizes}",
+        f"  batch    {told.batches}",
+    ]
+    if measured and told.parameters is not None and told.flops is not None:
+        lines.append(
+            f"  takes    {told.parameters / 1e6:.2f} million parameters, "
+            f"{told.flops / 1e9:.2f} GFLOP for one of {told.measured_at}"
+        )
+    lines += [f"  not      {name}: {reason}" for name, reason in told.why_nots.items()]
+    return "\n".join(lines) + "\n"
