@@ -1,0 +1,26 @@
+"""ShuffleNet v2 x1.0 with ten classes, as torchvision builds it: little arithmetic, and much moving of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench.lazy import torchvision
+from ipexperf.bench.models import _probe
+from ipexperf.bench.registry import model
+
+CLASSES = 10
+
+
+@model(
+    "shufflenet_v2_x1_0",
+    size=32,
+    normal=224,
+    batch_train=64,
+    batch_infer=32,
+    published={"int8": 80, "fp32": 160, "bf16": 112},
+    learning_rate=0.05,
+    resized=_probe.fit_anew,
+    needs=("torch", "torchvision"),
+)
+def shufflenet_v2_x1_0() -> Any:
+    return torchvision.models.shufflenet_v2_x1_0(num_classes=CLASSES)
