@@ -121,7 +121,6 @@ def arguments(code: str) -> int:
 def frozen(code: str, inputs: int) -> Check:
     """The weights are constants of the code, so that they could be folded and packed when it was compiled."""
     given = arguments(code)
-    expected = "1 tensor: the input" if inputs == 1 else f"{inputs} tensors: the inputs"
     return Check("freezing", given == inputs, f"code called with {given} tensors", f"{inputs}: the inputs")
 
 

@@ -104,8 +104,9 @@ def _constants(network: Any) -> Iterator[tuple[str, Any]]:
     """The weights of a frozen graph: they are no parameters any more."""
     if isinstance(network, torch.jit.ScriptModule) and hasattr(network, "graph"):
         for node in network.graph.findAllNodes("prim::Constant"):
-            if node.output().type().kind() == "TensorType":
-                yield node.output().debugName(), node.output().toIValue()
+            # A number that meets tensors has their kind, and is none.
+            if isinstance(value := node.output().toIValue(), torch.Tensor):
+                yield node.output().debugName(), value
 
 
 def layouts(inputs: Iterable[Any], *, channels_last: bool) -> list[Check]:
