@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import accuracy, pt2e, registry, weights
+from ipexperf.bench import accuracy, answers, pt2e, registry, weights
 from ipexperf.bench.facts import Facts, gather
 from ipexperf.bench.kinds import Cell, Workbench
 from ipexperf.bench.knobs import Knob
@@ -115,7 +115,7 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
     made = bench.stack.quantise(bench.laid_out(weights.network(bench)), example, batches, bench)
     with torch.no_grad():
         if bench.mode.artifact == "script":
-            torch.jit.freeze(torch.jit.trace(made.network, example)).save(path)
+            torch.jit.freeze(answers.traced(made.network, example)).save(path)
         elif bench.mode.artifact == "program":
             pt2e.save(made.network, example, path)
         else:
@@ -129,6 +129,7 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
         "kernels": made.told,
         "calibration": calibration if static else None,
         "made_by": _made_by(gather()),
+        "weights": _weights(bench),
         **_rounding(bench, split, example, batches, made.network),
     }
     Path(path + SIDES[0]).write_text(json.dumps(recipe, indent=1, sort_keys=True) + "\n")
@@ -203,6 +204,20 @@ def calibrated(bench: Workbench) -> list[Check]:
     which = f"{len(watched)} of {len(split.train)} training examples" if same else "other examples"
     told = f"{which}, {judged} of them held out for accuracy"
     return [Check("calibration", same and not judged, told, "the recipe's training examples, none of them held out")]
+
+
+def _weights(bench: Workbench) -> str:
+    """What the untouched network holds, as one sum."""
+    return _digest(tuple(weights.network(bench).state_dict().values()))
+
+
+def made_of(bench: Workbench) -> list[Check]:
+    """A network that is built and not loaded may have changed since: the artifact's name cannot tell."""
+    if bench.model.learned:
+        return []
+    known, found = recipe(bench)["weights"], _weights(bench)
+    told = "this network's" if found == known else f"those of another network: {weights.AGAIN}"
+    return [Check("quantised_weights", found == known, told, "this network's")]
 
 
 def notes(bench: Workbench) -> list[str]:

@@ -257,10 +257,29 @@ class Workbench:
         """A batch on the device, laid out as the case has it."""
         return tuple(self.device.put(self.laid_out(value)) for value in batch)
 
+    def built(self) -> Any:
+        """A network as the model builds it, or a sentence where that is none that can be measured."""
+        network = self.model.build()
+        if not isinstance(network, torch.nn.Module):
+            told = "nothing" if network is None else f"a {type(network).__name__}"
+            raise WorkerError("error", f"{self.model.name} is built as {told}, and a torch.nn.Module was expected")
+        if not any(True for _ in network.parameters()):
+            why = "there is nothing in it that a stack could optimise or a training move"
+            raise WorkerError("error", f"{self.model.name} has no parameters: {why}")
+        return network
+
     def tuned(self, network: Any) -> Any:
         """The network with what the case's stack has of its own for it."""
+        train = self.model.tuned_training.get(self.stack.name) if self.mode.trains else None
+        if train:
+            return train(network, self)
         tune = self.model.tuned.get(self.stack.name)
         return tune(network) if tune else network
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """What must run in a step because the network was tuned. A network in int8 was not: it was converted."""
+        return () if self.case.dtype == "int8" else self.model.operators.get(self.stack.name, ())
 
     def turned(self, name: str) -> bool:
         """Whether the case asks for this knob by name."""

@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +107,15 @@ def _constants(network: Any) -> Iterator[tuple[str, Any]]:
             # A number that meets tensors has their kind, and is none.
             if isinstance(value := node.output().toIValue(), torch.Tensor):
                 yield node.output().debugName(), value
+
+
+def operators(step: Callable[[], Any], wanted: Collection[str]) -> list[Check]:
+    """Each operator that a network was given for its stack runs in a step; nothing where it was given none."""
+    if not wanted:
+        return []
+    found = Counter(str(event.get("name")) for event in traced(step))
+    told = ", ".join(f"{name} x{found[name]}" for name in wanted)
+    return [Check("tuned_operators", all(found[name] for name in wanted), told, "each at least once")]
 
 
 def layouts(inputs: Iterable[Any], *, channels_last: bool) -> list[Check]:

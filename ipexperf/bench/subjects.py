@@ -82,6 +82,8 @@ class Task(ABC):
     """How a size is told to people."""
     inputs: int = 1
     """How many tensors a network is given at once."""
+    scored: bool = True
+    """Whether anybody knows what the right answers are: without them there is fidelity alone."""
     least: float = 1 / 3
     """A training must come this share of the way from the trivial predictor's score to 1."""
 
@@ -209,8 +211,14 @@ class Model:
     """How it becomes int8 where nothing is asked for: `static`, or `dynamic` for a transformer."""
     tuned: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     """For a stack, what its guide has a practitioner replace in the network before it is optimised."""
+    tuned_training: Mapping[str, Callable[[Any, Workbench], Any]] = field(default_factory=dict)
+    """The same before it is trained, where that is something else."""
+    operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For a stack, the operators that must then run in a step, as torch's profiler names them."""
     why_nots: Mapping[str, str] = field(default_factory=dict)
     """Modes or dtypes in which the model makes no sense, each with its reason."""
+    target: str = ""
+    """What names it, where it is a network of the user's own that nothing declared: see `bench.own`."""
 
     @property
     def learned(self) -> bool:

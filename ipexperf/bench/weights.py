@@ -54,7 +54,7 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
     first = bench.at(model.size) if model.resized else bench
     split = read(first)
     torch.manual_seed(RECIPE["seed"])
-    network = model.build()
+    network = bench.built()
     if model.pretrained is not None:
         _packaged(bench, network)
     network = bench.device.put(network.train())
@@ -91,7 +91,7 @@ def _steps(bench: Workbench, split: Split, network: Any) -> None:
 def network(bench: Workbench) -> Any:
     """A network of the case's weights that nothing has optimised, as often as one is asked for."""
     torch.manual_seed(bench.settings.seed)
-    built = bench.model.build()
+    built = bench.built()
     if bench.model.as_packaged:
         _packaged(bench, built)
     elif bench.model.learned:

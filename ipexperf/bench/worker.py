@@ -66,6 +66,7 @@ class Worker:
         self._placement: Mapping[str, Any] | None = None
         self._emulated: list[str] = []
         self._case: Case | None = None
+        self._bench: Workbench | None = None
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -77,7 +78,8 @@ class Worker:
         """The workbench of this process, which is placed first: what it imports finds the cores that it was given."""
         self._placement = request["settings"].get("placement")
         placement.apply(self._placement)
-        return workbench(request, self._say)
+        self._bench = workbench(request, self._say)
+        return self._bench
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         """Builds the case and makes it ready to be stepped."""
@@ -167,6 +169,12 @@ class Worker:
         placed = {"placement": placement.effect()} if self._placement is not None else {}
         return {**environment.document(self._ready[1]), **placed}
 
+    def flaw(self) -> str:
+        """What is wrong with the network itself, after something failed, or an empty text."""
+        from ipexperf.bench import trial
+
+        return trial.flaw(self._bench) if self._bench else ""
+
     def close(self) -> None:
         """Ends what the session started, if there ever was one."""
         if self._session is not None:
@@ -207,6 +215,8 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
             if not isinstance(error, (UsageError, WorkerError)):
                 traceback.print_exc()
                 reason = f"{type(error).__name__}: {reason}"
+                if outcome_of(error) == "error":
+                    reason = worker.flaw() or reason
             write({"ok": False, "outcome": outcome_of(error), "reason": reason})
 
 

@@ -54,7 +54,7 @@ def reference(
     Written apart from the step that is measured, and as plain as can be: what is wrong there must not be wrong here.
     """
     torch.manual_seed(bench.settings.seed)
-    network = bench.model.build().train()
+    network = bench.built().train()
     if noise:
         generator = torch.Generator().manual_seed(bench.settings.seed)
         with torch.no_grad():

@@ -73,9 +73,10 @@ class InferenceSession(Session):
         if dtype == "int8":
             agreed = artifact.recipe(bench)["agreed"]
         rounding = self._rounding(reference)
-        targets, trivial = held_out.targets, bench.task.trivial(weights.read(bench))
-        metrics, checks = accuracy.fidelity(outputs, reference, targets, dtype, bench.task, rounding, agreed)
-        return {**metrics, "trivial_accuracy": trivial}, checks
+        metrics, checks = accuracy.fidelity(outputs, reference, held_out.targets, dtype, bench.task, rounding, agreed)
+        if bench.task.scored:
+            metrics["trivial_accuracy"] = bench.task.trivial(weights.read(bench))
+        return metrics, checks
 
     def _rounding(self, reference: Reference) -> float | None:
         """The error of stock PyTorch in the case's dtype, eager: what is due to the dtype and not to the stack."""
@@ -104,15 +105,25 @@ class InferenceSession(Session):
             proof.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
             self.feed.proof(self.step),
             proof.dtype_of_kernels(proof.dtypes(arithmetic), case.dtype),
+            *proof.operators(self.step, self.bench.operators),
             *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
-            *([] if case.dtype != "int8" else [quantised.ran(kernels, self.layers), *artifact.calibrated(self.bench)]),
+            *([] if case.dtype != "int8" else self._converted(kernels)),
         ]
+
+    def _converted(self, kernels: list[Kernel]) -> list[Check]:
+        """Evidence of int8, and of what it was made of."""
+        made = [*artifact.calibrated(self.bench), *artifact.made_of(self.bench)]
+        return [quantised.ran(kernels, self.layers), *made]
 
     @functools.cached_property
     def layers(self) -> int:
         """How many layers a step of the untouched network has: so many must be int8 where the case is."""
-        return quantised.count(self.untouched(), tuple(value.cpu().contiguous() for value in self.inputs[0]))
+        return quantised.count(self.untouched(), self.example())
+
+    def example(self) -> Tensors:
+        """One batch for an untouched network, which lies on the CPU."""
+        return tuple(value.cpu().contiguous() for value in self.inputs[0])
 
     def notes(self) -> list[str]:
         told = artifact.notes(self.bench) if self.bench.case.dtype == "int8" else []

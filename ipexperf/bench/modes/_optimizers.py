@@ -49,15 +49,19 @@ KNOBS = (
 """What training in one process and in several have alike."""
 
 
+def rate(name: str, model: Model) -> float:
+    """The learning rate of an optimizer: the model's own where it is the model's optimizer."""
+    return model.learning_rate if name == model.optimizer else RATES[name]
+
+
 def make(name: str, parameters: Iterable[Any], model: Model) -> Any:
     """An optimizer as torch, or for Lamb IPEX's plain Python, has it: nothing is fused yet."""
     kinds = {"adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
-    rate = model.learning_rate if name == model.optimizer else RATES[name]
     if name == "sgd":
-        return torch.optim.SGD(parameters, lr=rate, momentum=MOMENTUM)
+        return torch.optim.SGD(parameters, lr=rate(name, model), momentum=MOMENTUM)
     if name == "lamb":
-        return importlib.import_module(_LAMB).Lamb(parameters, lr=rate)
-    return getattr(torch.optim, kinds[name])(parameters, lr=rate)
+        return importlib.import_module(_LAMB).Lamb(parameters, lr=rate(name, model))
+    return getattr(torch.optim, kinds[name])(parameters, lr=rate(name, model))
 
 
 def updates(optimizer: Any) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench import artifact, proof, quantised, registry
+from ipexperf.bench import answers, artifact, proof, quantised, registry, straight
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
 from ipexperf.bench.lazy import torch
@@ -39,7 +39,7 @@ class JitSession(InferenceSession):
         # Looked at before it is traced: in the graph there are no modules.
         self._untraced = self.bench.stack.proof_of_inference(network, self.bench)
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
-            return torch.jit.freeze(torch.jit.trace(network, example))
+            return torch.jit.freeze(answers.traced(network, example))
 
     @property
     def script(self) -> Any:
@@ -60,6 +60,7 @@ class JitSession(InferenceSession):
             *super().proof(),
             *self._untraced,
             proof.jitted(self.script),
+            straight.check(self.untouched(), self.example()),
             *converted,
             *self.bench.stack.proof_of_graph(graph, self.bench),
         ]

@@ -46,6 +46,9 @@ class MultiStreamSession(JitSession):
     """Calls the streams, and holds what they did against the one jitted network that they share."""
 
     def build(self, network: Any, example: Tensors) -> Any:
+        if len(example) > 1:
+            told = f"{self.bench.model.name} has {len(example)}"
+            raise WorkerError("error", f"multistream is built for networks of one input, and {told}")
         given = (self.bench.settings.placement or {}).get("cores")
         self.cores = sorted(given) if given else placement.allowed()
         asked = self.bench.knob("streams")

@@ -11,7 +11,7 @@ from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes import _curve, _input, _optimizers
+from ipexperf.bench.modes import _apart, _curve, _input, _optimizers
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast
 from ipexperf.bench.subjects import Tensors
@@ -29,8 +29,8 @@ class TrainSession(Session):
         self.bench = bench
         self.split = weights.read(bench)
         torch.manual_seed(bench.settings.seed)
-        network = bench.device.put(bench.laid_out(bench.tuned(bench.model.build().train())))
-        optimizer = _optimizers.make(bench.knob("optimizer"), network.parameters(), bench.model)
+        network = bench.device.put(bench.laid_out(bench.tuned(bench.built().train())))
+        optimizer = _optimizers.make(bench.knob("optimizer"), _apart.rest(network), bench.model)
         self.optimised, self.optimizer = bench.stack.for_training(network, optimizer, bench)
         self.network = self.joined(self.optimised)
         self.accumulate = int(bench.knob("accumulate"))
@@ -39,6 +39,8 @@ class TrainSession(Session):
         self.losses: list[Any] = []
         # What the optimizer holds, not network.parameters(): IPEX leaves unpacked twins there that nobody trains.
         self.trained = [value for group in self.optimizer.param_groups for value in group["params"]]
+        self.unheld = _apart.parameters(self.optimised)
+        self.trained += self.unheld
         self.start = [value.detach().clone() for value in self.trained]
         self.ledger = Ledger(self.optimizer, self.scaler, self.accumulate)
 
@@ -94,7 +96,8 @@ class TrainSession(Session):
 
     def notes(self) -> list[str]:
         stack = self.bench.stack
-        return [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
+        told = [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
+        return [*told, *_apart.notes(self.optimised)]
 
     def close(self) -> None:
         self.feed.close()
@@ -139,7 +142,7 @@ class TrainSession(Session):
         if path is None:
             return []
         weights.save(self.optimised, self.optimizer, path)
-        fresh = self.bench.model.build().eval()
+        fresh = self.bench.built().eval()
         fresh.load_state_dict(weights.restore(path)["model"])
         test = self.split.test
         outputs = accuracy.predict(lambda inputs: fresh(*inputs), test.inputs, accuracy.PART)
@@ -155,7 +158,9 @@ class TrainSession(Session):
             self.feed.proof(self.step),
             proof.dtype_of_kernels(proof.dtypes(kernels), case.dtype),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
+            *proof.operators(self.step, self.bench.operators),
             *self.bench.stack.proof_of_training(self.optimised, self.optimizer, self.bench),
+            *_apart.check(self.optimised, self.optimizer, self.start[len(self.start) - len(self.unheld) :]),
         ]
         moved, total = self.moved(self.start), len(self.start)
         effective = sum(self._moves() for _ in range(PROVEN_STEPS))

@@ -1,0 +1,47 @@
+"""Parameters that no optimizer updates: their module does, in its own backward. They are counted apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipexperf.result import Check
+
+
+def modules(network: Any) -> list[Any]:
+    """The modules that say what updates them, which is no optimizer."""
+    return [module for module in network.modules() if getattr(module, "updated_by", "")]
+
+
+def parameters(network: Any) -> list[Any]:
+    """What such modules update."""
+    return [value for module in modules(network) for value in module.parameters()]
+
+
+def rest(network: Any) -> list[Any]:
+    """What is left for the optimizer."""
+    apart = {id(value) for value in parameters(network)}
+    return [value for value in network.parameters() if id(value) not in apart]
+
+
+def check(network: Any, optimizer: Any, before: Sequence[Any]) -> list[Check]:
+    """The optimizer holds none of them and has no gradient for them, and yet they moved; no check where there are none.
+
+    `before` is what they were when the training began.
+    """
+    apart = parameters(network)
+    if not apart:
+        return []
+    held = {id(value) for group in optimizer.param_groups for value in group["params"]}
+    both = sum(id(value) in held or value.grad is not None for value in apart)
+    moved = sum(not value.detach().equal(was) for value, was in zip(apart, before, strict=True))
+    told = f"{moved} of {len(apart)} moved, {both} of them known to the optimizer or with a gradient"
+    return [Check("updated_apart", moved == len(apart) and not both, told, f"all {len(apart)}, and none")]
+
+
+def notes(network: Any) -> list[str]:
+    """For whoever reads the name of the optimizer: what it is not told of."""
+    kinds = sorted({module.updated_by for module in modules(network)})
+    if not kinds:
+        return []
+    return [f"{len(parameters(network))} parameters are updated in the backward of {', '.join(kinds)}, by no optimizer"]

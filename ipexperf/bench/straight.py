@@ -1,0 +1,73 @@
+"""Does a network look at the values that it is given? A trace would bake in what it then did, for those values only."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Tensors
+from ipexperf.result import Check
+
+SHOWN = 3
+
+
+def check(network: Any, inputs: Tensors) -> Check:
+    """No line of Python depends on what the inputs hold: what was traced is then the program for any input."""
+    places = reads(network, inputs)
+    shown = ", ".join(dict.fromkeys(places[:SHOWN]))
+    told = f"{len(places)} looks at its inputs' values ({shown}): the trace is of another program" if places else "0"
+    return Check("control_flow", not places, told, "0 looks at its inputs' values in Python")
+
+
+def reads(network: Any, inputs: Tensors) -> list[str]:
+    """Where Python asked for the value of a tensor that was computed from the inputs, in one call of the network."""
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+    from torch.utils.weak import WeakTensorKeyDictionary
+
+    # From weights alone comes what is the same in every call: only what comes from the inputs counts.
+    computed = WeakTensorKeyDictionary()
+    found: list[str] = []
+    operators = torch.ops.aten
+    asking = (operators._local_scalar_dense.default, operators.equal.default, operators.is_nonzero.default)  # noqa: SLF001
+
+    def leaves(value: Any) -> list[Any]:
+        return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+    class Operators(TorchDispatchMode):  # type: ignore[misc] # torch is imported late, and has no types here
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            kwargs = kwargs or {}
+            ours = any(leaf in computed for leaf in leaves((args, kwargs)))
+            if ours and func in asking:
+                found.append(_place())
+            made = func(*args, **kwargs)
+            if ours:
+                for leaf in leaves(made):
+                    computed[leaf] = True
+            return made
+
+    class Methods(TorchFunctionMode):  # type: ignore[misc]
+        """What takes a whole tensor to Python goes past the operators."""
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            if func in (torch.Tensor.tolist, torch.Tensor.numpy) and args[0] in computed:
+                found.append(_place())
+            return func(*args, **(kwargs or {}))
+
+    with torch.no_grad(), Methods(), Operators():
+        for value in inputs:
+            computed[value] = True
+        network(*inputs)
+    return found
+
+
+def _place() -> str:
+    """The line of the network that asks: the innermost that is neither ours nor torch's."""
+    beside = (str(Path(torch.__file__).parent), __file__)
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(beside)]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"

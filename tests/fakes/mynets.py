@@ -1,0 +1,148 @@
+"""A stranger's networks: nothing of ipexperf is imported here. Named as `mynets.py:small`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+
+def example() -> Any:
+    return torch.randn(8, 3, 8, 8)
+
+
+def pair_example() -> Any:
+    return torch.randn(8, 6), torch.randint(0, 5, (8, 2))
+
+
+def crooked_example() -> Any:
+    return [[1.0]]
+
+
+@dataclass
+class Answer:
+    logits: torch.Tensor
+    hidden: torch.Tensor
+
+
+class Net(nn.Module):
+    def __init__(self, kind: str = "tensor") -> None:
+        super().__init__()
+        self.kind = kind
+        self.features = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten())
+        self.head = nn.Linear(4 * 36, 10)
+
+    def forward(self, images: Any) -> Any:
+        hidden = self.features(images)
+        logits = self.head(hidden)
+        return {
+            "tensor": lambda: logits,
+            "tuple": lambda: (logits, hidden),
+            "dict": lambda: OrderedDict(logits=logits, hidden=hidden),
+            "dataclass": lambda: Answer(logits, hidden),
+            "none": lambda: None,
+            "scalar": logits.mean,
+        }[self.kind]()
+
+
+class Pair(nn.Module):
+    """Takes two inputs, one of them numbers of rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.head = nn.Embedding(5, 4), nn.Linear(6 + 8, 3)
+
+    def forward(self, dense: Any, sparse: Any) -> Any:
+        return self.head(torch.cat([dense, self.table(sparse).flatten(1)], 1))
+
+
+class Branching(Net):
+    """Does one thing or another, as the values have it."""
+
+    def forward(self, images: Any) -> Any:
+        logits = super().forward(images)
+        if logits.sum() > 0:
+            return logits * 2
+        return logits
+
+
+class Listing(Net):
+    """Takes its values to Python as a list."""
+
+    def forward(self, images: Any) -> Any:
+        logits = super().forward(images)
+        return logits * max(logits.flatten().tolist())
+
+
+class Constant(Net):
+    """Reads a number of its own, which is the same in every call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, images: Any) -> Any:
+        assert images.shape[1] == 3
+        return super().forward(images) * self.scale.item()
+
+
+def small() -> Any:
+    return Net()
+
+
+def tupled() -> Any:
+    return Net("tuple")
+
+
+def mapped() -> Any:
+    return Net("dict")
+
+
+def packed() -> Any:
+    return Net("dataclass")
+
+
+def silent() -> Any:
+    return Net("none")
+
+
+def scalar() -> Any:
+    return Net("scalar")
+
+
+def pair() -> Any:
+    return Pair()
+
+
+def branching() -> Any:
+    return Branching()
+
+
+def listing() -> Any:
+    return Listing()
+
+
+def constant() -> Any:
+    return Constant()
+
+
+def bare() -> Any:
+    return nn.Sequential(nn.Flatten(), nn.ReLU())
+
+
+def nothing() -> None:
+    return None
+
+
+def greedy(width: int) -> Any:
+    return nn.Linear(width, width)
+
+
+def crooked() -> Any:
+    return Net()
+
+
+ready = Net()
