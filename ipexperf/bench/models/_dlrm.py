@@ -1,0 +1,57 @@
+"""The network of DLRM, in stock PyTorch. Imported when it is built: a class needs torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class Bags(nn.ModuleList):  # type: ignore[misc] # torch has no types here
+    """A table for each column of numbers; the last has all the columns that are left, whose rows are added up."""
+
+    def forward(self, sparse: Any) -> list[Any]:
+        return [bag(column) for bag, column in zip(self, columns(sparse, len(self)), strict=True)]
+
+
+def columns(sparse: Any, tables: int) -> list[Any]:
+    """The numbers for each table: one each, and for the last all that are left."""
+    return [*(sparse[:, table : table + 1] for table in range(tables - 1)), sparse[:, tables - 1 :]]
+
+
+class Interaction(nn.Module):  # type: ignore[misc]
+    """The products of all pairs of vectors, behind the first vector itself."""
+
+    def __init__(self, vectors: int) -> None:
+        super().__init__()
+        rows, columns = torch.tril_indices(vectors, vectors, -1)
+        self.register_buffer("rows", rows, persistent=False)
+        self.register_buffer("columns", columns, persistent=False)
+
+    def forward(self, vectors: Sequence[Any]) -> Any:
+        together = torch.stack(list(vectors), 1)
+        products = torch.bmm(together, together.transpose(1, 2))
+        return torch.cat([vectors[0], products[:, self.rows, self.columns]], 1)
+
+
+class Dlrm(nn.Module):  # type: ignore[misc]
+    """A bottom MLP for plain numbers, tables for everything else, their interaction, and a top MLP."""
+
+    def __init__(self, tables: Sequence[int], dense: int, width: int) -> None:
+        super().__init__()
+        vectors = len(tables) + 1
+        self.bottom = nn.Sequential(nn.Linear(dense, 64), nn.ReLU(), nn.Linear(64, width), nn.ReLU())
+        self.bags = Bags(nn.EmbeddingBag(rows, width, mode="sum") for rows in tables)
+        for bag in self.bags:
+            nn.init.normal_(bag.weight, std=0.1)
+        self.interaction = Interaction(vectors)
+        pairs = vectors * (vectors - 1) // 2
+        self.top = nn.Sequential(
+            nn.Linear(width + pairs, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1)
+        )
+
+    def forward(self, dense: Any, sparse: Any) -> Any:
+        vector = self.bottom(dense)
+        return self.top(self.interaction([vector, *self.bags(sparse)])).squeeze(1)

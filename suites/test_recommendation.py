@@ -1,0 +1,8 @@
+"""Recommendation: DLRM's tables and products, on real ratings of films."""
+
+import pytest
+
+
+@pytest.mark.perf(models=["dlrm"])
+def test_dlrm(perf):
+    perf()

@@ -1,0 +1,55 @@
+"""What IPEX has of its own for DLRM: it runs, computes the same, trains the same, and who only says so is caught."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+from bench_cases import alone
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
+)
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    """What one process with IPEX found."""
+    found: dict[str, Any] = alone("ipex_dlrm.py")
+    return found
+
+
+@pytest.mark.parametrize("kind", ["infer", "infer_jit", "train", "sgd", "accumulate"])
+def test_every_check_holds_and_both_operators_ran(told: dict[str, Any], kind: str) -> None:
+    """In inference, in a frozen graph, and in a training with either kind of update."""
+    checks = told[kind]["checks"]
+    assert {name: found for name, (ok, found) in checks.items() if not ok} == {}
+    ran = "torch_ipex::merged_embeddingbag_forward x1, torch_ipex::interaction_forward x1"
+    assert checks["tuned_operators"] == [True, ran]
+
+
+@pytest.mark.parametrize("kind", ["infer", "train"])
+def test_the_tuned_network_answers_and_is_called_as_before(told: dict[str, Any], kind: str) -> None:
+    """Its weights have the names of the untouched one, which loads them."""
+    assert told["same"][kind]["off"] < 1e-5
+    assert told["same"][kind]["names"]
+
+
+def test_tables_that_update_themselves_are_told_apart(told: dict[str, Any]) -> None:
+    """AdaGrad's fused bag has no optimizer; SGD has momentum, which IPEX's fused bag has not: there it is not used."""
+    assert told["train"]["checks"]["updated_apart"][0]
+    assert told["train"]["checks"]["fused_optimizer"] == [True, "Adagrad: adagrad_step"]
+    note = "3 parameters are updated in the backward of MergedEmbeddingBagWithAdaGrad, by no optimizer"
+    assert told["train"]["notes"] == [note]
+    for kind in ("sgd", "accumulate"):
+        assert "updated_apart" not in told[kind]["checks"]
+        assert told[kind]["notes"] == []
+    assert told["sgd"]["checks"]["fused_optimizer"] == [True, "SGD: sgd_step"]
+
+
+def test_liars_are_caught(told: dict[str, Any]) -> None:
+    """A network without IPEX's operators, tables that never move, and tables that move too far."""
+    assert told["untuned"] == ["tuned_operators"]
+    assert {"updated_apart", "weights_move"} <= set(told["still"])
+    assert "loss_curve" in told["fast"]

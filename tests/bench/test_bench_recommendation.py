@@ -1,0 +1,213 @@
+"""Recommendation: how answers are scored, how ratings are read, and what DLRM computes on stock PyTorch."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.bench import registry
+from ipexperf.bench.datasets import movielens
+from ipexperf.bench.datasets.movielens import FILES, FOLDER, GENRES, MovieLens
+from ipexperf.bench.modes import _apart
+from ipexperf.errors import WorkerError
+
+torch = pytest.importorskip("torch")
+
+from ipexperf.bench import proof  # noqa: E402 - what it needs is there
+from ipexperf.bench.models._dlrm import Dlrm  # noqa: E402
+
+RATINGS = """user_id:token\titem_id:token\trating:float\ttimestamp:float
+7\t30\t5\t881250949
+7\t10\t3\t881250950
+9\t30\t4\t881250951
+9\t20\t1\t881250952
+7\t20\t4\t881250953
+9\t10\t2\t881250954
+"""
+PEOPLE = """user_id:token\tage:token\tgender:token\toccupation:token\tzip_code:token
+7\t42\tF\twriter\t94043
+9\t30\tM\tother\t12345
+"""
+FILMS = """item_id:token\tmovie_title:token_seq\trelease_year:token\tclass:token_seq
+10\tOne\t1990\tDrama
+20\tTwo\t\tDrama War Comedy
+30\tThree\t2004\tComedy
+"""
+PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files in the package's format, which are taken for the known ones."""
+    for name, text in zip(FILES, (RATINGS, PEOPLE, FILMS), strict=True):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(movielens, "SHA256", hashlib.sha256((RATINGS + PEOPLE + FILMS).encode()).hexdigest())
+    return tmp_path
+
+
+@given(PAIRS)
+def test_the_score_is_the_share_of_pairs_in_the_right_order(found: list[tuple[int, bool]]) -> None:
+    """Counted by hand over all pairs of one liked and one not; equal numbers are half right."""
+    task = registry.tasks.get("recommendation")
+    liked, disliked = ([value for value, like in found if like is wanted] for wanted in (True, False))
+    score = task.score(
+        (torch.tensor([float(value) for value, _ in found]),), (torch.tensor([float(like) for _, like in found]),)
+    )
+    wins = [(one > other) + (one == other) / 2 for one in liked for other in disliked]
+    assert math.isnan(score) if not wins else score == pytest.approx(sum(wins) / len(wins))
+
+
+def test_one_answer_for_everything_scores_what_trivial_says() -> None:
+    """Half of the pairs, however many are liked; the floor is a third of the way from there to 1."""
+    task = registry.tasks.get("recommendation")
+    likes = torch.tensor([1.0, 0.0, 0.0, 0.0, 1.0])
+    assert task.score((torch.zeros(5),), (likes,)) == task.trivial(None) == 0.5  # type: ignore[arg-type]
+    assert task.floor(0.5) == pytest.approx(2 / 3)
+
+
+def test_a_decision_is_the_sign_of_the_answer() -> None:
+    """Two of four differ in whether they are over 0, by however little."""
+    task = registry.tasks.get("recommendation")
+    assert task.agreement((torch.tensor([1.0, -1.0, 0.1, -9.0]),), (torch.tensor([2.0, -2.0, -0.1, 9.0]),)) == 0.5
+
+
+def test_ratings_become_numbers_and_every_fifth_is_held_out(folder: Path) -> None:
+    """A person, a film and what is known of both, each by its number; 0 is no further genre."""
+    split = MovieLens().read(str(folder), 32)
+    assert (len(split.train), len(split.test)) == (4, 2)
+    dense, sparse = split.train.inputs
+    assert sparse.shape == (4, 5 + GENRES)
+    assert sparse[0].tolist() == [0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0]  # person 7, the second film that came, Drama
+    assert sparse[2].tolist() == [1, 2, 1, 1, 1, 2, 3, 1, 0, 0, 0]  # person 9, Two: Drama, War and Comedy
+    assert dense[0].tolist() == pytest.approx([1.0, 0.0])
+    assert dense[2].tolist() == pytest.approx([0.0, 0.0])  # no year is known of Two
+    assert split.train.targets[0].tolist() == [0.0, 1.0, 0.0, 1.0]
+    assert split.test.targets[0].tolist() == [1.0, 0.0]
+
+
+def test_ratings_that_are_not_the_known_ones_are_refused(folder: Path) -> None:
+    """One rating that differs."""
+    path = folder / FILES[0]
+    path.write_text(path.read_text().replace("\t5\t", "\t4\t"))
+    with pytest.raises(WorkerError, match="are not the known ones: sha256 "):
+        MovieLens().read(str(folder), 32)
+
+
+def test_the_package_is_looked_for_without_being_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not installed, without its files, and as it is: exactly one of path and reason is told."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    told = "MovieLens comes with recbole, which is not installed: see make data"
+    assert MovieLens().find(None) == (None, told)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    assert str(MovieLens().find(None)[1]).startswith(f"recbole has no {', '.join(FILES)} in ")
+    (tmp_path / FOLDER).mkdir(parents=True)
+    for name in FILES:
+        (tmp_path / FOLDER / name).touch()
+    assert MovieLens().find(None) == (str(tmp_path / FOLDER), None)
+
+
+def test_the_real_ratings_are_those_that_the_tables_are_made_for() -> None:
+    """As many people, films, ages, genders, occupations and genres as the network has rows, and both answers."""
+    path, why_not = MovieLens().find(None)
+    if path is None:
+        pytest.skip(str(why_not))
+    split = MovieLens().read(path, 32)
+    assert (len(split.train), len(split.test)) == (80_000, 20_000)
+    sparse = torch.cat([split.train.inputs[1], split.test.inputs[1]])
+    rows = [int(sparse[:, table].max()) + 1 for table in range(5)] + [int(sparse[:, 5:].max()) + 1]
+    dlrm = importlib.import_module("ipexperf.bench.models.dlrm")
+    assert tuple(rows) == dlrm.TABLES
+    assert 0.5 < float(split.test.targets[0].mean()) < 0.6
+
+
+def network() -> Any:
+    torch.manual_seed(0)
+    return Dlrm((5, 7, 4), 2, 8)
+
+
+def test_the_network_is_what_was_published() -> None:
+    """Written down a second time, one example at a time: tables, all products by pairs, and the two MLPs."""
+    net = network().double().eval()
+    dense, sparse = torch.randn(3, 2).double(), torch.tensor([[1, 6, 0, 3], [4, 0, 2, 2], [0, 1, 1, 3]])
+    found = net(dense, sparse).detach()
+    for number in range(3):
+        vector = net.bottom(dense[number])
+        first, second, *several = sparse[number].tolist()
+        rows = [net.bags[0].weight[first], net.bags[1].weight[second], net.bags[2].weight[several].sum(0)]
+        vectors = [vector, *rows]
+        products = [vectors[i] @ vectors[j] for i in range(4) for j in range(i)]
+        expected = net.top(torch.cat([vector, torch.stack(products)])).detach()
+        assert float(found[number]) == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_an_operator_that_did_not_run_is_caught() -> None:
+    """Each name is looked for in what torch's profiler saw of a step; a network that was given none has no check."""
+    net, given = network(), (torch.randn(4, 2), torch.zeros(4, 4, dtype=torch.int64))
+    [told] = proof.operators(lambda: net(*given), ("aten::bmm", "aten::embedding_bag"))
+    assert told.ok
+    [told] = proof.operators(lambda: net(*given), ("aten::bmm", "torch_ipex::interaction_forward"))
+    assert (told.ok, told.found) == (False, "aten::bmm x1, torch_ipex::interaction_forward x0")
+    assert proof.operators(lambda: net(*given), ()) == []
+
+
+class Itself(torch.nn.Linear):
+    """Updates itself in its own backward, and hands nothing on to an optimizer."""
+
+    updated_by = "a test"
+
+    def forward(self, rows: Any) -> Any:
+        layer = self
+
+        class Step(torch.autograd.Function):
+            @staticmethod
+            def forward(context: Any, given: Any) -> Any:
+                context.save_for_backward(given)
+                return given @ layer.weight.detach().T + layer.bias.detach()
+
+            @staticmethod
+            def backward(context: Any, gradient: Any) -> Any:
+                (given,) = context.saved_tensors
+                outgoing = gradient @ layer.weight.detach()
+                layer.weight.data -= 0.1 * gradient.T @ given
+                layer.bias.data -= 0.1 * gradient.sum(0)
+                return outgoing
+
+        return Step.apply(rows)
+
+
+def stepped(net: Any, parameters: Any) -> list[Any]:
+    before = [value.detach().clone() for value in _apart.parameters(net)]
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    net(torch.ones(3, 4)).sum().backward()
+    optimizer.step()
+    return _apart.check(net, optimizer, before)
+
+
+def test_what_updates_itself_is_counted_apart() -> None:
+    """It moves without the optimizer, which has the rest; a note says so."""
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), Itself(4, 2))
+    assert len(_apart.rest(net)) == len(_apart.parameters(net)) == 2
+    [told] = stepped(net, _apart.rest(net))
+    assert told.ok, told
+    assert _apart.notes(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]
+    plain = torch.nn.Sequential(torch.nn.Linear(4, 4))
+    assert (stepped(plain, plain.parameters()), _apart.notes(plain)) == ([], [])
+
+
+def test_what_only_says_so_is_caught() -> None:
+    """A layer that the optimizer updates as well, and one that nothing updates at all."""
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), Itself(4, 2))
+    [told] = stepped(net, net.parameters())
+    assert not told.ok
+    still = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2).requires_grad_(requires_grad=False))
+    still[1].updated_by = "nobody"
+    [told] = stepped(still, still[0].parameters())
+    assert (told.ok, told.found) == (False, "0 of 2 moved, 0 of them known to the optimizer or with a gradient")

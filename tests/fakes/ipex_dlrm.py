@@ -1,0 +1,122 @@
+"""DLRM with IPEX in one process: what it was given, what ran, what it learned, and who lies. Prints checks as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.models._dlrm import Dlrm
+from ipexperf.bench.subjects import Dataset, Examples, Split
+from ipexperf.case import Case
+
+TABLES = (11, 13, 5)
+
+
+class Made(Dataset):
+    """Pairs of which the first two tables decide."""
+
+    name = "made"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        return __file__, None
+
+    def read(self, path: str, size: int) -> Split:
+        del path, size
+        generator = torch.Generator().manual_seed(0)
+        sparse = torch.stack(
+            [torch.randint(0, rows, (2048,), generator=generator) for rows in (*TABLES, TABLES[-1])], 1
+        )
+        likes = ((sparse[:, 0] % 2) == (sparse[:, 1] % 2)).float()
+        examples = Examples((torch.randn(2048, 2, generator=generator), sparse), (likes,))
+        return Split(examples.part(slice(1536)), examples.part(slice(1536, None)))
+
+
+def bench(mode: str, stack: str = "ipex", dtype: str = "fp32", **knobs: str) -> Workbench:
+    """The shipped declaration over small tables, on random weights."""
+    small = replace(
+        registry.models.get("dlrm"), build=lambda: Dlrm(TABLES, 2, 16), trained=False, data="made", train_steps=150,
+        learning_rate=0.1,
+    )  # fmt: skip
+    case = Case("dlrm", "cpu", dtype, mode, stack, 64, 16, 1, "made", tuple(sorted(knobs.items())))
+    parts = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get(stack))
+    return Workbench(case, small, *parts, registry.datasets.get("made"), Settings(), lambda _: None)
+
+
+def told(checks: Any) -> dict[str, tuple[bool, str]]:
+    return {check.name: (check.ok, check.found) for check in checks}
+
+
+def whole(workbench: Workbench) -> dict[str, Any]:
+    """All that a session proves, and its accuracy and notes."""
+    session = workbench.mode.open(workbench)
+    session.sample(lambda: None, 2, 2)
+    checks = [*session.proof(), *session.accuracy()[1]]
+    return {"checks": told(checks), "notes": session.notes()}
+
+
+@contextmanager
+def lying(module: Any, name: str, lie: Callable[..., Any]) -> Iterator[None]:
+    honest = getattr(module, name)
+    setattr(module, name, lie)
+    try:
+        yield
+    finally:
+        setattr(module, name, honest)
+
+
+def caught(workbench: Workbench) -> list[str]:
+    return sorted(name for name, (ok, _) in whole(workbench)["checks"].items() if not ok)
+
+
+def same(mode: str) -> dict[str, Any]:
+    """The tuned network against the untouched one: its answers, and the names of what it holds."""
+    torch.manual_seed(0)
+    plain = Dlrm(TABLES, 2, 16)
+    torch.manual_seed(0)
+    workbench = bench(mode)
+    tuned = workbench.tuned(Dlrm(TABLES, 2, 16))
+    split = registry.datasets.get("made").read("", 0)
+    given = split.test.inputs
+    with torch.no_grad():
+        off = float((plain(*given) - tuned(*given)).abs().max())
+    fresh = Dlrm(TABLES, 2, 16)
+    fresh.load_state_dict(tuned.state_dict())
+    return {"off": off, "names": sorted(tuned.state_dict()) == sorted(plain.state_dict())}
+
+
+if __name__ == "__main__":
+    registry.datasets.add("made", Made())
+    registry.stacks.get("ipex").start()
+    from ipexperf.bench.models import _dlrm_ipex
+
+    def still(tables: Any, lr: float) -> Any:
+        del lr
+        return honest(tables, lr=0.0)
+
+    def fast(tables: Any, lr: float) -> Any:
+        return honest(tables, lr=lr * 30)
+
+    merged = _dlrm_ipex.MergedEmbeddingBagWithAdaGrad
+    honest = merged.from_embeddingbag_list
+    found = {
+        **{mode: whole(bench(mode)) for mode in ("infer", "infer_jit", "train")},
+        "sgd": whole(bench("train", optimizer="sgd")),
+        "accumulate": whole(bench("train", accumulate="2")),
+        "same": {mode: same(mode) for mode in ("infer", "train")},
+    }
+    with lying(_dlrm_ipex, "tune", lambda network: network):
+        found["untuned"] = caught(bench("infer_jit"))
+    with lying(merged, "from_embeddingbag_list", still):
+        found["still"] = caught(bench("train"))
+    with lying(merged, "from_embeddingbag_list", fast):
+        found["fast"] = caught(bench("train"))
+    json.dump(found, sys.stdout)
