@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench.datasets.cifar10 import DEVIATION, MEAN, Cifar10
+from ipexperf.bench.datasets.cifar10 import DEVIATION, FOLDER, MEAN, Cifar10
+from ipexperf.bench.datasets.cifar10 import FILES as FILE_NAMES
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -125,8 +127,57 @@ def test_cifar10_is_found_in_its_folder_only(tmp_path: Path) -> None:
     path, why_not = dataset.find(str(tmp_path))
     assert path is None
     assert f"--perf-data={tmp_path} holds no cifar-10-batches-py" in str(why_not)
-    (tmp_path / "cifar-10-batches-py").mkdir()
+    complete(tmp_path)
     assert dataset.find(str(tmp_path)) == (str(tmp_path), None)
+
+
+def complete(root: Path) -> Path:
+    """A folder of which the names alone are right."""
+    (root / FOLDER).mkdir(parents=True)
+    for name in FILE_NAMES:
+        (root / FOLDER / name).touch()
+    return root
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    """No folder, and a folder of something else, are told apart."""
+    assert Cifar10().find(str(tmp_path / "no")) == (None, f"--perf-data={tmp_path / 'no'}: there is no such folder")
+
+
+def test_the_inner_folder_is_not_the_one_to_give(tmp_path: Path) -> None:
+    """Whoever names the folder of the batches itself is told to name the one around it."""
+    told = Cifar10().find(str(complete(tmp_path) / FOLDER))[1]
+    assert told == f"--perf-data={tmp_path / FOLDER}: give the folder that holds {FOLDER}, not the latter itself"
+
+
+def test_an_archive_must_be_unpacked(tmp_path: Path) -> None:
+    """What was downloaded and never unpacked is told so."""
+    (tmp_path / "cifar-10-python.tar.gz").touch()
+    assert str(Cifar10().find(str(tmp_path))[1]).endswith("on-disk format: unpack cifar-10-python.tar.gz there first")
+
+
+def test_half_a_download_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    """The files that are not there are named."""
+    folder = complete(tmp_path) / FOLDER
+    (folder / "data_batch_4").unlink()
+    (folder / "test_batch").unlink()
+    told = f"--perf-data={folder} lacks data_batch_4, test_batch: unpack cifar-10-python.tar.gz there again"
+    assert Cifar10().find(str(tmp_path)) == (None, told)
+
+
+def test_what_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file without the right to read it, and a folder that nobody may look into, are one sentence each."""
+    complete(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, _: path.name != "data_batch_2")
+    told = f"--perf-data={tmp_path / FOLDER}: data_batch_2 may not be read"
+    assert Cifar10().find(str(tmp_path)) == (None, told)
+
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    told = f"--perf-data={tmp_path} cannot be read: permission denied"
+    assert Cifar10().find(str(tmp_path)) == (None, told)
 
 
 @pytest.mark.parametrize("name", ["data_batch_3", "test_batch", "batches.meta"])

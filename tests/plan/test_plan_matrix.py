@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
+from ipexperf.bench.datasets.cifar10 import FILES, FOLDER
 from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Device
@@ -266,7 +267,9 @@ def test_ipex_is_not_for_cuda() -> None:
 
 def test_cifar10_takes_the_place_of_the_digits_where_its_folder_is_given(tmp_path: Path) -> None:
     """--perf-data makes CIFAR-10 the data of every case, and another series of it."""
-    (tmp_path / "cifar-10-batches-py").mkdir()
+    (tmp_path / FOLDER).mkdir()
+    for name in FILES:
+        (tmp_path / FOLDER / name).touch()
     with_data, without = matrix.make(Options(data=tmp_path), facts()), matrix.make(Options(), facts())
     assert {case.data for case in with_data.cases} == {"cifar10"}
     assert ids(with_data) == ids(without)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ipexperf.bench import registry
@@ -10,6 +11,9 @@ from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 FOLDER = "cifar-10-batches-py"
+ARCHIVE = "cifar-10-python.tar.gz"
+"""What is published, and holds the folder."""
+FILES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta")
 MEAN = (0.4914, 0.4822, 0.4465)
 DEVIATION = (0.2470, 0.2435, 0.2616)
 
@@ -21,9 +25,11 @@ class Cifar10(Dataset):
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         if folder is None:
             return None, "CIFAR-10 needs its folder: --perf-data=FOLDER"
-        if not (Path(folder) / FOLDER).is_dir():
-            return None, f"--perf-data={folder} holds no {FOLDER}, CIFAR-10's on-disk format"
-        return folder, None
+        try:
+            flaw = _flaw(Path(folder))
+        except OSError as error:
+            flaw = f" cannot be read: {(error.strerror or str(error)).lower()}"
+        return (None, f"--perf-data={folder}{flaw}") if flaw else (folder, None)
 
     def read(self, path: str, size: int) -> Split:
         """torchvision checks the files' MD5 sums before anything is read."""
@@ -45,6 +51,22 @@ class Cifar10(Dataset):
             return Examples((images.contiguous(),), (torch.tensor(data.targets),))
 
         return Split(examples(train=True), examples(train=False))
+
+
+def _flaw(root: Path) -> str:
+    """What is wrong with the folder, as far as names and rights tell: what files hold is looked at later."""
+    if not root.is_dir():
+        return ": there is no such folder"
+    if not (root / FOLDER).is_dir():
+        if root.resolve().name == FOLDER:
+            return f": give the folder that holds {FOLDER}, not the latter itself"
+        packed = f": unpack {ARCHIVE} there first" if (root / ARCHIVE).is_file() else ""
+        return f" holds no {FOLDER}, CIFAR-10's on-disk format{packed}"
+    names = {path.name for path in (root / FOLDER).iterdir()}
+    if lacking := [name for name in FILES if name not in names]:
+        return f"/{FOLDER} lacks {', '.join(lacking)}: unpack {ARCHIVE} there again"
+    closed = [name for name in FILES if not os.access(root / FOLDER / name, os.R_OK)]
+    return f"/{FOLDER}: {', '.join(closed)} may not be read" if closed else ""
 
 
 def _damaged(folder: Path) -> list[str]:
