@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     add_models(subparsers)
     add_baseline(subparsers)
     add_ab(subparsers)
+    add_prepare(subparsers)
     return parser
 
 
@@ -97,6 +98,15 @@ def add_ab(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("ab", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
     ab.add_ab(parser)
     parser.set_defaults(run=ab.run_ab)
+
+
+def add_prepare(subparsers: Subparsers) -> None:
+    from ipexperf.commands import planning, prepare
+
+    purpose = "make the weights and the quantised networks that cases load, before they are measured"
+    parser = subparsers.add_parser("prepare", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    planning.add_options(parser)
+    parser.set_defaults(run=prepare.run_prepare)
 
 
 if __name__ == "__main__":

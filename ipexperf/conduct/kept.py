@@ -11,10 +11,11 @@ from filelock import FileLock
 from ipexperf.conduct import seal
 
 
-def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None], sides: Sequence[str] = ()) -> None:
+def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None], sides: Sequence[str] = ()) -> bool:
     """Makes the file where it is not, or is damaged; whoever comes meanwhile waits, and finds it.
 
-    `make` writes it, and beside it what has its name and one of the `sides`. All of them are sealed.
+    `make` writes it, and beside it what has its name and one of the `sides`. All of them are sealed. Tells whether it
+    was made now.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [Path(f"{path}{side}") for side in ("", *sides)]
@@ -22,7 +23,7 @@ def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None
         if path.exists():
             flaw = next(filter(None, map(_flaw, files)), "")
             if not flaw:
-                return
+                return False
             damaged(flaw)
         part = path.with_suffix(f".{os.getpid()}.part")
         parts = [Path(f"{part}{side}") for side in ("", *sides)]
@@ -34,6 +35,7 @@ def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None
         finally:
             for new in parts:
                 new.unlink(missing_ok=True)
+    return True
 
 
 def _flaw(file: Path) -> str:
