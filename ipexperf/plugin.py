@@ -38,7 +38,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Reads the options once."""
-    config.addinivalue_line("markers", "perf(models): the models that a performance test measures")
+    config.addinivalue_line(
+        "markers",
+        "perf(models, own): the models that a performance test measures, or those of your own that were named",
+    )
     from ipexperf.errors import UsageError
     from ipexperf.plan import options
 
@@ -128,16 +131,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.config.stash[ERROR_KEY] = str(error)
         cases = ()
     marker = metafunc.definition.get_closest_marker("perf")
-    models = marker.kwargs.get("models") if marker else None
-    if models and cases:
+    chosen = list(cases)
+    if marker and cases:
         from ipexperf.errors import UsageError
         from ipexperf.plan import matrix
 
         try:
-            matrix.check("model", models, metafunc.definition.nodeid)
+            chosen = matrix.taken(cases, marker.kwargs, metafunc.definition.nodeid)
         except UsageError as error:
             metafunc.config.stash[ERROR_KEY] = str(error)
-    chosen = [case for case in cases if models is None or case.model in models]
     chosen_models = [case.model for case in chosen]
     taken: frozenset[str] = metafunc.config.stash.get(TAKEN_KEY, frozenset[str]()).union(chosen_models)
     metafunc.config.stash[TAKEN_KEY] = taken

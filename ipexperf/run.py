@@ -143,7 +143,9 @@ class Run:
         return failure_block(measurement, verdict, found, self._reproduce(measurement.case), self._accept(measurement))
 
     def _reproduce(self, case: Case) -> str:
-        axes = " ".join(f"--{axis} {getattr(case, axis)}" for axis in AXES)
+        # As it was named: a network of the user's own is not known by the name of its cases.
+        named = {"model": shlex.quote(registry.models.get(case.model).target or case.model)}
+        axes = " ".join(f"--{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
         turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs)
         sized = "" if case.size == registry.models.get(case.model).size else f" --perf-size {case.size}"
         return f"pytest suites/ {axes} --perf-batch {case.batch}{sized}{turned} --perf-launches {self.plan.launches}"

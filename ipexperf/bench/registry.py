@@ -9,6 +9,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ipexperf.errors import UsageError
@@ -69,6 +70,12 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
     return f"unknown {kind} '{name}': {hint}"
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint behind a sentence: the one that may be meant, if any is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f": did you mean {near[0]}?" if near else ""
+
+
 devices: Registry[Device] = Registry("device")
 stacks: Registry[Stack] = Registry("stack")
 modes: Registry[Mode] = Registry("mode")
@@ -90,29 +97,42 @@ def model(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callab
 
 
 def load(targets: Iterable[str]) -> None:
-    """Imports the user's own files or modules, so that what they register can be planned and run."""
+    """Imports the user's own files or modules, so that what they register can be planned and run.
+
+    `module:callable`, `hf:NAME` and `timm:NAME` are networks: they become models, and are built where they are run.
+    """
     for target in targets:
-        path = Path(target)
-        if path.suffix != ".py":
+        if ":" in target:
+            importlib.import_module("ipexperf.bench.own").register(target)
+        elif target.endswith(".py"):
+            try:
+                load_file(Path(target))
+            except UsageError as error:
+                raise UsageError(f"--perf-load={target}: {error}") from error.__cause__
+        else:
             try:
                 importlib.import_module(target)
             except ImportError as error:
                 raise UsageError(f"--perf-load={target}: {error}") from error
-            continue
-        if not path.is_file():
-            raise UsageError(f"--perf-load={target}: there is no such file")
-        name = f"ipexperf_loaded_{path.stem}"
-        if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
-            continue
-        spec = importlib.util.spec_from_file_location(name, path.resolve())
-        if spec is None or spec.loader is None:
-            raise UsageError(f"--perf-load={target}: not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except Exception as error:
-            del sys.modules[name]
-            if isinstance(error, UsageError):
-                raise
-            raise UsageError(f"--perf-load={target}: {type(error).__name__}: {error}") from error
+
+
+def load_file(path: Path) -> ModuleType:
+    """The module of a file, imported once."""
+    if not path.is_file():
+        raise UsageError("there is no such file")
+    name = f"ipexperf_loaded_{path.stem}"
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise UsageError("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{type(error).__name__}: {error}") from error
+    return module

@@ -44,6 +44,10 @@ QUIET = {
 }
 
 
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+"""Whatever the shell says: a worker that waits for a download is no measurement, and nothing comes in silence."""
+
+
 def memory_limit() -> int:
     """Bytes that one worker may hold: a share of the container's or the machine's memory."""
     limit = int(re.findall(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[0]) * 1024
@@ -90,7 +94,7 @@ def variables_for(python: str | None, variables: Mapping[str, str] | None = None
 
 def environment_of(python: str | None, variables: Mapping[str, str] | None) -> dict[str, str]:
     """The whole environment of a worker, or of the server that it is forked from."""
-    return {**QUIET, **variables_for(python, variables), "IPEXPERF_CONTROLLER": str(os.getpid())}
+    return {**QUIET, **variables_for(python, variables), **OFFLINE, "IPEXPERF_CONTROLLER": str(os.getpid())}
 
 
 def last_lines(log: IO[bytes]) -> str:

@@ -7,7 +7,9 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from ipexperf.bench import own as targets
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell
@@ -108,6 +110,17 @@ def check(axis: str, asked: Iterable[str], source: str) -> None:
     for value in asked:
         if value not in known:
             raise UsageError(f"{source}: {registry.unknown(axis, value, known)}")
+
+
+def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
+    """The cases that a test takes whose mark says `models=[...]` or `own=True`; all, where it says neither."""
+    models, own = mark.get("models"), mark.get("own")
+    if models is None and own is None:
+        return list(cases)
+    registry.load(name for name in models or () if ":" in name)
+    wanted = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
+    check("model", wanted, source)
+    return [case for case in cases if case.model in wanted or (own and registry.models.get(case.model).target)]
 
 
 def accelerators(options: Options, *more: str) -> tuple[str, ...]:

@@ -243,5 +243,27 @@ def resolve(
                 break
         else:
             values[option.name] = option.default
+    values["model"], values["load"] = _adopted(values["model"], values["load"], sources)
     assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - two lists, one truth
     return Options(**values, sources=sources)
+
+
+def _adopted(
+    model: tuple[str, ...] | None, load: tuple[str, ...], sources: Mapping[str, str]
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Models that are named by `module:callable`, `hf:NAME` or `timm:NAME` by the names that their cases have."""
+    if model is None or not any(":" in name for name in model):
+        return model, load
+    from ipexperf.bench import own
+
+    names, loaded = [], list(load)
+    for text in model:
+        if own.is_target(text):
+            try:
+                names.append(own.parse(text).name)
+            except UsageError as error:
+                raise UsageError(f"{sources['model']}: {error}") from None
+            loaded.append(text)
+        else:
+            names.append(text)
+    return tuple(dict.fromkeys(names)), tuple(dict.fromkeys(loaded))

@@ -1,0 +1,181 @@
+"""Builds networks of the user's own, and what they are given. Runs in the worker: nothing is ever downloaded."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import own, registry
+from ipexperf.bench.answers import answering
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.own import Shape, Target
+from ipexperf.bench.subjects import Tensors
+from ipexperf.errors import UsageError, WorkerError
+
+EXAMPLE = "example"
+LENGTH = 128
+"""So many words a text has, where nothing else is asked for and the network takes as many."""
+SEED = 0
+Build = Callable[[Target], Any]
+
+
+def network(target: Target) -> Any:
+    """The network, which answers in plain tensors whatever its own container is."""
+    return answering({"hf": _hf, "timm": _timm}.get(target.hub, _called)(target))
+
+
+def inputs(target: Target, count: int) -> Tensors:
+    """So many examples, the same each time: as declared, as `example()` makes them, or as a configuration says."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        if target.shapes and target.hub != "hf":
+            return tuple(torch.randn(count, *shape) for shape in target.shapes)
+        return {"hf": _hf_inputs, "timm": _timm_inputs}.get(target.hub, _examples)(target, count)
+
+
+def _wrong(target: Target, reason: object) -> WorkerError:
+    return WorkerError("error", f"{target.text}: {reason}")
+
+
+def _module(target: Target) -> Any:
+    own.importable()
+    try:
+        # A module may use random numbers when it is imported, which is once: the network must be the same each time.
+        with torch.random.fork_rng(devices=[]):
+            if target.where.endswith(".py"):
+                return registry.load_file(Path(target.where))
+            return importlib.import_module(target.where)
+    except UsageError as error:
+        raise _wrong(target, error) from None
+    except ImportError as error:
+        raise WorkerError("import_error", f"{target.text}: {error}") from error
+
+
+def _called(target: Target) -> Any:
+    """What the callable returns."""
+    module = _module(target)
+    build = getattr(module, target.what, None)
+    if not callable(build):
+        known = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        near = registry.nearest(target.what, known)
+        raise _wrong(target, f"{target.where} has no callable {target.what}{near}")
+    if isinstance(build, torch.nn.Module):
+        raise _wrong(target, f"{target.what} is a network, and what builds one was expected: a function or a class")
+    try:
+        return build()
+    except TypeError as error:
+        raise _wrong(target, f"{target.what} is called without arguments: {error}") from error
+
+
+def _examples(target: Target, count: int) -> Tensors:
+    """Calls `CALLABLE_example()`, or `example()`, of the callable's module until there are so many."""
+    module = _module(target)
+    example = getattr(module, f"{target.what}_{EXAMPLE}", None) or getattr(module, EXAMPLE, None)
+    if not callable(example):
+        more = f"write {EXAMPLE}() beside {target.what}, or give the shape of one: {target.text}@3x224x224"
+        raise _wrong(target, f"it is not known what it is given: {more}")
+    parts: list[Tensors] = []
+    while sum(len(part[0]) for part in parts) < count:
+        parts.append(_batch(target, example()))
+    return tuple(torch.cat(values)[:count] for values in zip(*parts, strict=True))
+
+
+def _batch(target: Target, made: Any) -> Tensors:
+    """What `example()` returned, as a batch: tensors whose first dimension counts examples."""
+    values = made if isinstance(made, (tuple, list)) else (made,)
+    fine = values and all(isinstance(value, torch.Tensor) and value.dim() and len(value) for value in values)
+    if not fine or len({len(value) for value in values}) > 1:
+        expected = "a tensor, or a tuple of tensors of one length: their first dimension counts examples"
+        raise _wrong(target, f"its {EXAMPLE}() returned {_told(made)}, and was expected to return {expected}")
+    return tuple(values)
+
+
+def _told(made: Any) -> str:
+    if isinstance(made, torch.Tensor):
+        return f"a tensor of shape {tuple(made.shape)}"
+    if isinstance(made, (tuple, list)):
+        return f"({', '.join(map(_told, made))})"
+    return "nothing" if made is None else f"a {type(made).__name__}"
+
+
+@functools.cache
+def _configuration(target: Target) -> Any:
+    transformers = importlib.import_module("transformers")
+    found = transformers.AutoConfig.from_pretrained(_named(target), local_files_only=True)
+    if found.is_encoder_decoder:
+        raise _wrong(target, "it is an encoder with a decoder, which needs a text to go on from: name a callable")
+    return found
+
+
+def _named(target: Target) -> str:
+    return str(target.local) if target.local else target.where
+
+
+def _hf(target: Target) -> Any:
+    """The kind of network that its configuration names, with all of its weights."""
+    transformers, configuration = importlib.import_module("transformers"), _configuration(target)
+    kind = getattr(transformers, (configuration.architectures or ["AutoModel"])[0], transformers.AutoModel)
+    configuration.use_cache = False
+    try:
+        built, told = kind.from_pretrained(
+            _named(target), config=configuration, local_files_only=True, output_loading_info=True
+        )
+    except OSError as error:
+        raise _wrong(target, f"its weights are not here, and nothing is downloaded: {_first(error)}") from error
+    if told["missing_keys"]:
+        lacking = ", ".join(sorted(told["missing_keys"])[:3])
+        raise _wrong(target, f"its weights lack {lacking}, which would be random numbers")
+
+    class Named(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
+        """Hands the one input on by its name, and asks for a plain tuple."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = built.float()
+
+        def forward(self, value: Any) -> Any:
+            return self.network(**{built.main_input_name: value}, return_dict=False)
+
+    return Named()
+
+
+def _hf_inputs(target: Target, count: int) -> Tensors:
+    """Words by their numbers, or images, of the size that the configuration says."""
+    configuration = _configuration(target)
+    given: Shape | None = target.shapes[0] if target.shapes else None
+    if words := getattr(configuration, "vocab_size", None):
+        most = getattr(configuration, "max_position_embeddings", LENGTH)
+        return (torch.randint(0, words, (count, *(given or (min(LENGTH, most),)))),)
+    if side := getattr(configuration, "image_size", None):
+        height, width = side if isinstance(side, (list, tuple)) else (side, side)
+        return (torch.randn(count, *(given or (getattr(configuration, "num_channels", 3), height, width))),)
+    raise _wrong(target, "its configuration tells neither a vocabulary nor the size of an image: name a callable")
+
+
+def _timm(target: Target) -> Any:
+    timm = importlib.import_module("timm")
+    if target.local:
+        return timm.create_model(f"local-dir:{target.local}", pretrained=True)
+    try:
+        found = timm.get_pretrained_cfg(target.where)
+    except RuntimeError as error:
+        raise _wrong(target, error) from error
+    if found is None or not found.hf_hub_id:
+        raise _wrong(target, "timm knows no weights of it in the hub: name timm.models:CALLABLE@SHAPE for random ones")
+    try:
+        return timm.create_model(target.where, pretrained=True)
+    except (OSError, RuntimeError) as error:
+        raise _wrong(target, f"its weights are not here, and nothing is downloaded: {_first(error)}") from error
+
+
+def _timm_inputs(target: Target, count: int) -> Tensors:
+    shape: Shape = _timm(target).pretrained_cfg["input_size"]
+    return (torch.randn(count, *shape),)
+
+
+def _first(error: Exception) -> str:
+    """The first sentence of a message that goes on for a page."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

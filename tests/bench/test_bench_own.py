@@ -1,0 +1,276 @@
+"""Networks of the user's own: what a target means, what they are given, and what becomes of those that cannot be."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.bench import own, registry
+from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.case import Case
+from ipexperf.errors import UsageError, WorkerError
+
+torch = pytest.importorskip("torch")
+
+from ipexperf.bench import answers, own_build, straight, trial  # noqa: E402 - what they need is there
+
+# Torch warns of what a trace may lose, and does so for harmless things too.
+TRACED = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+pytestmark = [pytest.mark.usefixtures("registries"), TRACED]
+
+NETS = Path(__file__).parents[1] / "fakes" / "mynets.py"
+
+
+def target(name: str) -> own.Target:
+    return own.parse(f"{NETS}:{name}")
+
+
+def bench(name: str, mode: str = "infer", device: str = "cpu") -> Workbench:
+    """A case of one of the stranger's networks, as a worker has it."""
+    model = registry.models.get(own.register(f"{NETS}:{name}"))
+    case = Case(model.name, device, "fp32", mode, "stock", 16, model.size, 1, model.data)
+    parts = (registry.devices.get(device), registry.modes.get(mode), registry.stacks.get("stock"))
+    return Workbench(case, model, *parts, registry.datasets.get(model.data), Settings(), lambda _: None)
+
+
+def failed(checks: Any) -> list[str]:
+    return [check.name for check in checks if not check.ok]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "shapes"),
+    [
+        ("mynets:small", "mynets.small", ()),
+        ("pkg.nets:Small", "pkg.nets.Small", ()),
+        ("torchvision.models:vgg11@3x64x64", "torchvision.models.vgg11.3x64x64", ((3, 64, 64),)),
+        ("nets:pair@3x8x8+10", "nets.pair.3x8x8_10", ((3, 8, 8), (10,))),
+        ("some/where/nets.py:small", "nets.small", ()),
+        ("timm:resnet18.a1_in1k", "timm.resnet18.a1_in1k", ()),
+        ("hf:prajjwal1/bert-tiny", "hf.prajjwal1.bert-tiny", ()),
+        ("hf:prajjwal1/bert-tiny@64", "hf.prajjwal1.bert-tiny.64", ((64,),)),
+        ("hf:./weights/my model", "hf.my_model", ()),
+    ],
+)
+def test_a_target_is_read_and_has_a_name(text: str, name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    """The name says where the network comes from, and what it is given where that was said."""
+    found = own.parse(text)
+    assert (found.name, found.shapes) == (name, shapes)
+
+
+@given(st.from_regex(r"(hf|timm):[ -?A-~]{1,40}", fullmatch=True))
+def test_a_name_is_fit_for_files_and_for_k(text: str) -> None:
+    """Whatever a hub's name holds, that of its cases has letters, digits, `_`, `.` and `-` alone."""
+    assert re.fullmatch(r"[A-Za-z0-9_.-]+", own.parse(text).name)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("mynets:", "names no network"),
+        (":small", "names no network"),
+        ("hf:", "names no network"),
+        ("mynets:small@", "expected a shape such as 3x224x224 behind @, got ''"),
+        ("mynets:small@3,8", "expected a shape such as 3x224x224 behind @, got '3,8'"),
+        ("mynets:small@0x8", "names no network"),
+        ("mynets:a b", "'a b' is no name of a callable"),
+    ],
+)
+def test_what_is_no_target_is_refused(text: str, told: str) -> None:
+    """One sentence that says what was expected."""
+    with pytest.raises(UsageError, match=re.escape(told)):
+        own.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nowhere.py:small", "there is no file nowhere.py"),
+        ("hf:./nowhere", "./nowhere is no folder of a saved network: it has no config.json"),
+        ("hf:nobody/nothing", "is not in the local cache, and nothing is downloaded here"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_the_plan(
+    text: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is started: nothing is fetched."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=re.escape(told)):
+        own.register(text)
+
+
+def test_two_targets_of_one_name_are_refused(tmp_path: Path) -> None:
+    """The same one twice is one; another of the same name is a mistake that names both."""
+    beside = tmp_path / "mynets.py"
+    beside.write_text("")
+    assert own.register(f"{NETS}:small") == own.register(f"{NETS}:small") == "mynets.small"
+    with pytest.raises(UsageError, match=r"would both be called mynets\.small"):
+        own.register(f"{beside}:small")
+
+
+def test_a_module_is_found_without_importing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file names what is made of it: one that was changed is quantised again."""
+    package = tmp_path / "stranger"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('this was imported')")
+    (package / "nets.py").touch()
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    assert own.source(own.parse("stranger.nets:small")) == package / "nets.py"
+    assert own.source(own.parse("stranger:small")) == package / "__init__.py"
+
+
+@pytest.mark.parametrize("name", ["small", "tupled", "mapped", "packed", "pair", "constant"])
+@pytest.mark.parametrize("mode", ["infer", "infer_jit"])
+def test_whatever_container_answers_come_in_they_are_proven_and_compared(name: str, mode: str) -> None:
+    """A tensor, a tuple, a mapping, a dataclass and a network of two inputs keep every check but those of others."""
+    workbench = bench(name, mode)
+    session = workbench.mode.open(workbench)
+    metrics, checks = session.accuracy()
+    assert failed([*session.proof(), *checks]) == []
+    assert set(metrics) == {"agreement", "fidelity"}
+    assert metrics["fidelity"] < 1e-5
+
+
+@pytest.mark.parametrize(("name", "line"), [("branching", "if logits.sum() > 0"), ("listing", "tolist()")])
+def test_a_network_that_looks_at_its_values_is_caught_where_it_is_traced(name: str, line: str) -> None:
+    """The trace is of one branch: the check names the line, and the eager network has no such check."""
+    workbench = bench(name, "infer_jit")
+    checks = workbench.mode.open(workbench).proof()
+    assert "control_flow" in failed(checks)
+    [told] = [check.found for check in checks if check.name == "control_flow"]
+    number = next(number for number, text in enumerate(NETS.read_text().splitlines(), 1) if line in text)
+    assert f"mynets.py:{number}" in told
+    eager = bench(name)
+    assert failed(eager.mode.open(eager).proof()) == []
+
+
+def test_a_number_of_its_own_is_no_look_at_its_inputs() -> None:
+    """What a network reads from its weights, and from shapes, is the same in every call."""
+    assert straight.reads(own_build.network(target("constant")), own_build.inputs(target("constant"), 4)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("bare", "mynets.bare has no parameters: there is nothing in it that a stack could optimise"),
+        ("nothing", "mynets.nothing is built as nothing, and a torch.nn.Module was expected"),
+        ("greedy", "mynets.py:greedy: greedy is called without arguments"),
+        ("ready", "ready is a network, and what builds one was expected"),
+        ("smal", "has no callable smal: did you mean small?"),
+    ],
+)
+def test_what_cannot_be_built_is_one_sentence(name: str, told: str) -> None:
+    """Each with what was found, and no traceback of torch's."""
+    workbench = bench(name)
+    with pytest.raises(WorkerError, match=re.escape(told)) as error:
+        workbench.built()
+    assert error.value.outcome == "error"
+
+
+def test_a_module_that_is_not_there_is_an_import_error() -> None:
+    """It may have been in the workers' interpreter alone: there it is said."""
+    with pytest.raises(WorkerError, match="nonesuch:small: No module named 'nonesuch'") as error:
+        own_build.network(own.parse("nonesuch:small"))
+    assert error.value.outcome == "import_error"
+
+
+def test_without_an_example_it_is_said_what_is_missing(tmp_path: Path) -> None:
+    """The least that a user must say: a shape behind the name, or an example beside the callable."""
+    path = tmp_path / "lonely.py"
+    path.write_text("from torch import nn\n\n\ndef small():\n    return nn.Linear(4, 2)\n")
+    told = f"write example() beside small, or give the shape of one: {path}:small@3x224x224"
+    with pytest.raises(WorkerError, match=re.escape(told)):
+        own_build.inputs(own.parse(f"{path}:small"), 4)
+    [given] = own_build.inputs(own.parse(f"{path}:small@4"), 6)
+    assert given.shape == (6, 4)
+
+
+def test_an_example_that_is_no_batch_is_refused() -> None:
+    """A list of numbers has no first dimension that counts examples."""
+    with pytest.raises(WorkerError, match=re.escape("its example() returned ((a float)), and was expected to return")):
+        own_build.inputs(target("crooked"), 4)
+
+
+def test_examples_are_the_same_in_every_process_and_differ_from_each_other() -> None:
+    """Batches are asked for until there are enough; torch's random numbers are its own again afterwards."""
+    state = torch.get_rng_state()
+    first, again = (own_build.inputs(target("small"), 12) for _ in range(2))
+    assert torch.equal(first[0], again[0])
+    assert len(first[0]) == 12
+    assert not torch.equal(first[0][0], first[0][8])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("silent", "the network answers with nothing, and a tensor was expected"),
+        ("scalar", "a tensor of shape (), whose first dimension is not the batch's"),
+    ],
+)
+def test_an_answer_that_cannot_be_compared_is_one_sentence(name: str, told: str) -> None:
+    """Nothing at all, and one number for a whole batch."""
+    workbench = bench(name)
+    with pytest.raises(WorkerError, match=re.escape(told)):
+        workbench.mode.open(workbench).accuracy()
+
+
+def test_a_network_of_another_size_is_told_from_a_fault_of_a_stack() -> None:
+    """The untouched network is called once more: it does not take the images, or it does and is not to blame."""
+    model = registry.models.get(own.register(f"{NETS}:small@3x9x9"))
+    workbench = bench("small")
+    other = Workbench(
+        Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data),
+        model,
+        workbench.device,
+        workbench.mode,
+        workbench.stack,
+        registry.datasets.get(model.data),
+        Settings(),
+        lambda _: None,
+    )
+    told = "mynets.small.3x9x9 does not take its inputs, 16x3x9x9 float32: RuntimeError: mat1 and mat2 shapes"
+    assert trial.flaw(other).startswith(told)
+    assert trial.flaw(workbench) == ""
+    assert "no parameters" in trial.flaw(bench("bare"))
+
+
+@pytest.mark.parametrize("lie", ["another number in one example", "not a number"])
+def test_an_answer_that_is_off_is_caught(lie: str) -> None:
+    """One example in sixteen that is wrong, however near the others are."""
+    workbench = bench("small")
+    session = workbench.mode.open(workbench)
+    honest = session.forward
+
+    def lying(inputs: Any) -> Any:
+        found = honest(inputs).clone()
+        found[3] = found[3] + 100 if lie.startswith("another") else float("nan")
+        return found
+
+    session.forward = lying
+    metrics, checks = session.accuracy()
+    assert failed(checks) == ["fidelity", "agreement"]
+    assert metrics["agreement"] == 1 - 1 / 16
+
+
+def test_a_trace_of_a_mapping_answers_in_tensors() -> None:
+    """A registered model may answer in a container too: torch.jit knows tensors and tuples of them alone."""
+    build: Callable[[], Any] = registry.load_file(NETS).packed
+    network, images = build().eval(), torch.randn(2, 3, 8, 8)
+    with torch.no_grad():
+        found, expected = answers.traced(network, (images,))(images), network(images)
+    assert torch.equal(found[0], expected.logits)
+    assert torch.equal(found[1], expected.hidden)
+
+
+def test_a_network_that_is_named_alone_is_not_trained() -> None:
+    """Nothing is known of what it should learn, and the plan says so."""
+    model = registry.models.get(own.register(f"{NETS}:small"))
+    assert "nothing is known of what it is to learn" in model.why_nots["train"]
