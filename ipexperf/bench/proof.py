@@ -28,6 +28,8 @@ QUANTISED = ("quantized::conv", "quantized::linear")
 """How the names of those begin that do it in int8."""
 LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlinear_pointwise")
 """What inductor makes of a layer between quantisations: images first, their scale, their zero point, weights."""
+SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
+"""IPEX's packed linear layers in fp32: MKL's matrix product of single precision, which has no other dtype."""
 _PROFILER_NAMES = {
     "float": "float32",
     "c10::BFloat16": "bfloat16",
@@ -174,7 +176,7 @@ def profiled(step: Callable[[], Any]) -> list[Kernel]:
 def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
     """The arithmetic in a trace of torch's profiler."""
     return [
-        Kernel(event["name"], _operands(event["name"], event["args"]), _strided(event))
+        Kernel(event["name"], _operands(event["name"], event.get("args", {})), _strided(event))
         for event in events
         if arithmetic(event)
     ]
@@ -200,11 +202,13 @@ def arithmetic(event: dict[str, Any]) -> bool:
     """Whether an event of a trace is an operator that does arithmetic, and tells its operands."""
     name = str(event.get("name"))
     known = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED))
-    return known and "Input type" in event.get("args", {})
+    return name in SGEMM or (known and "Input type" in event.get("args", {}))
 
 
 def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     """The dtypes of the first two tensors: `addmm` has its bias in front, of the same dtype."""
+    if name in SGEMM:
+        return ("float32",)  # in a graph it tells no operands
     kinds: list[str] = told["Input type"]
     if name.startswith(QUANTISED) and name.endswith("_dynamic"):
         return ("int8",)  # it takes a float tensor and quantises it itself
@@ -220,7 +224,8 @@ def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
 
 def _strided(event: dict[str, Any]) -> str:
     """The layout of a convolution's images by their strides; one channel or one pixel is laid out either way."""
-    strides, sizes = event["args"].get("Input Strides"), event["args"].get("Input Dims")
+    told = event.get("args", {})
+    strides, sizes = told.get("Input Strides"), told.get("Input Dims")
     others = ("quantized::conv", "onednn::qconv", FROZEN[0])
     convolution = event["name"] == "aten::_convolution" or event["name"].startswith(others)
     if not convolution or not strides or not sizes or len(sizes[0]) != 4:

@@ -158,6 +158,15 @@ def test_an_operator_that_did_not_run_is_caught() -> None:
     assert proof.operators(lambda: net(*given), ()) == []
 
 
+def test_a_matrix_product_of_mkls_is_in_single_precision() -> None:
+    """IPEX's packed layers say so by their name alone; in a graph they tell no operands at all."""
+    eager = {"name": "torch_ipex::ipex_MKLSGEMM", "args": {"Input type": ["float", "float", "float"]}}
+    found = proof.kernels([eager, {"name": "ipex_prepack::mkl_sgemm_run"}, {"name": "ipex_prepack::linear_run"}])
+    assert [kernel.dtype for kernel in found] == ["float32", "float32"]
+    assert proof.dtype_of_kernels(proof.dtypes(found), "fp32").ok
+    assert not proof.dtype_of_kernels(proof.dtypes(found), "bf16").ok
+
+
 class Itself(torch.nn.Linear):
     """Updates itself in its own backward, and hands nothing on to an optimizer."""
 

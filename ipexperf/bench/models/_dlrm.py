@@ -32,7 +32,7 @@ class Interaction(nn.Module):  # type: ignore[misc]
 
     def forward(self, vectors: Sequence[Any]) -> Any:
         together = torch.stack(list(vectors), 1)
-        products = torch.bmm(together, together.transpose(1, 2))
+        products = torch.matmul(together, together.transpose(1, 2))
         return torch.cat([vectors[0], products[:, self.rows, self.columns]], 1)
 
 

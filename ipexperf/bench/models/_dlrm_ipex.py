@@ -32,7 +32,8 @@ class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here
 
     def forward(self, sparse: Any) -> list[Any]:
         parts = columns(sparse, self.merged.n_tables)
-        indices = [part.reshape(-1) for part in parts]
+        # IPEX's kernel looks at no strides: a column of a table as it lies would be read past its end.
+        indices = [part.reshape(-1).contiguous() for part in parts]
         offsets = [torch.arange(0, part.numel(), part.shape[1]) for part in parts]
         return list(self.merged(indices, offsets))
 
