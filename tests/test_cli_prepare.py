@@ -120,7 +120,19 @@ def test_a_wrong_name_is_refused(prepare: Callable[..., int], capsys: pytest.Cap
 def test_ctrl_c_leaves_nothing_half(tmp_path: Path, gone: Callable[[int], bool]) -> None:
     """In the middle of a training: exit status 130, no worker, no weights, and no part of any."""
     (tmp_path / "slow.py").write_text(SLOW)
-    words = ["--perf-load=slow.py", "--model", "endless", "--device", "cpu", "--dtype", "fp32", "--mode", "infer", "--stack", "stock"]
+    words = [
+        "--perf-load=slow.py",
+        "--model",
+        "endless",
+        "--device",
+        "cpu",
+        "--dtype",
+        "fp32",
+        "--mode",
+        "infer",
+        "--stack",
+        "stock",
+    ]
     with subprocess.Popen(
         [sys.executable, "-c", START, "prepare", *words],
         cwd=tmp_path,

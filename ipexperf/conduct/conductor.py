@@ -123,8 +123,8 @@ class Conductor:
         if key not in self._footprints:
             plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
             with conditions.worker() as worker:
-                request = {"case": plain.to_json(), "settings": asdict(conditions.settings)}
-                self._footprints[key] = worker.ask("footprint", **request)
+                settings = asdict(conditions.settings)
+                self._footprints[key] = worker.ask("footprint", case=plain.to_json(), settings=settings)
         return self._footprints[key]
 
     def _fit(self, case: Case, conditions: Conditions) -> None:

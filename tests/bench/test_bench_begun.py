@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from bench_cases import SIZE, bench
 
 from ipexperf.bench import registry, weights
@@ -63,9 +62,9 @@ def test_another_file_than_the_known_one_is_refused(published: tuple[Path, Packa
     """Whether it is to be run or to be gone on from."""
     path, packaged = published
     path.write_bytes(path.read_bytes() + b" ")
-    with pytest.raises(WorkerError, match="is not the known published.pt of somebody"):
+    with pytest.raises(WorkerError, match=r"is not the known published\.pt of somebody"):
         weights.network(case(path, pretrained=packaged))
-    with pytest.raises(WorkerError, match="is not the known published.pt of somebody"):
+    with pytest.raises(WorkerError, match=r"is not the known published\.pt of somebody"):
         weights.train(case(path, pretrained=packaged, recipe=_probe.fit), str(tmp_path / "made.pt"))
 
 

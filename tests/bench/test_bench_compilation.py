@@ -193,7 +193,10 @@ class Runner:
 def test_weights_that_are_given_to_the_code_are_not_frozen() -> None:
     """Frozen code takes the inputs alone, of which a task may have several; code that cannot be read proves nothing."""
     assert compilation.frozen(FROZEN, 1).ok
-    assert (compilation.frozen(LOOSE, 1).ok, compilation.frozen(LOOSE, 1).found) == (False, "code called with 3 tensors")
+    assert (compilation.frozen(LOOSE, 1).ok, compilation.frozen(LOOSE, 1).found) == (
+        False,
+        "code called with 3 tensors",
+    )
     assert compilation.frozen(LOOSE, 3).ok
     assert not compilation.frozen("", 1).ok
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from bench_cases import SIZE, bench, network
 
 from ipexperf.bench import footprint, registry

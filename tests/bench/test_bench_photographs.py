@@ -73,7 +73,7 @@ def test_another_file_is_refused(path: str) -> None:
 
 def test_the_files_are_those_that_are_read(path: str) -> None:
     """And nothing that lies beside them."""
-    (Path(path.split(os.pathsep)[0]) / "another.png").write_bytes(b"")
+    (Path(path.split(os.pathsep, maxsplit=1)[0]) / "another.png").write_bytes(b"")
     assert [file.name for file in Photographs().files(path)] == list(NAMES)
 
 

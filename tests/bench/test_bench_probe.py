@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from bench_cases import bench, network
 
 from ipexperf.bench import accuracy, registry, weights

@@ -199,8 +199,7 @@ def test_weights_of_a_package_are_used_as_they_are_or_gone_on_from(
     monkeypatch.setitem(registry.models._items, "learner", learner)
     assert ready() == package
     assert teacher.asked == 0
-    monkeypatch.setitem(
-        registry.models._items, "learner", dataclasses.replace(learner, recipe=lambda bench, split, network: None)
-    )
+    fitted = dataclasses.replace(learner, recipe=lambda *_: None)
+    monkeypatch.setitem(registry.models._items, "learner", fitted)
     assert ready().read_bytes() == MADE
     assert teacher.given == str(package)

@@ -81,7 +81,9 @@ def test_each_bad_network_fails_with_its_sentence(stranger: pytest.Pytester) -> 
         "nothing": "mynets.nothing is built as nothing",
         "small@3x9x9": "does not take its inputs, 32x3x9x9 float32: RuntimeError: mat1 and mat2 shapes",
     }
-    result = run(stranger, "--model", ",".join(f"mynets:{name}" for name in ("small", *bad)), *STOCK, "-k", "not test_pair")
+    result = run(
+        stranger, "--model", ",".join(f"mynets:{name}" for name in ("small", *bad)), *STOCK, "-k", "not test_pair"
+    )
     result.assert_outcomes(passed=1, failed=len(bad), deselected=1)
     text = " ".join(result.stdout.str().replace("\n", " ").split())
     for told in bad.values():

@@ -82,7 +82,9 @@ def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
 
 def _xpu(torch: Any, machine: Machine) -> str:
     if not torch.xpu._is_compiled():  # noqa: SLF001 - torch has no public word for it
-        return f"torch {torch.__version__} is built without XPU support: install the build for Intel GPUs ({XPU_WHEELS})"
+        return (
+            f"torch {torch.__version__} is built without XPU support: install the build for Intel GPUs ({XPU_WHEELS})"
+        )
     told = f"torch {torch.__version__} sees no XPU: "
     cards = machine.cards(INTEL)
     nodes = machine.nodes("dri/renderD*") or machine.nodes("dxg")  # the second is Windows' own, in its Linux

@@ -59,7 +59,9 @@ def resnet50() -> Any:
     recipe=_probe.fit_anew,
     resized=_probe.fit_anew,
     held_out=64,
-    why_nots=dict.fromkeys(("train", "train_ddp"), "it was not seen to learn in minutes, and nothing else would prove it"),
+    why_nots=dict.fromkeys(
+        ("train", "train_ddp"), "it was not seen to learn in minutes, and nothing else would prove it"
+    ),
     needs=("torch", "torchvision"),
 )
 def resnext101_32x16d() -> Any:
