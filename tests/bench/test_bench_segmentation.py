@@ -202,7 +202,7 @@ def test_roads_are_found_in_their_package_only(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.skipif(roads.Roads().find(None)[0] is None, reason=str(roads.Roads().find(None)[1]))
 def test_the_real_roads_are_three_pixels_of_a_hundred() -> None:
-    """The package's own files, at a quarter of their size: 24 tiles in 8 ways to train on, 10 held out, road in both."""
+    """The package's own files, a quarter of the size: 24 tiles in 8 ways to train on, 10 held out, road in all."""
     path, _ = roads.Roads().find(None)
     split = roads.Roads().read(str(path), 64)
     assert (len(split.train), len(split.test)) == (8 * 4 * 6, 2 * 5)
