@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.proof import Kernel
+from ipexperf.bench.proof import ATTENTION, Kernel
 from ipexperf.result import Check
 
 INTEGERS = frozenset({"int8", "uint8"})
 LAYERS = ("aten::linear", "aten::convolution", "aten::lstm", "aten::gru")
 """What has weights and does the arithmetic, whatever module or function it was called by."""
-PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul")
+PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul", ATTENTION)
 """Products of two activations, as in attention: no layer, and often in fp32 beside int8 layers."""
 _NODE = re.compile(r"%(?P<out>\S+) : .*? = (?P<name>\w+::\w+)(?:\[.*?\])?\((?P<inputs>[^)]*)\)")
 _FLOAT_LAYER = re.compile(
