@@ -71,6 +71,7 @@ METRICS: dict[str, Metric] = {
         Metric("loss", "nat", None),
         Metric("fidelity", "relative rmse", None),
         Metric("agreement", "fraction", None),
+        Metric("perplexity", "tokens", None),
     )
 }
 PRIMARY = "step_time"

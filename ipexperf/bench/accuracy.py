@@ -99,7 +99,7 @@ def fidelity(
         metrics["accuracy"] = accuracy = task.score(outputs, targets)
         told = f"at least {known.accuracy - DROP:.4f} (float64: {known.accuracy:.4f})"
         checks.append(Check("accuracy", accuracy >= known.accuracy - DROP, f"{accuracy:.4f}", told))
-    return metrics, checks
+    return {**metrics, **task.metrics(outputs, targets)}, checks
 
 
 def _told_least(least: float, agreed: float | None) -> str:

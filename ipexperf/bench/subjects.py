@@ -108,6 +108,11 @@ class Task(ABC):
     def score(self, outputs: Tensors, targets: Tensors) -> float:
         """How good the answers are, from 0 to 1."""
 
+    def metrics(self, outputs: Tensors, targets: Tensors) -> dict[str, float]:
+        """What is told of the answers beside their score, by names of `result.METRICS`."""
+        del outputs, targets
+        return {}
+
     @abstractmethod
     def trivial(self, split: Split) -> float:
         """The score of whoever answers the same to everything, as well as that can be done."""
