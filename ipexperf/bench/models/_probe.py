@@ -16,20 +16,23 @@ EXAMPLES = 512
 PART = 32
 RIDGE = 1e-2
 """Of the mean variance of what comes in: features that tell little get small weights, which low precision can keep."""
+OF_TEXT = 1.0
+"""The same for texts. On 512 of them a frozen DistilBERT of random weights had 0.81 of the held-out ones right with it,
+and 0.64 with a thousandth of it, where all of the 512 were learned by heart."""
 
 
-def fit(bench: Workbench, split: Split, network: Any) -> None:
+def fit(bench: Workbench, split: Split, network: Any, examples: int = EXAMPLES, ridge: float = RIDGE) -> None:
     """Fits the last layer of a network, and leaves the others as they are."""
-    examples = _chosen(split)
+    chosen = _chosen(split, examples)
     head = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)][-1]
     seen: list[Any] = []
     hook = head.register_forward_pre_hook(lambda _, given: seen.append(given[0].cpu().double()))
-    bench.say(f"fitting the last layer of {bench.model.name} once, on {len(examples)} training examples")
+    bench.say(f"fitting the last layer of {bench.model.name} once, on {len(chosen)} training examples")
     network.eval()
-    _answer(bench, network, examples)
+    _answer(bench, network, chosen)
     hook.remove()
-    classes = torch.nn.functional.one_hot(examples.targets[0], head.out_features).double()
-    weight, bias = solve(torch.cat(seen), classes)
+    classes = torch.nn.functional.one_hot(chosen.targets[0], head.out_features).double()
+    weight, bias = solve(torch.cat(seen), classes, ridge)
     with torch.no_grad():
         head.weight.copy_(weight)
         head.bias.copy_(bias)
@@ -43,25 +46,25 @@ def fit_anew(bench: Workbench, split: Split, network: Any) -> None:
         layer.reset_running_stats()
         layer.momentum = None  # the mean of all that it sees
     network.train()
-    _answer(bench, network, _chosen(split))
+    _answer(bench, network, _chosen(split, EXAMPLES))
     for layer, momentum in zip(norms, momenta, strict=True):
         layer.momentum = momentum
     fit(bench, split, network)
 
 
-def solve(features: Any, classes: Any) -> tuple[Any, Any]:
+def solve(features: Any, classes: Any, ridge: float = RIDGE) -> tuple[Any, Any]:
     """Weights and bias of the linear layer whose answers are nearest to these."""
     middle, mean = features.mean(0), classes.mean(0)
     centred = features - middle
     gram = centred.T @ centred
-    gram.diagonal().add_(RIDGE * gram.diagonal().mean())
+    gram.diagonal().add_(ridge * gram.diagonal().mean())
     weight = torch.linalg.solve(gram, centred.T @ (classes - mean)).T
     return weight, mean - weight @ middle
 
 
-def _chosen(split: Split) -> Examples:
+def _chosen(split: Split, examples: int) -> Examples:
     """The first training examples, in whole parts: batch norm has no statistics of one that is left over."""
-    return split.train.part(slice(min(EXAMPLES, len(split.train) // PART * PART)))
+    return split.train.part(slice(min(examples, len(split.train) // PART * PART)))
 
 
 def _answer(bench: Workbench, network: Any, examples: Examples) -> None:

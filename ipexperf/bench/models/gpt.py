@@ -1,0 +1,30 @@
+"""A small GPT that reads bytes of English, trained here for a few minutes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench.registry import model
+
+
+# 200 steps of 16 x 64 bytes take a minute or two. With twice the rate, 66 steps had learned nothing but that byte which
+# is most frequent.
+@model(
+    "gpt_small",
+    size=64,
+    batch_train=16,
+    batch_infer=8,
+    task="language_modelling",
+    data="gloss_text",
+    channels_last=False,
+    quantisation="dynamic",
+    optimizer="adam",
+    learning_rate=1e-3,
+    recipe_steps=200,
+    train_steps=150,
+    held_out=64,
+)
+def gpt_small() -> Any:
+    from ipexperf.bench.models import _gpt
+
+    return _gpt.Gpt(_gpt.Shape(layers=4, width=256, heads=4, positions=256))

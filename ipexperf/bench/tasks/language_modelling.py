@@ -1,0 +1,38 @@
+"""The next token of a text, after each of its tokens: cross entropy, and the share of tokens that are foretold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.subjects import Split, Task, Tensors
+
+
+class LanguageModelling(Task):
+    name = "language_modelling"
+    metric = "share of next tokens that are foretold"
+    unit = "{0} tokens"
+    least = 0.05
+    """Of text little is foretold by whoever read it for a minute: bytes that follow others, and short words."""
+
+    def loss(self, outputs: Tensors, targets: Tensors) -> Any:
+        return torch.nn.functional.cross_entropy(outputs[0].flatten(0, 1), targets[0].flatten())
+
+    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+        return self.score(outputs, (known[0].argmax(2),))
+
+    def score(self, outputs: Tensors, targets: Tensors) -> float:
+        return float((outputs[0].argmax(2) == targets[0]).double().mean())
+
+    def trivial(self, split: Split) -> float:
+        """The token that is most frequent in training."""
+        most = split.train.targets[0].flatten().bincount().argmax()
+        return float((split.test.targets[0] == most).double().mean())
+
+    def metrics(self, outputs: Tensors, targets: Tensors) -> dict[str, float]:
+        """Perplexity: as if so many tokens were equally likely each time."""
+        return {"perplexity": float(self.loss(outputs, targets).exp())}
+
+
+registry.tasks.add("language_modelling", LanguageModelling())

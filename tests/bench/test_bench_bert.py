@@ -1,0 +1,134 @@
+"""BERT is the network that it is called after, and its last layer is fitted to what tells the classes apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import proof, registry
+
+torch = pytest.importorskip("torch")
+
+from ipexperf.bench.models import _bert, _probe  # noqa: E402 - they need torch
+
+SMALL = _bert.Shape(layers=2, width=16, heads=4)
+TOKENS = [[101, 7592, 2088, 102, 0, 0], [101, 3958, 27227, 2001, 1037, 102]]
+MASK = [[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]]
+PUBLISHED = {"bert_base": 109_482_240, "bert_large": 335_141_888, "distilbert": 66_362_880, "minilm": 22_713_216}
+"""How many parameters the published encoders have."""
+
+
+def inputs() -> tuple[Any, Any]:
+    return torch.tensor(TOKENS), torch.tensor(MASK)
+
+
+def small(shape: Any = SMALL) -> Any:
+    torch.manual_seed(0)
+    return _bert.Bert(shape).eval()
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_model_is_as_large_as_its_original(name: str) -> None:
+    """All its parameters but those that make it a classifier: DistilBERT is published without a pooler."""
+    with torch.device("meta"):
+        network = registry.models.get(name).build()
+    count = sum(value.numel() for value in network.parameters())
+    width = network.classifier.in_features
+    pooler = {"distilbert": width * (width + 1), "minilm": -width * (width + 1)}.get(name, 0)
+    assert count - 2 * (width + 1) - pooler == PUBLISHED[name]
+
+
+def theirs(layer: Any) -> Any:
+    """PyTorch's own encoder layer with the weights of ours."""
+    own = torch.nn.TransformerEncoderLayer(16, 4, 64, 0.0, "gelu", _bert.EPSILON, batch_first=True).eval().double()
+    attention, parts = layer.attention, (layer.attention.query, layer.attention.key, layer.attention.value)
+    own.load_state_dict(
+        {
+            "self_attn.in_proj_weight": torch.cat([part.weight for part in parts]),
+            "self_attn.in_proj_bias": torch.cat([part.bias for part in parts]),
+            **{f"self_attn.out_proj.{name}": value for name, value in attention.out.state_dict().items()},
+            **{f"linear1.{name}": value for name, value in layer.up.state_dict().items()},
+            **{f"linear2.{name}": value for name, value in layer.down.state_dict().items()},
+            **{f"norm1.{name}": value for name, value in layer.norm.state_dict().items()},
+            **{f"norm2.{name}": value for name, value in layer.last_norm.state_dict().items()},
+        }
+    )
+    return own
+
+
+def test_a_layer_is_pytorchs_own_encoder_layer() -> None:
+    """With the same weights and the same mask it says the same, of every token that is one."""
+    network = small().double()
+    for value in network.parameters():
+        torch.nn.init.normal_(value, std=0.5)
+    hidden, mask = torch.randn(2, 6, 16, dtype=torch.float64), torch.tensor(MASK)
+    added = (1.0 - mask[:, None, None, :].double()) * _bert.MASKED
+    found = network.layers[0](hidden, added)
+    # With gradients: without, PyTorch takes another way, which sets to zero what is masked.
+    expected = theirs(network.layers[0])(hidden, src_key_padding_mask=mask == 0)
+    assert torch.allclose(found[mask == 1], expected[mask == 1], atol=1e-12)
+    assert not torch.allclose(found, network.layers[1](hidden, added))
+
+
+def test_what_is_filled_up_changes_nothing() -> None:
+    """Another number behind the text's end is not seen; the same number without the mask is."""
+    network, (tokens, mask) = small(), inputs()
+    other = tokens.clone()
+    other[0, 5] = 999
+    known = network(tokens, mask)
+    assert torch.equal(network(other, mask), known)
+    assert not torch.equal(network(other, torch.ones_like(mask))[0], network(tokens, torch.ones_like(mask))[0])
+    assert not torch.equal(network(tokens, torch.ones_like(mask))[0], known[0])
+
+
+def test_published_weights_find_their_places() -> None:
+    """Each name of a published checkpoint is one of ours, and none of ours but the classifier's is left over."""
+    parts = ("query", "key", "value")
+    layer = [
+        *(f"attention.self.{part}" for part in parts),
+        *("attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense"),
+        "output.LayerNorm",
+    ]
+    names = [
+        *(f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type")),
+        *(f"embeddings.LayerNorm.{kind}" for kind in ("weight", "bias")),
+        *(f"encoder.layer.{i}.{part}.{kind}" for i in range(2) for part in layer for kind in ("weight", "bias")),
+    ]
+    published = dict.fromkeys([*names, "pooler.dense.weight", "embeddings.position_ids"])
+    own = small(_bert.Shape(2, 16, 4, pooler=False)).state_dict()
+    assert set(_bert.renamed(published)) == {name for name in own if not name.startswith("classifier.")}
+
+
+def told() -> tuple[Any, Any]:
+    """Features of two classes that lie apart by one number of eight, and far from zero."""
+    torch.manual_seed(0)
+    features = torch.randn(200, 8, dtype=torch.float64) + 5
+    targets = (torch.arange(200) % 2).long()
+    features[:, 3] += 4 * targets
+    return features, targets
+
+
+def test_the_last_layer_is_fitted_to_what_tells_the_classes_apart() -> None:
+    """It finds the number that tells; fitted to shuffled classes, it finds nothing."""
+    features, targets = told()
+    weight, bias = _probe.solve(features, torch.eye(2, dtype=torch.float64)[targets], _probe.OF_TEXT)
+    right = ((features @ weight.T + bias).argmax(1) == targets).double().mean()
+    assert float(right) > 0.9
+    assert int((weight[1] - weight[0]).abs().argmax()) == 3
+    shuffled = targets[torch.randperm(200)]
+    weight, bias = _probe.solve(features, torch.eye(2, dtype=torch.float64)[shuffled], _probe.OF_TEXT)
+    assert float(((features @ weight.T + bias).argmax(1) == targets).double().mean()) < 0.75
+
+
+def test_a_traced_encoder_is_proven_to_lie_where_it_should() -> None:
+    """Its graph has numbers that are called tensors and lie nowhere, and weights that lie on the CPU."""
+    network, example = small(), inputs()
+    with torch.no_grad():
+        traced = torch.jit.freeze(torch.jit.trace(network, example))
+        known, other = (proof.placed(traced, example, traced(*example), device) for device in ("cpu", "meta"))
+    assert known.ok
+    assert "constants" in known.found
+    assert not other.ok
+    assert "constants on cpu" in other.found
