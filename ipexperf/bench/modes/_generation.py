@@ -1,0 +1,87 @@
+"""What prefill and decode share: a network that keeps the keys and values of what it has read, and the proof of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Cell
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.modes._inference import InferenceSession
+from ipexperf.bench.precision import BOUNDS, autocast
+from ipexperf.bench.subjects import Tensors
+from ipexperf.result import Check
+
+TASK = "language_modelling"
+
+
+def why_not(cell: Cell) -> str | None:
+    """Why a network cannot write text token after token, or None."""
+    if registry.models.get(cell.model).task != TASK:
+        return f"{cell.mode} is for networks that foretell the next token: {cell.model} is none"
+    if cell.knob("graph_mode") == "on":
+        return f"graph_mode=on captures one graph, and {cell.mode} keeps what it has read between calls"
+    return None
+
+
+class GenerationSession(InferenceSession):
+    """A trained decoder, eager, with a memory for the tokens of its texts."""
+
+    def build(self, network: Any, example: Tensors) -> Any:
+        return self.bench.stack.for_inference(network, example, self.bench)
+
+    def read(self, tokens: Any, memory: Any = None, begin: int = 0) -> Any:
+        """What the network says of these tokens, which stand behind those in the memory, where it has one."""
+        with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
+            return self.network(tokens, memory, begin) if memory is not None else self.network(tokens)
+
+    def proof(self) -> list[Check]:
+        tokens = self.inputs[0][0]
+        return [
+            *super().proof(),
+            *self.bench.stack.proof_of_inference(self.network, self.bench),
+            given(self.network, self.step, self.items(self.bench.case.batch)),
+            remembered(self, tokens, BOUNDS[self.bench.case.dtype].fidelity),
+        ]
+
+
+def given(network: Any, step: Callable[[], Any], expected: int) -> Check:
+    """Every linear layer is given as many tokens as a step is said to read: what was read before is not read again."""
+    layers = [module for module in network.modules() if "Linear" in type(module).__name__]
+    counts = dict.fromkeys(layers, 0)
+
+    def count(layer: Any, inputs: Tensors) -> None:
+        counts[layer] += inputs[0].shape[:-1].numel()
+
+    handles = [layer.register_forward_pre_hook(count) for layer in layers]
+    try:
+        step()
+    finally:
+        for handle in handles:
+            handle.remove()
+    found = sorted(set(counts.values()))
+    told = f"{' or '.join(map(str, found)) or 'no'} tokens in each of {len(layers)} linear layers"
+    return Check("tokens_read", found == [expected], told, f"{expected} in each")
+
+
+def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
+    """The last token, read behind what is kept, is answered as in the whole text; not so where that is forgotten."""
+    last = tokens.shape[1] - 1
+    whole = session.read(tokens)[:, -1:]
+    memory = session.network.memory()
+    session.read(tokens[:, :last], memory)
+    behind = _distance(session.read(tokens[:, last:], memory, last), whole)
+    for kept in memory:
+        for part in (kept.keys, kept.values):
+            if part is not None:
+                part.zero_()
+    forgotten = _distance(session.read(tokens[:, last:], memory, last), whole)
+    told = f"{behind:.1e} off the whole text, {forgotten:.1e} where it is forgotten"
+    return Check("memory", behind <= bound < forgotten, told, f"at most {bound:.1e}, and more where it is forgotten")
+
+
+def _distance(found: Any, expected: Any) -> float:
+    """The relative RMSE."""
+    known = expected.double()
+    return float((found.double() - known).pow(2).mean().sqrt() / known.pow(2).mean().sqrt())

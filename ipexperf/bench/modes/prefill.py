@@ -1,0 +1,42 @@
+"""Reading a prompt: all its tokens at once, their keys and values kept. Its items are tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.modes import _generation, _input
+from ipexperf.bench.modes._generation import GenerationSession
+from ipexperf.bench.subjects import Tensors
+
+
+class PrefillSession(GenerationSession):
+    """A step reads a batch of prompts into one memory, over what was there."""
+
+    def ready(self, example: Tensors) -> Any:
+        network = super().ready(example)
+        self.memory = network.memory()
+        return network
+
+    def forward(self, inputs: Tensors) -> Any:
+        return self.read(inputs[0], self.memory)
+
+    def items(self, batch: int) -> int:
+        return batch * self.bench.case.size
+
+
+class Prefill(Mode):
+    name = "prefill"
+    knobs = _input.KNOBS
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del facts
+        return _generation.why_not(cell)
+
+    def open(self, bench: Workbench) -> Session:
+        return PrefillSession(bench)
+
+
+registry.modes.add("prefill", Prefill())

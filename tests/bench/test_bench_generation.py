@@ -1,0 +1,189 @@
+"""Reading a prompt and writing behind it are proven: a memory that is not used, or not needed, is caught."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import accuracy, registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Settings, Workbench
+from ipexperf.bench.subjects import Dataset, Examples, Model, Split
+from ipexperf.case import Case
+
+torch = pytest.importorskip("torch")
+
+from bench_cases import named  # noqa: E402 - it needs torch
+
+from ipexperf.bench.models import _gpt  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ipexperf.bench.modes._generation import GenerationSession
+
+SIZE, BATCH = 8, 2
+SHAPE = _gpt.Shape(layers=2, width=16, heads=2, positions=SIZE)
+
+
+class Noise(Dataset):
+    """Texts that nobody wrote."""
+
+    name = "noise"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        return str(folder), None
+
+    def read(self, path: str, size: int) -> Split:
+        del path
+        text = torch.randint(256, (12, size + 1), generator=torch.Generator().manual_seed(0))
+        examples = Examples((text[:, :-1],), (text[:, 1:],))
+        return Split(examples.part(slice(4, None)), examples.part(slice(4)))
+
+
+def gpt() -> Any:
+    """Weights large enough for each token to matter."""
+    torch.manual_seed(0)
+    network = _gpt.Gpt(SHAPE)
+    for value in network.parameters():
+        torch.nn.init.normal_(value, std=0.3)
+    return network
+
+
+def session(mode: str, build: Callable[[], Any] = gpt) -> GenerationSession:
+    """A session of a small decoder, on stock PyTorch."""
+    task = {"task": "language_modelling", "data": "noise", "channels_last": False}
+    model = Model("small", build, size=SIZE, batch_train=BATCH, batch_infer=BATCH, trained=False, **task)
+    case = Case("small", "cpu", "fp32", mode, "stock", BATCH, SIZE, 1, "noise")
+    parts = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock"), Noise())
+    opened: Any = Workbench(case, model, *parts, Settings(), lambda _: None)
+    return opened.mode.open(opened)
+
+
+class Again(_gpt.Gpt):  # type: ignore[misc]
+    """Decodes by reading everything once more: the answers are right, and the work is another."""
+
+    def forward(self, tokens: Any, kept: Any = None, begin: int = 0) -> Any:
+        if kept is None:
+            return super().forward(tokens)
+        before = kept[0].keys
+        seen = tokens if begin == 0 or before is None else torch.cat([before[:, :begin], tokens], 1)
+        kept[0].keys = seen.clone()
+        return super().forward(seen)[:, -tokens.shape[1] :]
+
+
+class Forgetful(_gpt.Gpt):  # type: ignore[misc]
+    """Keeps everything, and looks at nothing of it."""
+
+    def forward(self, tokens: Any, kept: Any = None, begin: int = 0) -> Any:
+        del kept
+        hidden = self.tokens(tokens) + self.positions.weight[begin : begin + tokens.shape[1]]
+        for layer in self.layers:
+            hidden = layer(hidden)
+        return self.head(self.norm(hidden))
+
+
+def made(kind: Any) -> Callable[[], Any]:
+    """A liar with the weights of the honest network."""
+
+    def build() -> Any:
+        network = kind(SHAPE)
+        network.load_state_dict(gpt().state_dict())
+        return network
+
+    return build
+
+
+@pytest.mark.parametrize(("mode", "tokens"), [("prefill", BATCH * SIZE), ("decode", BATCH)])
+def test_a_step_reads_the_tokens_that_it_counts(mode: str, tokens: int) -> None:
+    """All of a prompt, or one of each text; the proof holds, and the items are tokens."""
+    opened = session(mode)
+    checks = opened.proof()
+    assert [check.name for check in checks if not check.ok] == []
+    assert opened.items(BATCH) == tokens
+    assert named(checks, "tokens_read").found == f"{tokens} tokens in each of 9 linear layers"
+
+
+@pytest.mark.parametrize("mode", ["prefill", "decode"])
+def test_the_answers_are_those_of_the_untouched_network(mode: str) -> None:
+    """Written token after token, or read at once, a text is answered as float64 answers it."""
+    opened = session(mode)
+    for _ in range(3 * SIZE):  # whatever was read before changes nothing
+        opened.step()
+    metrics, checks = opened.accuracy()
+    assert [check.name for check in checks if not check.ok] == []
+    assert metrics["agreement"] == 1
+    assert metrics["perplexity"] > 1
+
+
+def test_decoding_that_reads_everything_again_is_caught() -> None:
+    """Its answers are right; its work is that of the whole text, and its memory holds no keys."""
+    opened = session("decode", made(Again))
+    assert all(check.ok for check in opened.accuracy()[1])
+    checks = opened.proof()
+    read = named(checks, "tokens_read")
+    assert not read.ok
+    assert int(read.found.split()[0]) > BATCH
+
+
+@pytest.mark.parametrize("mode", ["prefill", "decode"])
+def test_a_memory_that_is_not_used_is_caught(mode: str) -> None:
+    """One token that sees itself alone is no token of the text, and what is forgotten makes no difference."""
+    opened = session(mode, made(Forgetful))
+    memory = named(opened.proof(), "memory")
+    assert not memory.ok
+    assert float(memory.found.split()[0]) > 0.01
+    assert opened.accuracy()[1][0].ok == (mode == "prefill")
+
+
+def test_what_is_kept_takes_part_in_every_answer() -> None:
+    """A changed key, behind which nothing else changed, changes what the next token is answered with."""
+    network, tokens = gpt().eval(), torch.arange(SIZE)[None]
+    memory = network.memory()
+    with torch.no_grad():
+        network(tokens[:, :4], memory)
+        other = copy.deepcopy(memory)
+        other[0].keys[:, :, 1] += 1
+        found, changed = (network(tokens[:, 4:5], kept, 4) for kept in (memory, other))
+        whole = network(tokens[:, :5])[:, -1:]
+    assert torch.allclose(found, whole, atol=1e-5)
+    assert not torch.allclose(changed, whole, atol=1e-3)
+
+
+def test_the_next_byte_is_foretold_from_those_before_it() -> None:
+    """A byte that comes later changes no earlier answer."""
+    network, tokens = gpt().eval(), torch.arange(SIZE)[None]
+    other = tokens.clone()
+    other[0, 5] = 99
+    with torch.no_grad():
+        known, changed = network(tokens), network(other)
+    assert torch.equal(known[:, :5], changed[:, :5])
+    assert not torch.equal(known[:, 5:], changed[:, 5:])
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("mode", ["prefill", "decode"])
+def test_only_a_network_that_foretells_tokens_can_write(mode: str) -> None:
+    """An image classifier is left out with the reason, and so is a captured graph."""
+    known, facts = registry.modes.get(mode), Facts("python", {})
+    told = known.why_not(Cell("resnet18", "cpu", "fp32", mode, "stock"), facts)
+    assert told == f"{mode} is for networks that foretell the next token: resnet18 is none"
+    assert known.why_not(Cell("gpt_small", "cpu", "fp32", mode, "stock"), facts) is None
+    captured = Cell("gpt_small", "cpu", "fp32", mode, "ipex", (("graph_mode", "on"),))
+    assert "captures one graph" in str(known.why_not(captured, facts))
+
+
+def test_the_task_says_how_well_text_is_foretold() -> None:
+    """All tokens alike: as many as there are; the right ones: one. The trivial answer is the most frequent token."""
+    task = registry.tasks.get("language_modelling")
+    targets = torch.tensor([[3, 3, 1, 3]])
+    alike, right = torch.zeros(1, 4, 256), 100.0 * torch.nn.functional.one_hot(targets, 256).float()
+    assert task.metrics((alike,), (targets,))["perplexity"] == pytest.approx(256)
+    assert task.metrics((right,), (targets,))["perplexity"] == pytest.approx(1)
+    assert (task.score((right,), (targets,)), task.agreement((alike,), (right,))) == (1, 0)
+    learned, held_out = (Examples((x,), (x,)) for x in (targets, torch.tensor([[3, 2]])))
+    assert task.trivial(Split(learned, held_out)) == 0.5
+    told, _ = accuracy.fidelity((right,), accuracy.Reference((right,), 1.0), (targets,), "fp32", task)
+    assert told["perplexity"] == pytest.approx(1)
