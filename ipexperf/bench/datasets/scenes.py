@@ -1,0 +1,118 @@
+"""Signs with real handwritten digits on real photographs: a seed puts them there, so each box is known to the pixel.
+
+Digits and photographs come with scikit-learn. Only its files are read: the worker's interpreter needs no scikit-learn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.datasets.digits import PIXELS
+from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.bench.subjects import Dataset, Examples, Split
+from ipexperf.errors import WorkerError
+
+PHOTOGRAPHS = {
+    "china.jpg": "8378025ad2519d649d02e32bd98990db4ab572357d9f09841c2fbfbb4fefad29",
+    "flower.jpg": "a77f6ec41e353afdf8bdff2ea981b2955535d8d83294f8cfa49cf4e423dd5638",
+}
+CLASSES = 4
+"""The digits from 0 on that are on signs."""
+TRAIN, TEST = 512, 64
+SEED = 0
+CROP = 128
+"""A scene is so many pixels of a photograph in each direction, scaled to the model's size."""
+LEFT = 0.6
+"""This share of each photograph, from its left edge, is behind training scenes, and the rest behind held-out ones."""
+MOST = 3
+"""A scene has one sign or more, and at most so many."""
+SIDES = (0.22, 0.46)
+"""How long a side of a sign is at least and at most, as a share of the scene's."""
+
+
+class Scenes(Dataset):
+    name = "scenes"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        spec = importlib.util.find_spec("sklearn")
+        if spec is None or spec.origin is None:
+            return None, "the scenes are made of scikit-learn's data, which is not installed: pip install scikit-learn"
+        path = Path(spec.origin).parent / "datasets" / "images"
+        lacking = [name for name in PHOTOGRAPHS if not (path / name).is_file()]
+        return (None, f"scikit-learn has no {' and no '.join(lacking)} at {path}") if lacking else (str(path), None)
+
+    def read(self, path: str, size: int) -> Split:
+        """Held-out scenes have other digits and other parts of the photographs than those that are trained on."""
+        digits = registry.datasets.get("digits").read(str(Path(path).parent / "data" / "digits.csv.gz"), PIXELS)
+        photographs = [_photograph(Path(path) / name, sha256) for name, sha256 in PHOTOGRAPHS.items()]
+        left = [photograph[:, :, : int(LEFT * photograph.shape[2])] for photograph in photographs]
+        right = [photograph[:, :, int(LEFT * photograph.shape[2]) :] for photograph in photographs]
+        return Split(
+            _Painter(left, digits.train, size, SEED).scenes(TRAIN),
+            _Painter(right, digits.test, size, SEED).scenes(TEST),
+        )
+
+
+def _photograph(path: Path, sha256: str) -> Any:
+    """A photograph whose pixels lie between -1 and 1."""
+    packed = path.read_bytes()
+    found = hashlib.sha256(packed).hexdigest()
+    if found != sha256:
+        raise WorkerError("error", f"{path} is not the known photograph: sha256 {found}")
+    return torchvision.io.decode_jpeg(torch.frombuffer(bytearray(packed), dtype=torch.uint8)).float() / 127.5 - 1
+
+
+class _Painter:
+    """Paints scenes of these photographs and digits; the same seed paints the same."""
+
+    def __init__(self, photographs: list[Any], digits: Examples, size: int, seed: int) -> None:
+        kept = digits.part(digits.targets[0] < CLASSES)
+        self.photographs, self.digits, self.labels, self.size = photographs, kept.inputs[0], kept.targets[0], size
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def scenes(self, count: int) -> Examples:
+        """So many scenes, their boxes in pixels (left, top, right, bottom) and labels; a label of -1 is no sign."""
+        painted = [self._scene() for _ in range(count)]
+        images, boxes, labels = (torch.stack(parts) for parts in zip(*painted, strict=True))
+        return Examples((images,), (boxes, labels))
+
+    def _scene(self) -> tuple[Any, Any, Any]:
+        image = self._background()
+        boxes, labels = torch.zeros(MOST, 4), torch.full((MOST,), -1)
+        # Each sign has a quarter of the scene for itself: none hides another.
+        quarters = torch.randperm(4, generator=self.generator)[: self._between(1, MOST)].tolist()
+        for index, quarter in enumerate(quarters):
+            half = self.size // 2
+            height, width = self._side(), self._side()
+            top = quarter // 2 * half + self._between(0, half - height)
+            left = quarter % 2 * half + self._between(0, half - width)
+            number = self._between(0, len(self.labels) - 1)
+            sign = _scaled(self.digits[number], height, width)
+            image[:, top : top + height, left : left + width] = sign
+            boxes[index] = torch.tensor([left, top, left + width, top + height])
+            labels[index] = self.labels[number]
+        return image, boxes, labels
+
+    def _background(self) -> Any:
+        photograph = self.photographs[self._between(0, len(self.photographs) - 1)]
+        _, height, width = photograph.shape
+        top, left = self._between(0, height - CROP), self._between(0, width - CROP)
+        return _scaled(photograph[:, top : top + CROP, left : left + CROP], self.size, self.size)
+
+    def _side(self) -> int:
+        return self._between(*(int(share * self.size) for share in SIDES))
+
+    def _between(self, least: int, most: int) -> int:
+        return int(torch.randint(least, most + 1, (), generator=self.generator))
+
+
+def _scaled(image: Any, height: int, width: int) -> Any:
+    return torch.nn.functional.interpolate(image[None], size=(height, width), mode="bilinear", align_corners=False)[0]
+
+
+registry.datasets.add("scenes", Scenes())

@@ -1,0 +1,82 @@
+"""Boxes as rows of left, top, right, bottom: how much they overlap, which are the same, and how precise they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ipexperf.bench.lazy import torch
+
+SAME = 0.5
+"""Two boxes whose overlap is at least this share of what both cover lie around the same thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in one example, the surest first: boxes, how sure each is, and what it is around."""
+
+    boxes: Any
+    scores: Any
+    labels: Any
+
+    def surer(self, least: float) -> Found:
+        """Those that are at least so sure."""
+        kept = self.scores >= least
+        return Found(self.boxes[kept], self.scores[kept], self.labels[kept])
+
+
+def overlap(boxes: Any, others: Any) -> Any:
+    """The overlap of each of N x 4 boxes with each of M x 4 others, as a share of what both cover: N x M."""
+    least = torch.maximum(boxes[:, None, :2], others[None, :, :2])
+    most = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
+    shared = (most - least).clamp(min=0).prod(2)
+    return shared / (_area(boxes)[:, None] + _area(others)[None] - shared).clamp(min=1e-9)
+
+
+def _area(boxes: Any) -> Any:
+    return (boxes[:, 2] - boxes[:, 0]).clamp(min=0) * (boxes[:, 3] - boxes[:, 1]).clamp(min=0)
+
+
+def matched(found: Found, boxes: Any, labels: Any) -> Any:
+    """For each that was found, surest first, whether it is around one of these things that no surer one is around."""
+    hits = torch.zeros(len(found.boxes), dtype=torch.bool)
+    if len(boxes) == 0:
+        return hits
+    same = overlap(found.boxes, boxes) * (found.labels[:, None] == labels[None])
+    for index in range(len(found.boxes)):
+        share, which = same[index].max(0)
+        hits[index] = share >= SAME
+        if hits[index]:
+            same[:, which] = 0
+    return hits
+
+
+def agreement(found: Sequence[Found], known: Sequence[Found]) -> float:
+    """The share of all boxes of both sides that the other side has as well, with the same label."""
+    hits = sum(int(matched(mine, yours.boxes, yours.labels).sum()) for mine, yours in zip(found, known, strict=True))
+    total = sum(len(mine.boxes) + len(yours.boxes) for mine, yours in zip(found, known, strict=True))
+    return 2 * hits / total if total else 1.0
+
+
+def mean_precision(found: Sequence[Found], boxes: Any, labels: Any) -> float:
+    """The mean of the classes' average precision, over all examples together; a label of -1 is no box."""
+    classes = sorted({int(label) for label in labels.flatten() if label >= 0})
+    return sum(_precision(found, boxes, labels, label) for label in classes) / len(classes)
+
+
+def _precision(found: Sequence[Found], boxes: Any, labels: Any, label: int) -> float:
+    """The area under precision over recall of one class, where each recall has the best precision from there on."""
+    scores, hits = [], []
+    for one, its_boxes, its_labels in zip(found, boxes, labels, strict=True):
+        mine, there = one.labels == label, its_labels == label
+        part = Found(one.boxes[mine], one.scores[mine], one.labels[mine])
+        scores.append(part.scores)
+        hits.append(matched(part, its_boxes[there], its_labels[there]))
+    order = torch.cat(scores).argsort(descending=True, stable=True)
+    right = torch.cat(hits)[order].double()
+    if len(right) == 0:
+        return 0.0
+    precision = right.cumsum(0) / torch.arange(1, len(right) + 1)
+    best = precision.flip(0).cummax(0).values.flip(0)
+    return float((best * right).sum() / (labels == label).sum())

@@ -1,0 +1,191 @@
+"""How detection is judged and learned, on boxes that are known. Needs torch, and torchvision for what decides."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.bench import registry
+from ipexperf.bench.subjects import Split
+
+torch = pytest.importorskip("torch")
+
+from ipexperf.bench.tasks import _anchors, _boxes, detection  # noqa: E402 - only where there is torch
+from ipexperf.bench.tasks._boxes import Found  # noqa: E402
+
+needs_torchvision = pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
+
+TASK = registry.tasks.get("detection")
+CLASSES = 3
+BOXES = torch.tensor([[[5.0, 5, 25, 25], [32, 32, 60, 54]], [[3, 32, 23, 60], [0, 0, 0, 0]]])
+LABELS = torch.tensor([[0, 1], [1, -1]])
+"""Three things in two scenes."""
+
+
+def found(boxes: Any, labels: Any, scores: Any = None) -> Found:
+    kept = labels >= 0
+    scores = torch.ones(len(labels)) if scores is None else scores
+    return Found(boxes[kept], scores[kept], labels[kept])
+
+
+def right() -> list[Found]:
+    return [found(boxes, labels) for boxes, labels in zip(BOXES, LABELS, strict=True)]
+
+
+def answered(sure: float = 8.0) -> tuple[Any, Any]:
+    """What a network answers that is right everywhere."""
+    offsets, classes = detection.assigned(_anchors.anchors(detection.SIZE), BOXES, LABELS)
+    return offsets, torch.nn.functional.one_hot(classes, CLASSES) * sure
+
+
+box = st.tuples(*[st.floats(0, 40), st.floats(0, 40), st.floats(1, 50), st.floats(1, 50)]).map(
+    lambda x: [x[0], x[1], x[0] + x[2], x[1] + x[3]]
+)
+
+
+@given(st.lists(box, min_size=1, max_size=4), st.lists(box, min_size=1, max_size=4))
+def test_overlap_is_a_share_and_the_same_both_ways(boxes: list[list[float]], others: list[list[float]]) -> None:
+    """Nothing overlaps by less than nothing or more than wholly, and each box wholly overlaps itself."""
+    mine, yours = torch.tensor(boxes), torch.tensor(others)
+    shares = _boxes.overlap(mine, yours)
+    assert bool(((shares >= 0) & (shares <= 1 + 1e-5)).all())
+    assert torch.allclose(shares, _boxes.overlap(yours, mine).T)
+    assert torch.allclose(_boxes.overlap(mine, mine).diagonal(), torch.ones(len(mine)), atol=1e-4)
+
+
+def test_the_overlap_of_two_boxes_is_what_they_share_of_what_they_cover() -> None:
+    """Half of each of two squares that are shifted by half a side is a third of both."""
+    shares = _boxes.overlap(torch.tensor([[0.0, 0, 2, 2]]), torch.tensor([[1.0, 0, 3, 2], [2, 2, 4, 4]]))
+    assert shares.tolist() == [[pytest.approx(1 / 3), 0.0]]
+
+
+def test_what_is_found_rightly_is_wholly_precise() -> None:
+    """Each thing once, with its label."""
+    assert _boxes.mean_precision(right(), BOXES, LABELS) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("boxes", "labels"),
+    [(BOXES + 20, LABELS), (BOXES, torch.where(LABELS >= 0, 1 - LABELS, LABELS)), (BOXES, LABELS * 0 - 1)],
+    ids=["elsewhere", "another label", "nothing"],
+)
+def test_what_is_found_wrongly_is_not_precise_at_all(boxes: Any, labels: Any) -> None:
+    """A box that lies elsewhere or says something else has found nothing."""
+    wrong = [found(*parts) for parts in zip(boxes, labels, strict=True)]
+    assert _boxes.mean_precision(wrong, BOXES, LABELS) == 0.0
+
+
+def test_a_thing_that_is_missed_and_one_that_is_found_twice_cost() -> None:
+    """Of two things of a class one is found: half. A second box around the same thing, and surer than another's."""
+    missed = [right()[0], found(BOXES[1], LABELS[1] * 0 - 1)]
+    assert _boxes.mean_precision(missed, BOXES, LABELS) == pytest.approx((1 + 1 / 2) / 2)
+    twice = Found(BOXES[0][[1, 1]], torch.tensor([0.9, 0.8]), torch.tensor([1, 1]))
+    last = Found(BOXES[1][:1], torch.tensor([0.7]), torch.tensor([1]))
+    assert _boxes.mean_precision([twice, last], BOXES, LABELS) == pytest.approx((0 + (1 + 2 / 3) / 2) / 2)
+
+
+def test_a_wrong_box_costs_less_when_it_is_unsure() -> None:
+    """Behind the right one it costs nothing, before it half."""
+
+    def precision(wrong: float) -> float:
+        scores = torch.tensor([0.5, wrong])
+        order = scores.argsort(descending=True)
+        both = Found(torch.stack([BOXES[1][0], BOXES[1][0] + 40])[order], scores[order], torch.tensor([1, 1]))
+        return _boxes.mean_precision([both], BOXES[1:], LABELS[1:])
+
+    assert precision(0.1) == 1.0
+    assert precision(0.9) == 0.5
+
+
+def test_agreement_is_asked_of_both_sides() -> None:
+    """A box that only one side has, or that says something else, is no agreement; two times nothing is one."""
+    assert _boxes.agreement(right(), right()) == 1.0
+    fewer = [right()[0], found(BOXES[1], LABELS[1] * 0 - 1)]
+    assert _boxes.agreement(fewer, right()) == _boxes.agreement(right(), fewer) == pytest.approx(4 / 5)
+    renamed = [Found(one.boxes, one.scores, 1 - one.labels) for one in right()]
+    assert _boxes.agreement(renamed, right()) == 0.0
+    assert _boxes.agreement([fewer[1]], [fewer[1]]) == 1.0
+
+
+@given(st.lists(box, min_size=1, max_size=3))
+def test_offsets_lead_back_to_the_boxes_that_they_were_made_of(boxes: list[list[float]]) -> None:
+    """Encoded and decoded, a box is where it was."""
+    known = _anchors.anchors(detection.SIZE)[: len(boxes)]
+    assert torch.allclose(_anchors.decoded(_anchors.encoded(torch.tensor(boxes), known), known),
+                          torch.tensor(boxes), atol=1e-2)  # fmt: skip
+
+
+def test_there_are_as_many_known_boxes_as_the_maps_have_points_and_shapes() -> None:
+    """Each in pixels of the image: a middle inside, and sides that are some."""
+    known = _anchors.anchors(detection.SIZE)
+    assert len(known) == sum(points**2 * count for points, count in zip(_anchors.MAPS, _anchors.COUNTS, strict=True))
+    assert bool(((known[:, :2] > 0) & (known[:, :2] < detection.SIZE)).all())
+    assert float(known[:, 2:].min()) > 1
+
+
+def test_each_thing_is_for_one_known_box_at_least_and_no_thing_for_none() -> None:
+    """Even a thing that no known box overlaps by half is to be found; a label of -1 is no thing."""
+    tiny = torch.tensor([[[50.0, 50, 52, 52], [0, 0, 0, 0]]])
+    _, classes = detection.assigned(_anchors.anchors(detection.SIZE), tiny, torch.tensor([[1, -1]]))
+    assert sorted(set(classes.flatten().tolist())) == [0, 2]
+    assert int((classes > 0).sum()) == 1
+    _, none = detection.assigned(_anchors.anchors(detection.SIZE), tiny, torch.tensor([[-1, -1]]))
+    assert int(none.sum()) == 0
+
+
+def test_the_loss_is_small_for_what_is_right_and_larger_for_each_thing_that_is_wrong() -> None:
+    """A class, an offset, and a box around nothing that says it was sure: each makes it larger."""
+    targets = (BOXES, LABELS)
+    offsets, scores = answered(12.0)
+    least = float(TASK.loss((offsets, scores), targets))
+    assert least < 0.01
+    swapped = scores[..., [0, 2, 1]]
+    assert float(TASK.loss((offsets, swapped), targets)) > 1
+    assert float(TASK.loss((offsets + 1, scores), targets)) > 1
+    loud = scores.clone()
+    nothing = (scores[0].argmax(1) == 0).nonzero()[0]
+    loud[0, nothing] = torch.tensor([0.0, 12.0, 0.0])
+    assert float(TASK.loss((offsets, loud), targets)) > least + 1
+
+
+def test_an_example_without_things_has_no_loss_that_is_no_number() -> None:
+    """There is nothing to divide by."""
+    offsets, scores = answered()
+    assert float(TASK.loss((offsets, scores), (BOXES, LABELS * 0 - 1))) == 0.0
+
+
+@needs_torchvision
+def test_right_answers_are_decided_to_be_right() -> None:
+    """Out of hundreds of boxes comes each thing once, surest first."""
+    outputs = answered()
+    assert TASK.score(outputs, (BOXES, LABELS)) == 1.0
+    assert [len(one.boxes) for one in TASK.found(outputs)] == [2, 1]
+    assert TASK.agreement(outputs, outputs) == 1.0
+
+
+@needs_torchvision
+def test_a_class_that_is_lost_is_caught() -> None:
+    """A network that calls everything the same agrees with the right one only there, and so is its score."""
+    offsets, scores = answered()
+    same = torch.cat([scores[..., :1], scores[..., 1:].sum(2, keepdim=True), scores[..., 2:] * 0], 2)
+    assert TASK.agreement((offsets, same), (offsets, scores)) == pytest.approx(1 / 3)
+    assert TASK.score((offsets, same), (BOXES, LABELS)) < 0.6
+
+
+@needs_torchvision
+def test_offsets_that_drift_are_caught_by_agreement_score_and_distance() -> None:
+    """Boxes that lie elsewhere are other decisions, whatever their classes."""
+    offsets, scores = answered()
+    drifted = (offsets + 8, scores)
+    assert TASK.agreement(drifted, (offsets, scores)) < 0.5
+    assert TASK.score(drifted, (BOXES, LABELS)) < 0.5
+    assert float((TASK.compared(drifted) - TASK.compared((offsets, scores))).abs().max()) == pytest.approx(8)
+
+
+def test_whoever_answers_the_same_finds_nothing() -> None:
+    """The trivial score is 0."""
+    assert TASK.trivial(Split(None, None)) == 0.0  # type: ignore[arg-type] # it looks at neither
