@@ -1,0 +1,8 @@
+"""Detection: boxes around things in photographs, and the networks that a face detector asks."""
+
+import pytest
+
+
+@pytest.mark.perf(models=["ssd_resnet34", "mtcnn_pnet", "mtcnn_rnet", "mtcnn_onet"])
+def test_detection(perf):
+    perf()

@@ -1,0 +1,110 @@
+"""Crops with and without a face, and the networks that tell them apart; where the packages are not, made ones."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import registry, weights
+from ipexperf.bench.datasets import faces
+from ipexperf.bench.datasets.faces import Faces
+from ipexperf.bench.models import mtcnn
+from ipexperf.errors import WorkerError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+torch = pytest.importorskip("torch")
+
+NETWORKS = ("mtcnn_pnet", "mtcnn_rnet", "mtcnn_onet")
+ANSWERS = {"mtcnn_pnet": (2, 4), "mtcnn_rnet": (2, 4), "mtcnn_onet": (2, 4, 10)}
+FOUND = {"mtcnn_pnet": 0.9, "mtcnn_rnet": 0.98, "mtcnn_onet": 0.98}
+
+
+def painted() -> dict[str, Any]:
+    """Four black photographs; where there would be a face, it is white."""
+    photographs = {name: torch.full((3, 300, 300), -1.0) for name in faces.PHOTOGRAPHS}
+    for name, (left, top, right, bottom) in faces.FACES.items():
+        photographs[name][:, top:bottom, left:right] = 1
+    return photographs
+
+
+def test_half_of_the_crops_have_a_face() -> None:
+    """White is most of each that is labelled so, and nowhere in the others."""
+    made = faces._crops(painted(), 40, 24, 0)
+    white = (made.inputs[0] > 0).float().mean((1, 2, 3))
+    assert made.inputs[0].shape == (40, 3, 24, 24)
+    assert int(made.targets[0].sum()) == 20
+    assert bool((white[made.targets[0] == 1] > 0.7).all())
+    assert float(white[made.targets[0] == 0].max()) == 0.0
+
+
+def test_the_same_seed_cuts_the_same_crops() -> None:
+    """Another seed cuts others: those that are held out are not those that int8 is calibrated on."""
+    photographs = {name: torch.rand(3, 300, 300) for name in faces.PHOTOGRAPHS}
+    first, again, other = (faces._crops(photographs, 8, 12, seed) for seed in (0, 0, 1))
+    assert torch.equal(first.inputs[0], again.inputs[0])
+    assert not any(torch.equal(mine, yours) for mine in first.inputs[0] for yours in other.inputs[0])
+
+
+def test_another_photograph_is_refused(tmp_path: Path) -> None:
+    """By its hash, before anything is decoded."""
+    path = tmp_path / "camera.png"
+    path.write_bytes(b"no photograph")
+    with pytest.raises(WorkerError, match="is not the known photograph: sha256"):
+        faces._photograph(path, faces.PHOTOGRAPHS["camera.png"])
+
+
+def test_without_scikit_image_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence, with what is not installed."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    path, why_not = Faces().find(None)
+    assert path is None
+    assert why_not is not None
+    assert "scikit-image, which is not installed" in why_not
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_says_first_how_likely_a_face_is(name: str) -> None:
+    """Two shares that make one, and then where the face is."""
+    model = registry.models.get(name)
+    with torch.no_grad():
+        outputs = model.build().eval()(torch.rand(3, 3, model.size, model.size))
+    assert tuple(value.shape[1] for value in outputs) == ANSWERS[name]
+    assert torch.allclose(outputs[0].sum(1), torch.ones(3))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_weights_are_taken_by_the_names_of_the_package(name: str, tmp_path: Path) -> None:
+    """And those of another network are refused."""
+    build = registry.models.get(name).build
+    kept = build().state_dict()
+    path = tmp_path / "net.pt"
+    torch.save({key.removeprefix("layers."): value for key, value in kept.items()}, path)
+    network = build()
+    weights.load(network, str(path), mtcnn._named)
+    assert all(torch.equal(value, kept[key]) for key, value in network.state_dict().items())
+    other = NETWORKS[NETWORKS.index(name) - 1]
+    with pytest.raises(WorkerError, match="holds the weights of another network"):
+        weights.load(registry.models.get(other).build(), str(path), mtcnn._named)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_weights_of_the_package_find_the_faces(name: str) -> None:
+    """On the real photographs, where both packages are installed; random weights do not."""
+    model, (path, why_not) = registry.models.get(name), Faces().find(None)
+    if path is None or importlib.util.find_spec("torchvision") is None:
+        pytest.skip(why_not or "needs torchvision")
+    assert model.pretrained is not None
+    file, why_not = model.pretrained.find()
+    if file is None:
+        pytest.skip(why_not or "")
+    model.pretrained.check(file)
+    test, task = Faces().read(path, model.size).test, registry.tasks.get(model.task)
+    network = model.build().eval()
+    with torch.no_grad():
+        assert task.score(network(*test.inputs), test.targets) < 0.85
+        weights.load(network, file, model.pretrained.adapt)
+        assert task.score(network(*test.inputs), test.targets) > FOUND[name]
