@@ -50,8 +50,6 @@ class Conductor:
         self._servers = Servers()
         self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
         self._folder = folder
-        self.kept: dict[Path, bool] = {}
-        """What cases load, each with whether it was made now."""
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
     @functools.cached_property
@@ -123,8 +121,8 @@ class Conductor:
         if key not in self._footprints:
             plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
             with conditions.worker() as worker:
-                settings = asdict(conditions.settings)
-                self._footprints[key] = worker.ask("footprint", case=plain.to_json(), settings=settings)
+                told = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))
+            self._footprints[key] = told
         return self._footprints[key]
 
     def _fit(self, case: Case, conditions: Conditions) -> None:
@@ -193,10 +191,9 @@ class Conductor:
             self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
 
         try:
-            made = kept.keep(path, make, damaged, sides)
+            kept.keep(path, make, damaged, sides)
         except WorkerError as error:
             raise WorkerError(error.outcome, f"{doing}: {error.reason}", error.log) from error
-        self.kept[path] = made or self.kept.get(path, False)
         return path
 
     def measure(self, case: Case) -> Measurement:

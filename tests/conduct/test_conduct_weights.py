@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
+from ipexperf.bench.models import _probe
 from ipexperf.bench.subjects import Packaged
 from ipexperf.case import Case
 from ipexperf.conduct import seal
@@ -199,7 +200,6 @@ def test_weights_of_a_package_are_used_as_they_are_or_gone_on_from(
     monkeypatch.setitem(registry.models._items, "learner", learner)
     assert ready() == package
     assert teacher.asked == 0
-    fitted = dataclasses.replace(learner, recipe=lambda *_: None)
-    monkeypatch.setitem(registry.models._items, "learner", fitted)
+    monkeypatch.setitem(registry.models._items, "learner", dataclasses.replace(learner, recipe=_probe.fit))
     assert ready().read_bytes() == MADE
     assert teacher.given == str(package)

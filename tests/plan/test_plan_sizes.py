@@ -43,7 +43,7 @@ def test_a_size_is_a_word_or_a_number(text: str, value: object) -> None:
     assert sizes.read(text) == value
 
 
-@pytest.mark.parametrize("text", ["large", "0", "-3", "1.5", "²", ""])
+@pytest.mark.parametrize("text", ["large", "0", "-3", "1.5", "1e2", ""])
 def test_any_other_size_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected small, normal or a whole number of at least 1"):
         sizes.read(text)
