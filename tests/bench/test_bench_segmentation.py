@@ -202,7 +202,7 @@ def test_roads_are_found_in_their_package_only(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.skipif(roads.Roads().find(None)[0] is None, reason=str(roads.Roads().find(None)[1]))
 def test_the_real_roads_are_three_pixels_of_a_hundred() -> None:
-    """The package's own files, a quarter of the size: 24 tiles in 8 ways to train on, 10 held out, road in all."""
+    """The package's own files at a quarter of their size: 192 tiles to train on, 10 held out, road in both."""
     path, _ = roads.Roads().find(None)
     split = roads.Roads().read(str(path), 64)
     assert (len(split.train), len(split.test)) == (8 * 4 * 6, 2 * 5)
@@ -213,7 +213,7 @@ def test_the_real_roads_are_three_pixels_of_a_hundred() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
 @pytest.mark.parametrize("name", ["unet_resnet34", "unet_resnet34_512"])
 def test_the_network_answers_for_every_pixel(name: str) -> None:
-    """One number a pixel at any size that can be halved five times, and each stage of the encoder has a part in it."""
+    """One number a pixel at any size that can be halved five times; each stage of the encoder has its part in it."""
     torch.manual_seed(0)
     network = registry.models.get(name).build().eval()
     images = torch.randn(1, 3, 64, 64)

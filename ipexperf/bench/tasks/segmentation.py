@@ -16,7 +16,7 @@ class Segmentation(Task):
     """Overlap is a hard score: of a third of a road that was found, with as much beside it, it is a quarter."""
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
-        """Cross entropy looks at each pixel, dice at the whole batch: else a road of 3 % counts for nothing."""
+        """Cross entropy sees each pixel, dice the whole batch: else a road that is 3 % of it counts for nothing."""
         logits, truth = outputs[0].float(), targets[0]
         chance = logits.sigmoid()
         # One pixel more on both sides: a batch without any road must not divide by nothing.
