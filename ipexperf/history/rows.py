@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ipexperf.case import Case
     from ipexperf.history.records import Accepted
-    from ipexperf.judge.policy import Policy
+    from ipexperf.judge.policy import Constants
     from ipexperf.result import Launch, Measurement, Verdict
 
 # Time spent waiting for a core explains a sample but is never judged, so it is a series and no metric.
@@ -111,7 +111,7 @@ def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
             yield name, pack(_column(launch, name))
 
 
-def policy_row(verdict: Verdict, policy: Policy | None) -> dict[str, Any]:
+def policy_row(verdict: Verdict, policy: Constants | None) -> dict[str, Any]:
     """Keep every constant that a verdict was made with; of an unknown policy there is only the label."""
     document = {"policy": verdict.policy} if policy is None else policy.to_json()
     if policy is not None and policy.label != verdict.policy:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ipexperf.history.records import Accepted
-    from ipexperf.judge.policy import Policy
+    from ipexperf.judge.policy import Constants
     from ipexperf.result import Measurement, Verdict
 
 Status = Literal["running", "finished", "interrupted", "failed"]
@@ -75,7 +75,7 @@ class History(Queries):
             )
         return uid
 
-    def record(self, run_uid: str, measurement: Measurement, verdict: Verdict, policy: Policy | None = None) -> None:
+    def record(self, run_uid: str, measurement: Measurement, verdict: Verdict, policy: Constants | None = None) -> None:
         """Commit one case with its launches, samples and verdict, all or nothing; a case is recorded once a run.
 
         The constants of the policy are kept with the verdict; of a policy that is not known only the label is.
@@ -83,7 +83,9 @@ class History(Queries):
         with writing(self._engine, self._name) as connection:
             _Recorder(connection, self._run(connection, run_uid), measurement).record(verdict, policy)
 
-    def settle(self, run_uid: str, settled: Mapping[str, Any], verdicts: Mapping[str, Verdict], policy: Policy) -> None:
+    def settle(
+        self, run_uid: str, settled: Mapping[str, Any], verdicts: Mapping[str, Verdict], policy: Constants
+    ) -> None:
         """Commit what a run said as a whole: in the run's `meta`, and one more verdict for each case uid given."""
         document = finite(settled)
         with writing(self._engine, self._name) as connection:
@@ -142,7 +144,7 @@ class _Recorder:
         self._environment = measured.environment if known else run_row.doc
         self._machine_key: str = self._environment["machine_key"]
 
-    def record(self, judged: Verdict, policy: Policy | None) -> None:
+    def record(self, judged: Verdict, policy: Constants | None) -> None:
         environment_id = _environment_id(self._connection, self._environment)
         document = rows.case_row(self._measured.case, self._run.meta.get("suite", ""))
         case_id = _identify(self._connection, case, document)
@@ -187,7 +189,7 @@ class _Recorder:
         return _identify(self._connection, series, {"case_id": case_id, **row})
 
 
-def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Policy | None) -> None:
+def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Constants | None) -> None:
     policy_id = _identify(connection, policies, rows.policy_row(judged, policy))
     values = {"series_id": series_id, "run_id": run_id, "policy_id": policy_id}
     connection.execute(insert(verdict).values(**values, **rows.verdict_row(judged)))

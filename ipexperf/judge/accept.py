@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, slot
 from ipexperf.judge.environment import changed_case, differences, incomparable
@@ -178,6 +179,8 @@ def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sur
 def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Session:
     if candidate.outcome in ("failed", "invalid"):
         raise _RefusedError(f"it is {candidate.outcome}" + (f": {candidate.reason}" if candidate.reason else ""))
+    if arm := dict(candidate.case.knobs).get(AGAINST):
+        raise _RefusedError(f"it was measured in pairs with another arm ({arm}): measure it alone")
     machine_key = candidate.environment.get("machine_key")
     if machine_key != baselines.machine_key:
         raise _RefusedError(f"it was measured on {machine_key}, these baselines are of {baselines.machine_key}")

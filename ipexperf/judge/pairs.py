@@ -24,9 +24,14 @@ class PairedRatio:
 
 
 def neighbour_ratio(turns_a: Sequence[float], turns_b: Sequence[float]) -> float:
-    """The median log ratio of neighbouring turns, B over A: above 0 when B is slower."""
+    """The median log ratio of neighbouring turns, B over A: above 0 when B is slower.
+
+    A turn that took no time that is a number above 0 s makes it no number: the pair has no ratio.
+    """
     if len(turns_a) != len(turns_b) or not turns_a:
         raise ValueError(f"expected as many turns of A as of B, at least one; got {len(turns_a)} and {len(turns_b)}")
+    if not all(0 < time < math.inf for time in (*turns_a, *turns_b)):
+        return math.nan
     return statistics.median(math.log(b) - math.log(a) for a, b in zip(turns_a, turns_b, strict=True))
 
 

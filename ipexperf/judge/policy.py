@@ -1,9 +1,10 @@
-"""Every constant that the judge decides with, in one frozen record that a verdict can name."""
+"""Every constant that the judge decides with, in frozen records that a verdict can name."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,7 +12,28 @@ from ipexperf.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class Constants:
+    """What all policies have: a name for people, and one by content."""
+
+    name: str
+
+    @property
+    def uid(self) -> str:
+        """The name by content: two policies with the same uid decide alike."""
+        document = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(document.encode()).hexdigest()
+
+    @property
+    def label(self) -> str:
+        """How a verdict names the policy: its name and the start of its uid."""
+        return f"{self.name}@{self.uid[:12]}"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy(Constants):
     """What counts as slower, and how sure the judge must be before it says so. Probabilities are one-sided."""
 
     name: str = "screen-1"
@@ -61,17 +83,6 @@ class Policy:
         if not 0 < self.tolerance <= self.hard_limit:
             raise UsageError(f"policy {self.name!r}: tolerance must be above 0 and at most hard_limit")
 
-    @property
-    def uid(self) -> str:
-        """The name by content: two policies with the same uid decide alike."""
-        document = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(document.encode()).hexdigest()
-
-    @property
-    def label(self) -> str:
-        """How a verdict names the policy: its name and the start of its uid."""
-        return f"{self.name}@{self.uid[:12]}"
-
     def shared(self, cases: int) -> Policy:
         """The policy for each of so many judged cases: one run has one alarm rate, however many they are."""
         return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))
@@ -80,9 +91,71 @@ class Policy:
         """The policy that a run as a whole is settled by: it has a name of its own, and so verdicts of its own."""
         return replace(self, name="run-1")
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Policy:
         return cls(**document)
+
+
+@dataclass(frozen=True, slots=True)
+class PairPolicy(Constants):
+    """How pairs of processes that took turns are judged while they come. Probabilities are one-sided."""
+
+    name: str = "pairs-1"
+    tolerance: float = 0.05
+    """A slowdown up to this fraction is nobody's business."""
+    harmless: float = 0.4
+    """A slowdown is shown where it is surely above this share of the tolerance: 2 % of 5 %."""
+    alpha: float = 0.005
+    """How often a case that is slower by no more than that may be called regressed (mirrored: improved)."""
+    ok_alpha: float = 0.05
+    """How often a case that is slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
+    mde_power: float = 0.80
+    """A slowdown of the stated smallest detectable effect is found with this probability."""
+    looks: tuple[int, ...] = (4, 6, 10, 15, 24)
+    """After so many pairs the judge looks. The last look is at the most pairs that were allowed, if it comes sooner."""
+    rho: float = 1.5
+    """After n of 24 pairs, (n / 24) to this power of an alarm rate is spent."""
+    levels: tuple[float, ...] = (0.066, 0.049, 0.046, 0.134, 0.506)
+    """The level of the test at each look, as a share of alpha: calibrated, see benchmarks/detection/calibrate.py."""
+    ok_levels: tuple[float, ...] = (0.067, 0.070, 0.146, 0.294, 0.667)
+    """The same as a share of ok_alpha."""
+    caution: float = 0.43
+    """A last look that is sooner, and may be trimmed, spends this share of what is left: calibrated likewise."""
+    max_pairs: int = 24
+    floor: float = 0.001
+    """No pairs are believed to spread by less than this on the log scale, however alike a few of them are."""
+    outlier: float = 7.0
+    """A pair that lies further than so many robust standard deviations from the median shows contamination."""
+    trim: float = 0.2
+    """With contamination this share of the pairs is trimmed on each side (Yuen)."""
+    trim_from: int = 10
+    """Fewer pairs are never trimmed: their spread is what it is."""
+    false_discovery_rate: float = 0.05
+    """A run's alarm rate: its cases share it (Bonferroni)."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise UsageError(f"tolerance: expected a fraction between 0 and 1, got {self.tolerance:g}")
+        if not 0 < self.alpha < 0.5:
+            raise UsageError(f"alpha: expected a probability between 0 and 0.5, got {self.alpha:g}")
+        if not 1 <= self.max_pairs <= self.looks[-1]:
+            raise UsageError(f"max_pairs: expected 1 to {self.looks[-1]} pairs, got {self.max_pairs}")
+
+    @property
+    def margin(self) -> float:
+        """The slowdown that must surely be exceeded, as a log ratio."""
+        return math.log1p(self.harmless * self.tolerance)
+
+    @property
+    def limit(self) -> float:
+        """The slowdown that must surely not be reached, as a log ratio."""
+        return math.log1p(self.tolerance)
+
+    def spent(self, pairs: int) -> float:
+        """The share of an alarm rate that is spent with the last look before so many pairs."""
+        before = [look for look in self.looks if look < pairs]
+        return (before[-1] / self.looks[-1]) ** self.rho if before else 0.0
+
+    def shared(self, cases: int) -> PairPolicy:
+        """The policy for each of so many judged cases: one run has one alarm rate, however many they are."""
+        return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.case import AGAINST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,11 +77,17 @@ def _slower_together(verdicts: Mapping[str, Verdict], policy: Policy) -> list[st
     tested = {
         name: x.p_value
         for name, x in verdicts.items()
-        if x.outcome in SPEED and x.p_value is not None and (x.baseline or {}).get("between_sessions_known")
+        if x.outcome in SPEED and x.p_value is not None and _tested(x.baseline or {})
     }
     kept = benjamini_hochberg(list(tested.values()), policy.false_discovery_rate)
     found = [name for name, keep in zip(tested, kept, strict=True) if keep]
-    return [name for name in found if verdicts[name].outcome != "regressed"]
+    # What is surely within the tolerance may be surely slower than nothing: it is ok all the same.
+    return [name for name in found if verdicts[name].outcome not in ("regressed", "ok")]
+
+
+def _tested(facts: Mapping[str, Any]) -> bool:
+    """Whether a verdict has a p-value that stands beside others: pairs have, whenever they were stopped."""
+    return bool(facts.get("between_sessions_known")) or AGAINST in facts
 
 
 def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Verdict:  # noqa: FBT001 - one of two ways
@@ -101,7 +109,8 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
 def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
     moved = sum(x.outcome == "platform_shift" for x in settled.values())
     word = f"{shift - 1:.1%} slower" if shift > 1 else f"{1 - shift:.1%} faster"
-    line = f"platform shift: the median of {_judged(verdicts)} judged cases is {word} than its baseline"
+    what = "the other arm" if any(AGAINST in (x.baseline or {}) for x in verdicts.values()) else "its baseline"
+    line = f"platform shift: the median of {_judged(verdicts)} judged cases is {word} than {what}"
     line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
     common = _common_differences(verdicts)
     return line + (f"; changed for all: {', '.join(common)}" if common else "")

@@ -128,6 +128,7 @@ def test_an_expiry_is_a_date() -> None:
         ({"run": "run1"}, "run run1 is in the baseline already"),
         ({"outcome": "inconclusive", "ratio": 1.0, "environment": environment(software={"torch": "2.9"})}, "torch"),
         ({"case": replace(CASE, version=2)}, "version: 1 -> 2"),
+        ({"case": replace(CASE, knobs=(("against", "stack=stock"),))}, "in pairs with another arm (stack=stock)"),
     ],
 )
 def test_what_is_refused_says_why_and_changes_nothing(changes: dict[str, object], why: str) -> None:

@@ -147,6 +147,23 @@ def test_a_faster_platform_is_no_list_of_improvements() -> None:
     assert not settle(mixed, POLICY).fails
 
 
+def test_pairs_stand_beside_one_another_whenever_they_were_stopped() -> None:
+    """Their p-values are of the procedure: the matrix shows some that none shows alone, and names none that is ok."""
+    pairs = replace(WEAK, baseline={"against": "stack=stock", "differences": []})
+    within = replace(pairs, outcome="ok", ratio=1.03, lo=1.02, hi=1.04)
+    assert settle({"a": pairs, "b": pairs}, POLICY).slower == ("a", "b")
+    assert settle({"a": within, "b": within}, POLICY).slower == ()
+    unlikely = {"a": pairs, **{str(x): replace(within, p_value=1.0) for x in range(40)}}
+    assert settle(unlikely, POLICY).slower == ()
+
+
+def test_a_shift_of_pairs_is_said_to_be_against_the_other_arm() -> None:
+    """There is no baseline that the median case could be slower than."""
+    pairs = replace(SLOW, baseline={"against": "stack=stock", "differences": []})
+    line = settle({str(x): pairs for x in range(5)}, POLICY).line
+    assert "the median of 5 judged cases is 20.0% slower than the other arm" in line
+
+
 def test_four_cases_are_no_platform() -> None:
     assert settle({str(x): SLOW for x in range(4)}, POLICY).shift is None
 

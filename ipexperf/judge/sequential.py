@@ -1,0 +1,202 @@
+"""Pairs of processes judged while they come: after some of them the judge looks, and stops as soon as it is sure.
+
+Four bounds are asked for at each look. Slower: the slowdown is surely above the harmless share of the tolerance. Not
+slower: it is surely not above the tolerance. Both are mirrored for the speed-up. Each has an alarm rate of its own,
+which is spent look by look, so that looking often makes no more false alarms than looking once.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipexperf.judge.spread import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipexperf.judge.policy import PairPolicy
+    from ipexperf.result import Outcome
+
+MAD = 1.4826
+"""Makes the median absolute deviation an estimate of the sd of a normal sample."""
+WIDEST = math.log(1e6)
+"""Infinity would not survive JSON: what is further away than this is not known at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The log slowdown over pairs and what it is uncertain by; `trimmed` counts the pairs that were left aside."""
+
+    log_ratio: float
+    spread: Spread
+    trimmed: int = 0
+
+    def half_width(self, tail: float) -> float:
+        return min(self.spread.quantile(tail) * self.spread.scale, WIDEST)
+
+    def lower(self, tail: float) -> float:
+        return self.log_ratio - self.half_width(tail)
+
+    def upper(self, tail: float) -> float:
+        return self.log_ratio + self.half_width(tail)
+
+    def p_value(self, limit: float) -> float:
+        """How likely a log slowdown as large as this was, had the true one been `limit`."""
+        from scipy.special import stdtr
+
+        return float(stdtr(self.spread.freedom, (limit - self.log_ratio) / self.spread.scale))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the pairs say so far. `done`: no more of them are needed, or none will come."""
+
+    outcome: Outcome
+    reason: str
+    pairs: int
+    done: bool
+    ratio: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    p_value: float | None = None
+    mde: float | None = None
+    trimmed: int = 0
+
+
+def due(pairs: int, policy: PairPolicy) -> bool:
+    """Whether the judge looks after so many pairs."""
+    return pairs in policy.looks or pairs >= policy.max_pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The levels of one look's tests: that of alarms, and that of ok."""
+
+    alarm: float
+    ok: float
+
+
+def levels(pairs: int, policy: PairPolicy, *, last: bool) -> Levels:
+    """What of each rate falls to this look.
+
+    The last look spends what is left, wherever it is: a budget may end the pairs anywhere.
+    """
+    if last and pairs != policy.looks[-1]:
+        left = (1 - policy.spent(pairs)) * (policy.caution if pairs >= policy.trim_from else 1)
+        return Levels(left * policy.alpha, left * policy.ok_alpha)
+    look = policy.looks.index(pairs)
+    return Levels(policy.levels[look] * policy.alpha, policy.ok_levels[look] * policy.ok_alpha)
+
+
+def contaminated(log_ratios: Sequence[float], policy: PairPolicy) -> bool:
+    """Whether some pair lies so far out that the pairs are trimmed: asked of their shape, never of their verdict."""
+    if len(log_ratios) < policy.trim_from:
+        return False
+    middle = statistics.median(log_ratios)
+    distances = [abs(value - middle) for value in log_ratios]
+    return max(distances) > policy.outlier * max(MAD * statistics.median(distances), policy.floor)
+
+
+def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> Estimate:
+    """The mean with its t distribution, or Yuen's trimmed mean with its own where pairs are contaminated."""
+    ordered = sorted(log_ratios)
+    cut = int(policy.trim * len(ordered)) if contaminated(ordered, policy) else 0
+    kept = ordered[cut : len(ordered) - cut]
+    winsorised = [kept[0]] * cut + kept + [kept[-1]] * cut
+    middle = statistics.fmean(winsorised)
+    squares = sum((value - middle) ** 2 for value in winsorised)
+    sd = max(math.sqrt(squares / (len(kept) - 1)), policy.floor)
+    return Estimate(statistics.fmean(kept), Spread(sd / math.sqrt(len(kept)), len(kept) - 1), 2 * cut)
+
+
+def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = False) -> Decision:
+    """What the pairs so far say: decided, or to be continued. A number of pairs that is no look is taken as the last.
+
+    The order of the pairs within a look means nothing; what was seen at earlier looks is in the level of this one.
+    """
+    pairs = len(log_ratios)
+    if pairs > policy.looks[-1]:
+        raise ValueError(f"expected at most {policy.looks[-1]} pairs, got {pairs}")
+    last = last or pairs >= policy.max_pairs or pairs not in policy.looks
+    missing = [index for index, value in enumerate(log_ratios, 1) if not math.isfinite(value)]
+    if missing:
+        told = f"pair {missing[0]} has no ratio: one of its turns took no time that is a number above 0 s"
+        return Decision("invalid", told, pairs, done=True)
+    if pairs < 2:
+        told = "one pair has no spread: 2 are needed to judge speed" if pairs else "no pair was measured"
+        return Decision("inconclusive", told, pairs, done=True, ratio=_ratio(log_ratios[0]) if pairs else None)
+    # However odd a ratio is, what follows from it stays a number.
+    log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
+    own = levels(pairs, policy, last=last)
+    found = estimate(log_ratios, policy)
+    outcome = _outcome(found, policy, own, last=last)
+    return Decision(
+        outcome,
+        _sentence(outcome, found, policy, own, pairs),
+        pairs,
+        done=last or outcome != "inconclusive",
+        ratio=_ratio(found.log_ratio),
+        lo=_ratio(found.lower(own.ok)),
+        hi=_ratio(found.upper(own.ok)),
+        p_value=_p_value(log_ratios, policy, own.alarm / policy.alpha),
+        mde=smallest_effect(found, policy, own),
+        trimmed=found.trimmed,
+    )
+
+
+def _outcome(found: Estimate, policy: PairPolicy, own: Levels, *, last: bool) -> Outcome:
+    """What is surely within the tolerance is ok, even where it is surely not nothing."""
+    not_slower = found.upper(own.ok) < policy.limit
+    not_faster = found.lower(own.ok) > -policy.limit
+    if not_slower and not_faster:
+        return "ok"
+    if found.lower(own.alarm) > policy.margin:
+        return "regressed"
+    if found.upper(own.alarm) < -policy.margin:
+        return "improved"
+    # More pairs might have shown an improvement. There are none: that it is no slowdown is known all the same.
+    return "ok" if last and not_slower else "inconclusive"
+
+
+def smallest_effect(found: Estimate, policy: PairPolicy, own: Levels) -> float:
+    """The slowdown, as a fraction, that this data would have called regressed with the policy's power."""
+    proven = policy.margin + found.half_width(own.alarm)
+    beyond = policy.limit - found.half_width(own.ok)
+    return math.expm1(min(max(proven, beyond) + found.half_width(1 - policy.mde_power), WIDEST))
+
+
+def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> float:
+    """The smallest alarm rate with which any look so far would have called the pairs regressed."""
+    found = [estimate(log_ratios, policy).p_value(policy.margin) / share]
+    for look, own in zip(policy.looks, policy.levels, strict=True):
+        if look < len(log_ratios):
+            found.append(estimate(log_ratios[:look], policy).p_value(policy.margin) / own)
+    return min(1.0, *found)
+
+
+def _ratio(log_ratio: float) -> float:
+    return math.exp(max(-WIDEST, min(log_ratio, WIDEST)))
+
+
+def _sentence(outcome: Outcome, found: Estimate, policy: PairPolicy, own: Levels, pairs: int) -> str:
+    low, high = (_ratio(bound(own.ok)) - 1 for bound in (found.lower, found.upper))
+    upper = f"{high:+.1%}" if high < 99 else "anything"
+    data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {pairs} pairs"
+    data += f", {found.trimmed} of them trimmed as some lie far out" if found.trimmed else ""
+    ratio = _ratio(found.log_ratio)
+    word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
+    if outcome == "ok":
+        return f"a slowdown above {_percent(policy.tolerance)} is excluded ({data})"
+    told = f"{word} than the other arm ({data})"
+    if outcome != "inconclusive":
+        return f"{told}, surely more than {_percent(policy.harmless * policy.tolerance)}"
+    mde = smallest_effect(found, policy, own)
+    seen = f"only a slowdown of {mde:.1%} or more" if mde < 10 else "not even a slowdown of 10 times"
+    return f"{told}: {seen} would surely have been seen"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g}%"

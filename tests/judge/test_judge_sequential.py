@@ -1,0 +1,258 @@
+"""Pairs judged while they come: as rarely wrong as promised, mirrored when the arms are swapped, never at a loss."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.errors import UsageError
+from ipexperf.judge.pairs import neighbour_ratio
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.sequential import Decision, contaminated, decide, due, estimate, levels
+
+POLICY = PairPolicy()
+TABLE = Path(__file__).parents[2] / "benchmarks" / "detection" / "levels.txt"
+MIRRORED = {"regressed": {"improved"}, "improved": {"regressed"}, "ok": {"ok", "inconclusive"}}
+SECONDS = st.floats(1e-6, 1e3)
+PAIRS = st.lists(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=5), min_size=1, max_size=24)
+"""Of each pair its turns: seconds of a, seconds of b."""
+RATIOS = st.lists(st.floats(-1, 1), min_size=2, max_size=24)
+
+
+def noisy(pairs: int, shift: float, spread: float, seed: int = 1) -> list[float]:
+    chance = random.Random(seed)  # noqa: S311 - a simulation, no secret
+    return [chance.gauss(shift, spread) for _ in range(pairs)]
+
+
+def judged(ratios: list[float], policy: PairPolicy = POLICY) -> Decision:
+    """As the pairs come: the first look that decides is the last."""
+    for pairs in range(1, len(ratios) + 1):
+        if due(pairs, policy):
+            found = decide(ratios[:pairs], policy)
+            if found.done:
+                return found
+    return decide(ratios, policy, last=True)
+
+
+def ratios(pairs: list[list[tuple[float, float]]], unit: float = 1.0) -> list[float]:
+    return [neighbour_ratio([a * unit for a, _ in turns], [b * unit for _, b in turns]) for turns in pairs]
+
+
+@pytest.mark.parametrize(
+    ("shift", "outcome", "told"),
+    [
+        (1.10, "regressed", "surely more than 2%"),
+        (1 / 1.10, "improved", "surely more than 2%"),
+        (1.00, "ok", "a slowdown above 5% is excluded"),
+        (1.03, "ok", "a slowdown above 5% is excluded"),
+    ],
+)
+def test_what_is_clear_is_decided_early(shift: float, outcome: str, told: str) -> None:
+    """Half a per cent of noise: ten pairs are enough for each of these, whichever way they go."""
+    found = judged(noisy(24, math.log(shift), 0.005))
+    assert (found.outcome, found.done) == (outcome, True)
+    assert found.pairs <= 10
+    assert told in found.reason
+    assert found.lo is not None
+    assert found.hi is not None
+    assert found.lo < shift < found.hi
+
+
+def test_what_is_not_clear_says_what_would_have_been_seen() -> None:
+    """Twenty per cent of noise: after all pairs neither is shown, and the reason says how large it must have been."""
+    found = judged(noisy(24, math.log(1.03), 0.20))
+    assert (found.outcome, found.pairs, found.done) == ("inconclusive", 24, True)
+    assert found.mde is not None
+    assert f"only a slowdown of {found.mde:.1%} or more would surely have been seen" in found.reason
+    assert 0.1 < found.mde < 0.5
+
+
+def test_the_smallest_effect_that_is_told_is_found_as_often_as_told() -> None:
+    """Four in five of such comparisons at that size are called regressed (one look, so that it is the told one)."""
+    policy = replace(POLICY, max_pairs=8)
+    mdes = [decide(noisy(8, 0.0, 0.05, seed), policy, last=True).mde or 0 for seed in range(200)]
+    size = math.log1p(sorted(mdes)[100])
+    found = [decide(noisy(8, size, 0.05, 1000 + seed), policy, last=True).outcome for seed in range(400)]
+    assert 0.7 < found.count("regressed") / 400 < 0.9
+
+
+def test_looking_often_raises_no_more_alarms_than_promised() -> None:
+    """Pairs at the very edge of harmless; the liar tests each look as if it were the only one."""
+    policy = replace(POLICY, alpha=0.05, ok_alpha=1e-6)
+    liar = replace(policy, levels=(1.0,) * len(policy.looks))
+    cases = [noisy(24, policy.margin, 0.05, seed) for seed in range(1500)]
+    alarms = {
+        name: sum(judged(case, rule).outcome == "regressed" for case in cases) / len(cases)
+        for name, rule in (("ours", policy), ("liar", liar))
+    }
+    assert alarms["ours"] < 0.065
+    assert alarms["liar"] > 0.09
+
+
+def test_contaminated_pairs_are_trimmed_and_seen_through() -> None:
+    """One pair in ten far out hides a slowdown of 8 % from the mean, not from the trimmed mean."""
+    values = [*noisy(9, math.log(1.08), 0.01), math.log(1.6)]
+    found = decide(values, POLICY, last=True)
+    assert (found.outcome, found.trimmed) == ("regressed", 4)
+    assert "4 of them trimmed" in found.reason
+    assert decide(values, replace(POLICY, outlier=math.inf), last=True).outcome == "inconclusive"
+
+
+@given(RATIOS, st.floats(-1, 1))
+def test_trimming_is_a_matter_of_shape_never_of_the_verdict(values: list[float], shift: float) -> None:
+    """Where the pairs lie, and which way round, does not matter: the bound is met or not, but for rounding."""
+    distances = (
+        replace(POLICY, outlier=POLICY.outlier * (1 + 1e-6)),
+        replace(POLICY, outlier=POLICY.outlier * (1 - 1e-6)),
+    )
+    strict, loose = (contaminated(values, policy) for policy in distances)
+    for other in ([shift - value for value in values], [shift + value for value in values]):
+        assert contaminated(other, POLICY) in (strict, loose)
+
+
+@given(PAIRS)
+def test_the_unit_of_time_means_nothing(pairs: list[list[tuple[float, float]]]) -> None:
+    """Milliseconds or seconds: the same verdict, and the same ratio."""
+    one, other = decide(ratios(pairs), POLICY), decide(ratios(pairs, 1024.0), POLICY)
+    assert (one.outcome, one.done, one.trimmed) == (other.outcome, other.done, other.trimmed)
+    assert one.ratio == pytest.approx(other.ratio, rel=1e-6)
+
+
+@given(RATIOS)
+def test_swapping_the_arms_mirrors_the_verdict(values: list[float]) -> None:
+    """Regressed is improved the other way round; what is no slowdown may be an open question as a speed-up."""
+    there, back = decide(values, POLICY), decide([-value for value in values], POLICY)
+    assert back.outcome in MIRRORED.get(there.outcome, {"ok", "inconclusive"})
+    assert there.ratio is not None
+    assert there.ratio * (back.ratio or 0) == pytest.approx(1)
+    assert there.lo is not None
+    assert there.lo * (back.hi or 0) == pytest.approx(1)
+
+
+@given(RATIOS, st.randoms())
+def test_the_order_of_pairs_within_a_look_means_nothing(values: list[float], chance: random.Random) -> None:
+    mixed = chance.sample(values, len(values))
+    one, other = decide(values, POLICY), decide(mixed, POLICY)
+    assert (one.outcome, one.trimmed) == (other.outcome, other.trimmed)
+    assert (one.ratio, one.lo, one.hi, one.mde) == pytest.approx((other.ratio, other.lo, other.hi, other.mde))
+
+
+@given(PAIRS)
+def test_arms_that_took_the_same_time_have_never_regressed(pairs: list[list[tuple[float, float]]]) -> None:
+    """However the machine behaved: equal turns are no slowdown, and with enough pairs that is ok."""
+    found = decide(ratios([[(a, a) for a, _ in turns] for turns in pairs]), POLICY)
+    assert found.outcome in ("ok", "inconclusive")
+    assert found.outcome == "ok" or found.pairs < 4
+
+
+@given(st.lists(st.one_of(st.floats(), st.just(0.0)), max_size=24), st.booleans())
+def test_whatever_the_numbers_are_there_is_an_outcome(values: list[float], last: bool) -> None:  # noqa: FBT001 - given
+    """Infinite and missing numbers, none at all, and ratios beyond all reason: an outcome that JSON can hold."""
+    found = decide(values, POLICY, last=last)
+    assert found.reason
+    numbers = [found.ratio, found.lo, found.hi, found.p_value, found.mde]
+    json.dumps(numbers, allow_nan=False)
+    if not all(map(math.isfinite, values)):
+        assert (found.outcome, numbers) == ("invalid", [None] * 5)
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome", "told"),
+    [
+        ([], "inconclusive", "no pair was measured"),
+        ([0.3], "inconclusive", "one pair has no spread"),
+        ([math.nan, 0.0], "invalid", "pair 1 has no ratio"),
+        ([0.0, 0.0, math.inf, 0.0], "invalid", "pair 3 has no ratio"),
+        ([0.1] * 4, "regressed", "10.5% slower"),
+        ([-0.1] * 4, "improved", "9.5% less time"),
+        ([0.0] * 4, "ok", "a slowdown above 5% is excluded"),
+    ],
+)
+def test_odd_pairs_have_a_defined_outcome(values: list[float], outcome: str, told: str) -> None:
+    """None, one, constant ones, and such as have no ratio."""
+    found = decide(values, POLICY)
+    assert (found.outcome, found.pairs, found.done) == (outcome, len(values), True)
+    assert told in found.reason
+
+
+def test_a_turn_without_time_leaves_a_pair_without_ratio() -> None:
+    """Zero, negative and missing times are no times."""
+    for time in (0.0, -1.0, math.nan, math.inf):
+        assert math.isnan(neighbour_ratio([1.0, time], [1.0, 1.0]))
+        assert math.isnan(neighbour_ratio([1.0, 1.0], [time, 1.0]))
+
+
+def test_an_improvement_that_is_not_proven_is_no_open_question() -> None:
+    """With more pairs to come it is looked at again; at the last look it is known to be no slowdown, and that is ok."""
+    values = [-0.07, -0.01] * 5
+    assert decide(values, POLICY).outcome == "inconclusive"
+    assert decide(values, POLICY, last=True).outcome == "ok"
+
+
+def test_the_last_look_spends_what_is_left() -> None:
+    """Wherever a budget or the most pairs put it: with what was spent before it is no more than the whole rate."""
+
+    def share(pairs: int, *, last: bool) -> float:
+        return levels(pairs, POLICY, last=last).alarm / POLICY.alpha
+
+    assert share(3, last=True) == pytest.approx(1)
+    assert share(5, last=True) == pytest.approx(1 - (4 / 24) ** 1.5)
+    assert share(6, last=True) > share(6, last=False)
+    assert share(12, last=True) == pytest.approx(POLICY.caution * (1 - (10 / 24) ** 1.5))
+    assert share(24, last=True) == share(24, last=False) == pytest.approx(POLICY.levels[-1])
+    assert [pairs for pairs in range(1, 9) if due(pairs, replace(POLICY, max_pairs=8))] == [4, 6, 8]
+
+
+def test_the_levels_are_those_of_the_table_that_they_come_from() -> None:
+    """The constants of the policy are the lowest of the calibration, whose table is kept beside its script."""
+    rows = [line.split() for line in TABLE.read_text().splitlines()]
+    assert [tuple(map(float, row[2:])) for row in rows if row[:2] == ["lowest", "alarm"]] == [POLICY.levels]
+    assert [tuple(map(float, row[2:])) for row in rows if row[:2] == ["lowest", "ok"]] == [POLICY.ok_levels]
+    assert [float(row[1]) for row in rows if row[0] == "caution"] == [POLICY.caution]
+
+
+def test_an_alarm_rate_that_is_met_early_stays_met() -> None:
+    """The p-value is that of the procedure: the smallest rate at which any look so far would have called it."""
+    values = noisy(24, math.log(1.05), 0.02)
+    found = judged(values)
+    assert found.outcome == "regressed"
+    assert found.p_value is not None
+    assert found.p_value <= POLICY.alpha
+    assert judged(values, replace(POLICY, alpha=found.p_value * 0.999)).pairs >= found.pairs
+    assert judged(values, replace(POLICY, alpha=found.p_value * 1.001)).pairs <= found.pairs
+
+
+def test_an_estimate_is_that_of_the_textbook() -> None:
+    """Mean and t; and Yuen's with a fifth trimmed on each side, whose spread has 0.03 and 0.08 three times each."""
+    plain = estimate([0.01, 0.02, 0.03, 0.04], POLICY)
+    assert (plain.log_ratio, plain.spread.freedom, plain.trimmed) == (pytest.approx(0.025), 3, 0)
+    assert plain.spread.scale == pytest.approx(0.012909944 / 2)
+    trimmed = estimate([0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 9.0], POLICY)
+    assert (trimmed.log_ratio, trimmed.spread.freedom, trimmed.trimmed) == (pytest.approx(0.055), 5, 4)
+    # The squares around 0.055 add up to 0.00425, and h is 6.
+    assert trimmed.spread.scale == pytest.approx(math.sqrt(0.00425 / (6 * 5)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [({"max_pairs": 25}, "1 to 24"), ({"tolerance": 1.5}, "tolerance"), ({"alpha": 0.0}, "alpha")],
+)
+def test_a_policy_that_cannot_be_is_refused(wrong: dict[str, float], told: str) -> None:
+    """One sentence that names the constant."""
+    with pytest.raises(UsageError, match=told):
+        PairPolicy(**wrong)  # type: ignore[arg-type]
+
+
+def test_cases_share_the_alarm_rate_and_the_name_says_so() -> None:
+    """Ten cases are judged as one; each of two hundred has its two-hundredth, under a policy of another name."""
+    assert POLICY.shared(10) == POLICY
+    assert POLICY.shared(200).alpha == pytest.approx(0.00025)
+    assert POLICY.shared(200).label != POLICY.label
+    assert POLICY.label.startswith("pairs-1@")
