@@ -215,8 +215,10 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         request.node.user_properties.extend(junit.properties(measurement, verdict))
         if benchmark is not None:
             ecosystem.feed(benchmark, measurement, verdict)
-        if verdict.fails:
+        if verdict.fails or (verdict.outcome, run.options.inconclusive) == ("inconclusive", "fail"):
             pytest.fail(run.block(measurement, verdict), pytrace=False)
+        if (verdict.outcome, run.options.inconclusive) == ("inconclusive", "skip"):
+            pytest.skip(f"inconclusive: {verdict.reason}")
 
     yield measure
     if benchmark is not None and benchmark.stats is None:

@@ -4,24 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
-from ipexperf.case import AXES
-from ipexperf.conduct import placement
-from ipexperf.conduct.conductor import Conductor
+from ipexperf.case import AGAINST, AXES
+from ipexperf.conduct import pairs, placement
+from ipexperf.conduct.conductor import FLAG, Conductor
 from ipexperf.conduct.worker import ask_facts
-from ipexperf.plan import knobs, matrix, start
+from ipexperf.errors import UsageError
+from ipexperf.plan import arms, knobs, matrix, start
 from ipexperf.result import Measurement, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.judge.baseline import CaseBaseline
-    from ipexperf.judge.policy import Policy
+    from ipexperf.judge.policy import Constants, PairPolicy, Policy
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Against:
+    """What the cases of a run are measured in pairs with: an arm, each case as the arm has it, and how it is judged."""
+
+    words: arms.ArmWords
+    cases: Mapping[Case, Case]
+    policy: PairPolicy
+
+
+def against(options: Options, cases: Sequence[Case]) -> Against | None:
+    """The other arm of a run, or None. One that some case cannot have is refused before anything is measured."""
+    from ipexperf.judge.policy import PairPolicy
+
+    if options.against is None:
+        arms.check_launches(options)
+        return None
+    arms.check(options)
+    source = options.sources.get("against", FLAG)
+    words = arms.parse(options.against, source)
+    known = pairs.facts(words, options)
+    found = {}
+    for case in cases:
+        found[case], unmet = words.case(case, known)
+        if reason := arms.why_not(found[case], known, unmet):
+            raise UsageError(f"{source}: {found[case].id} cannot run: {reason}")
+        if reason := arms.no_turns(case):
+            raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
+    return Against(words, found, PairPolicy(**arms.policy(options)).shared(len(cases)))
 
 
 def plan(options: Options) -> matrix.Plan:
@@ -42,6 +73,7 @@ class Run:
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
         self.plan = plan(options)
+        self._against = against(options, self.plan.cases)
         self.measurements: list[Measurement] = []
         self.verdicts: dict[str, Verdict] = {}
         """What each test was decided by, by the uid of its case."""
@@ -66,11 +98,9 @@ class Run:
 
     def measure(self, case: Case) -> tuple[Measurement, Verdict]:
         """Measures, judges and records one case."""
-        from ipexperf.judge import screen
-
-        measurement = self._conductor.measure(case)
-        policy = self._policy(measurement.environment["machine_key"])
-        verdict = screen.judge(measurement, self._baseline(measurement), policy)
+        measurement, verdict, policy = (
+            self._screened(case) if self._against is None else self._paired(case, self._against)
+        )
         self.measurements.append(measurement)
         self.verdicts[measurement.case.uid] = verdict
         if self._history is not None:
@@ -80,6 +110,31 @@ class Run:
             self._history.record(self.uid, measurement, verdict, policy)
             self._recorded.add(measurement.case.uid)
         return measurement, verdict
+
+    def _screened(self, case: Case) -> tuple[Measurement, Verdict, Constants]:
+        """The case alone, against what was accepted for it."""
+        from ipexperf.judge import screen
+
+        measurement = self._conductor.measure(case)
+        policy = self._policy(measurement.environment["machine_key"])
+        return measurement, screen.judge(measurement, self._baseline(measurement), policy), policy
+
+    def _paired(self, case: Case, other: Against) -> tuple[Measurement, Verdict, Constants]:
+        """The case in pairs with the other arm, until the judge is sure."""
+        from ipexperf.judge import against as judge
+
+        measurement, found = self._conductor.against(case, other.cases[case], other.words, other.policy)
+        decision, facts = None, {}
+        if found is not None:
+            decision = found.decision
+            facts = {
+                AGAINST: other.words.text or "itself",
+                "stopped": found.stopped,
+                "differences": list(found.differences),
+                "log_ratios": found.log_ratios,
+                "trimmed": decision.trimmed,
+            }
+        return measurement, judge.judge(measurement, decision, facts, other.policy), other.policy
 
     def _policy(self, machine_key: str) -> Policy:
         """Each case's share of the run's alarm rate, dealt out before the first verdict: so each verdict is final."""
@@ -138,6 +193,9 @@ class Run:
         from ipexperf.judge.environment import differences
         from ipexperf.report.block import failure_block
 
+        if self._against is not None:
+            found = list((verdict.baseline or {}).get("differences", ()))
+            return failure_block(measurement, verdict, found, self._reproduce(measurement.case), "")
         known = self._baseline(measurement)
         found = differences(known.environment, measurement.environment) if known else []
         return failure_block(measurement, verdict, found, self._reproduce(measurement.case), self._accept(measurement))
@@ -146,9 +204,12 @@ class Run:
         # As it was named: a network of the user's own is not known by the name of its cases.
         named = {"model": shlex.quote(registry.models.get(case.model).target or case.model)}
         axes = " ".join(f"--{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
-        turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs)
+        turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs if name != AGAINST)
         sized = "" if case.size == registry.models.get(case.model).size else f" --perf-size {case.size}"
-        return f"pytest suites/ {axes} --perf-batch {case.batch}{sized}{turned} --perf-launches {self.plan.launches}"
+        named_case = f"pytest suites/ {axes} --perf-batch {case.batch}{sized}{turned}"
+        if self._against is None:
+            return f"{named_case} --perf-launches {self.plan.launches}"
+        return f"{named_case} {FLAG}={shlex.quote(self._against.words.text)}"
 
     def _accept(self, measurement: Measurement) -> str:
         run = self.uid[:18] if self.uid else "last"
@@ -164,8 +225,10 @@ class Run:
             where = [
                 f"ipexperf show last{database}    every number of this run",
                 f"ipexperf trend{database}        the same cases through time",
-                f'ipexperf baseline accept last{database} --reason "..."    judge later runs against this one',
             ]
+            if self._against is None:
+                told = f'ipexperf baseline accept last{database} --reason "..."    judge later runs against this one'
+                where.append(told)
         if self.plan.left_out:
             where.append("ipexperf cases --why    every cell that was left out, and its reason")
         settled = self.settled()

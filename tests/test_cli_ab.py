@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,10 @@ import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before 
 from ipexperf import cli
 from ipexperf.bench.facts import Facts
 from ipexperf.case import Case
-from ipexperf.commands.ab import parse_arm
-from ipexperf.conduct import worker
+from ipexperf.conduct import turns, worker
+from ipexperf.conduct.turns import Side, Turns
+from ipexperf.plan.arms import parse
+from ipexperf.result import Check, Launch, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +35,7 @@ CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spi
         (("--b", "stack=stock"), "arm b: tiny-fake-fp32-spin-stock cannot run: "),
         (
             ("--b", "weight_prepack=off"),
-            "arm 'weight_prepack=off': unknown axis or knob 'weight_prepack': did you mean",
+            "arm b 'weight_prepack=off': unknown axis or knob 'weight_prepack': did you mean",
         ),
         (
             ("--b", "weights_prepack=off"),
@@ -66,7 +70,7 @@ CASE = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
 )
 def test_an_arm_may_turn_knobs(arm: str, turned: str | None) -> None:
     """They are in the case's name, and what is the default anyway is in none."""
-    case, reason = parse_arm(arm).case(CASE, HERE)
+    case, reason = parse(arm, "arm a").case(CASE, HERE)
     assert reason is None
     assert case.id == (CASE.id.replace("infer_jit", "infer") if turned is None else CASE.id + turned)
     assert (case.batch, case.size, case.data) == (32, 32, "digits")
@@ -75,8 +79,8 @@ def test_an_arm_may_turn_knobs(arm: str, turned: str | None) -> None:
 def test_an_arm_turns_a_planned_knob_back_and_keeps_the_placement() -> None:
     """What both arms were asked for by --perf-knobs holds unless an arm says otherwise."""
     planned = dataclasses.replace(CASE, knobs=(("level", "O0"), ("placement", "cores=0")))
-    assert parse_arm("").case(planned, HERE) == (planned, None)
-    assert parse_arm("level=O1").case(planned, HERE)[0].knobs == (("placement", "cores=0"),)
+    assert parse("", "arm a").case(planned, HERE) == (planned, None)
+    assert parse("level=O1", "arm a").case(planned, HERE)[0].knobs == (("placement", "cores=0"),)
 
 
 @pytest.mark.parametrize(
@@ -89,14 +93,14 @@ def test_an_arm_turns_a_planned_knob_back_and_keeps_the_placement() -> None:
 )
 def test_an_arm_that_cannot_have_its_knob_says_why(arm: str, told: str) -> None:
     """As the plan does: a value that is none, and a knob that means nothing in the arm's mode or stack."""
-    reason = parse_arm(arm).case(CASE, HERE)[1]
+    reason = parse(arm, "arm a").case(CASE, HERE)[1]
     assert reason is not None
     assert told in reason
 
 
 def test_a_variable_has_capitals_and_a_knob_has_none() -> None:
     """A knob is no variable of the worker, and a variable is no knob."""
-    words = parse_arm("OMP_NUM_THREADS=1 weights_prepack=off dtype=bf16")
+    words = parse("OMP_NUM_THREADS=1 weights_prepack=off dtype=bf16", "arm a")
     assert dict(words.variables) == {"OMP_NUM_THREADS": "1"}
     assert dict(words.knobs) == {"weights_prepack": "off"}
     assert dict(words.axes) == {"dtype": "bf16"}
@@ -107,14 +111,14 @@ def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureF
     cold = Path(__file__).parent / "fakes" / "cold.py"
     cell = [word.replace("spin", "start") for word in CELL]
     assert cli.main(["ab", f"--perf-load={fake}", f"--perf-load={cold}", *cell]) == cli.USAGE_ERROR
-    reason = "start is timed once a process, and the workers of ab take many turns"
+    reason = "start is timed once a process, and the workers of a pair take many turns"
     assert capsys.readouterr().err == f"ipexperf: arm a: tiny-fake-fp32-start-plain cannot run: {reason}\n"
 
 
 def test_forked_workers_are_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Workers of one server are no replicates that were drawn anew."""
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-start", "fork"]) == cli.USAGE_ERROR
-    told = "--perf-start: pairs of fresh processes are what ab compares: leave it at fresh"
+    told = "--perf-start: pairs of fresh processes are what is compared: leave it at fresh"
     assert capsys.readouterr().err == f"ipexperf: {told}\n"
 
 
@@ -132,3 +136,89 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "device=xpu"]) == cli.USAGE_ERROR
     assert asked == [(), ("xpu",)]
     assert "arm b: tiny-xpu-fp32-spin-plain cannot run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--max-pairs", "25"), "policy 'pairs-1': max_pairs: expected 1 to 24 pairs, got 25"),
+        (("--perf-launches", "3"), "--perf-launches: pairs take turns until the judge is sure: say --perf-max-pairs"),
+        (("--perf-against", "level=O0"), "--perf-against is for tests: ab has --a and --b, and tells what it finds"),
+        (("--turns", "0"), "--turns and --steps must be at least 1"),
+        (("--a", "'"), "arm a ''': no closing quotation"),
+        (("--b", "nowhere"), "arm b 'nowhere': 'nowhere' is no interpreter, no KEY=VALUE, no knob, and none of model,"),
+    ],
+)
+def test_what_ab_cannot_do_is_one_sentence(
+    fake: str, more: tuple[str, str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is measured, with exit code 2."""
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, *more]) == cli.USAGE_ERROR
+    assert capsys.readouterr().err.startswith(f"ipexperf: {told}")
+
+
+@pytest.mark.parametrize("more", [("--alpha", "0.7"), ("--tolerance", "0"), ("--budget", "-1"), ("--max-pairs", "0")])
+def test_a_number_that_cannot_be_is_refused(
+    fake: str, more: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By argparse, which ends with 2 as well."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["ab", f"--perf-load={fake}", *CELL, *more])
+    assert ended.value.code == cli.USAGE_ERROR
+    assert f"argument {more[0]}: expected" in capsys.readouterr().err
+
+
+def compared(monkeypatch: pytest.MonkeyPatch, seconds: float, *checks: Check) -> None:
+    """Lets every pair of workers say that b takes so long where a takes a second."""
+    chance = random.Random(3)  # noqa: S311 - a simulation, no secret
+
+    def side(time: float, *checks: Check) -> Side:
+        return Side(((Sample(time, time, 0.0),),), Launch(0, "ok", proof=checks), {})
+
+    def take(*_: object, **__: object) -> Turns:
+        return Turns(side(1.0), side(seconds * math.exp(chance.gauss(0, 0.002)), *checks))
+
+    monkeypatch.setattr(turns, "take", take)
+
+
+def test_ab_tells_the_ratio_why_it_stopped_and_what_differs(
+    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slowdown of a fifth with little noise is decided at the first look."""
+    compared(monkeypatch, 1.2)
+    arguments = ["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16 OMP_NUM_THREADS=1", "--tolerance", "10%"]
+    assert cli.main(arguments) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "a  tiny-fake-fp32-spin-plain [as it is]"
+    assert out[1] == "b  tiny-fake-bf16-spin-plain [dtype=bf16 OMP_NUM_THREADS=1]"
+    assert out[2:4] == ["differs  dtype: fp32 -> bf16", "differs  OMP_NUM_THREADS: as it is -> 1"]
+    assert out[4].startswith("time of b against a: +")
+    assert out[5].startswith("regressed: ")
+    assert "90% interval" in out[5]
+    assert out[5].endswith("4 pairs), surely more than 4%")
+    assert out[6] == "stopped: it was decided after 4 of at most 24 pairs"
+    assert out[7].startswith("a slowdown of ")
+    assert len(out[8].split(",")) == 4
+
+
+def test_ab_says_that_its_arms_are_the_same(
+    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An A/A is noise, and one with too few pairs for a verdict says what it would have seen."""
+    compared(monkeypatch, 1.0)
+    assert (
+        cli.main(["ab", f"--perf-load={fake}", *CELL, "--a", "dtype=fp32", "--max-pairs", "2", "--budget", "60"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "A/A: both arms are the same, so that what is found is noise\n" in out
+    assert "2 pairs" in out
+    assert "differs" not in out
+
+
+def test_a_wrong_arm_ends_ab(fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However fast it is: one sentence with what was found, and exit code 2."""
+    compared(monkeypatch, 0.1, Check("dtype", ok=False, found="float32", expected="bf16"))
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16"]) == cli.USAGE_ERROR
+    out, err = capsys.readouterr()
+    assert err.endswith("ipexperf: arm b: dtype: found float32, expected bf16\n")
+    assert out == ""

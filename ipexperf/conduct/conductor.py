@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -16,17 +17,20 @@ from ipexperf.bench import artifact, registry, weights
 from ipexperf.bench import environment as surroundings
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import instances, kept, launch, memory, placement, seal
+from ipexperf.conduct import instances, kept, launch, memory, pairs, placement, seal
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.server import Order, Servers
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import ForkError, UsageError, WorkerError
-from ipexperf.plan import start
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan import arms, start
+from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 
 RETRIES = 1
+FLAG = "--perf-against"
 MAKING = {
     "weights": ("training weights", "the weights are trained again"),
     "quantise": ("quantising", "the network is quantised again"),
@@ -224,9 +228,39 @@ class Conductor:
                 break
         return self._measurement(case, launches, found, started, cut)
 
+    def against(
+        self, case: Case, other: Case, words: ArmWords, policy: PairPolicy
+    ) -> tuple[Measurement, pairs.Pairs | None]:
+        """The case in pairs with another arm: its launches are its own workers. No pairs: none could begin."""
+        started, recorded = now(), arms.measured(case, words)
+        launches = self._quarantine.launches(case)
+        if launches:
+            return self._measurement(recorded, launches, {}, started), None
+        if cut := self._cut(0):
+            return self._measurement(recorded, launches, {}, started, cut), None
+        accelerator = registry.devices.get(case.device).accelerator
+        try:
+            a, b = pairs.arm(self, other, words, f"the arm of {FLAG}"), pairs.arm(self, case, ArmWords())
+        except WorkerError as error:
+            launches.append(Launch(0, *launch.ended(error, accelerator), log=error.log))
+            return self._measurement(recorded, launches, {}, started), None
+        effort = pairs.Effort(spent=self.spent)
+        found = pairs.measure(a, b, policy, effort, random.Random(), self._say)  # noqa: S311 - a start order, no secret
+        launches += [pair.b.launch for pair in found.taken]
+        if found.error is not None:
+            launches.append(Launch(len(launches), *launch.ended(found.error, accelerator), log=found.error.log))
+        elif flaw := next((flaw for pair in found.taken if (flaw := pairs.wrong(pair.a.launch))), ""):
+            launches.append(Launch(len(launches), "error", f"{a.name}: {flaw}"))
+        environment = dict(found.taken[0].b.environment) if found.taken else {}
+        return self._measurement(recorded, launches, environment, started, found.stopped if found.cut else ""), found
+
+    def spent(self) -> bool:
+        """Whether the budget is: nothing that takes long may begin then."""
+        return self._deadline is not None and time.monotonic() > self._deadline
+
     def _cut(self, done: int) -> str:
         """Why no further launch may begin after so many, or an empty text."""
-        if self._deadline is None or time.monotonic() <= self._deadline:
+        if not self.spent():
             return ""
         when = f"after {done} of {self._launches} launches" if done else "before it began"
         return f"the budget (--perf-budget) was spent {when}"

@@ -128,21 +128,32 @@ def _measured(worker: Worker, case: Case, index: int, conditions: Conditions) ->
     samples = to_samples(worker.ask("sample", count=1)["samples"]) if told["cold"] else _sampled(worker, conditions)
     shares = gate.between(before, gate.read(worker.pid), samples)
     told.update(worker.ask("memory"))
-    proof = [Check(**check) for check in worker.ask("proof")["checks"]]
-    more = worker.ask("metrics")
-    launch = Launch(
+    few = () if told["cold"] else notes(samples, conditions)
+    done = record(index, samples, told, shares, worker)
+    return proven(worker, replace(done, contended=gate.contended(shares), notes=(*conditions.notes, *few))), environment
+
+
+def record(
+    index: int, samples: list[Sample], told: Mapping[str, Any], shares: Mapping[str, float], worker: Worker
+) -> Launch:
+    """The launch with the numbers of its samples, of what its worker told, and of the machine meanwhile."""
+    return Launch(
         index,
         "ok",
         samples=tuple(samples),
         block=told["block"],
-        metrics={**figures(samples, told), **more["metrics"]},
-        proof=tuple(proof),
+        metrics=figures(samples, told),
         gate={**shares, **{name: told[name] for name in ("steady", "first_step") if name in told}},
-        contended=gate.contended(shares),
         log=worker.log(),
-        notes=(*conditions.notes, *(() if told["cold"] else notes(samples, conditions)), *more["notes"]),
     )
-    return launch, environment
+
+
+def proven(worker: Worker, launch: Launch) -> Launch:
+    """The launch with the evidence that it ran as its label says, and what its mode and device measure beside."""
+    proof = tuple(Check(**check) for check in worker.ask("proof")["checks"])
+    more = worker.ask("metrics")
+    metrics, told = {**launch.metrics, **more["metrics"]}, (*launch.notes, *more["notes"])
+    return replace(launch, metrics=metrics, proof=proof, notes=told, log=worker.log())
 
 
 def _sampled(worker: Worker, conditions: Conditions) -> list[Sample]:

@@ -4,67 +4,130 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
-from ipexperf.bench import registry
 from ipexperf.case import Case
-from ipexperf.conduct.launch import Conditions, to_samples
+from ipexperf.conduct import gate
+from ipexperf.conduct.launch import Conditions, accurate, proven, record, to_samples
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.result import Check, Sample
+from ipexperf.judge.pairs import neighbour_ratio
+from ipexperf.result import Launch, Sample
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One of the two things compared: a case under its own conditions."""
+    """One of the two things compared: a case under its own conditions. `name` is what its failures begin with."""
 
     case: Case
     conditions: Conditions
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one arm's worker did in a pair."""
+
+    turns: tuple[tuple[Sample, ...], ...]
+    launch: Launch
+    environment: Mapping[str, Any]
+
+    @property
+    def times(self) -> list[float]:
+        """Seconds of each turn."""
+        return [sum(sample.wall for sample in turn) for turn in self.turns]
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
     """A pair of processes: turn i of one stands beside turn i of the other."""
 
-    a: tuple[tuple[Sample, ...], ...]
-    b: tuple[tuple[Sample, ...], ...]
+    a: Side
+    b: Side
+
+    @property
+    def log_ratio(self) -> float:
+        """What the pair says: one number, above 0 where b is slower."""
+        return neighbour_ratio(self.a.times, self.b.times)
 
 
-def _prove(worker: Worker, case: Case) -> None:
-    """Ends the comparison where an arm is not what its label says, or is wrong: a fast and wrong arm is no winner."""
-    worker.ask("warm")
-    checks = worker.ask("proof")["checks"]
-    if not registry.modes.get(case.mode).trains:
-        checks = checks + worker.ask("accuracy")["checks"]
-    for check in (Check(**told) for told in checks):
-        if not check.ok:
-            raise WorkerError("error", f"{case.id}: {check}", worker.log())
+@dataclass(slots=True)
+class _Player:
+    """A worker with its arm, and what it has told so far."""
+
+    arm: Arm
+    worker: Worker
+    told: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    turns: list[tuple[Sample, ...]] = field(default_factory=list)
+
+    def prepare(self) -> None:
+        settings = asdict(self.arm.conditions.settings)
+        self.told = self.worker.ask("prepare", case=self.arm.case.to_json(), settings=settings)
+        self.environment = self.worker.ask("environment")
+
+    def take(self, steps: int, block: int) -> None:
+        self.turns.append(tuple(to_samples(self.worker.ask("sample", count=steps, block=block)["samples"])))
+
+    def side(self, index: int, block: int, shares: Mapping[str, float], *, prove: bool) -> Side:
+        """The record of what it did. Evidence and accuracy are asked of one pair: the same seed gives the same."""
+        samples = [sample for turn in self.turns for sample in turn]
+        told = {**self.told, **self.worker.ask("memory"), "block": block}
+        launch = record(index, samples, told, shares, self.worker)
+        busy = gate.contended(dict(shares))
+        shared = (f"took turns on a contended machine, as did the other arm: {busy}",) if busy else ()
+        launch = replace(launch, notes=(*self.arm.conditions.notes, *shared))
+        launch = accurate(self.worker, proven(self.worker, launch)) if prove else launch
+        return Side(tuple(self.turns), launch, self.environment)
+
+
+@contextlib.contextmanager
+def _blamed(arm: Arm) -> Iterator[None]:
+    """Lets a failure say which arm's it is."""
+    try:
+        yield
+    except WorkerError as error:
+        reason = f"{arm.name}: {error.reason}" if arm.name else error.reason
+        raise WorkerError(error.outcome, reason, error.log) from error
 
 
 def take(
-    a: Arm, b: Arm, turns: int, steps: int, chance: random.Random, say: Callable[[str], None], *, prove: bool = False
+    a: Arm,
+    b: Arm,
+    turns: int,
+    steps: int,
+    chance: random.Random,
+    say: Callable[[str], None],
+    *,
+    index: int = 0,
+    prove: bool = False,
 ) -> Turns:
     """Starts both in random order, then steps them A B, B A, A B ... until each had its turns."""
-    arms = {"a": a, "b": b}
-    told: dict[str, list[tuple[Sample, ...]]] = {"a": [], "b": []}
     with contextlib.ExitStack() as stack:
-        order = ["a", "b"]
-        chance.shuffle(order)
-        workers = {}
-        for name in order:
-            arm = arms[name]
-            workers[name] = stack.enter_context(arm.conditions.worker())
-            settings = asdict(arm.conditions.settings)
-            workers[name].ask("prepare", case=arm.case.to_json(), settings=settings)
-            if prove:
-                _prove(workers[name], arm.case)
+        players: dict[str, _Player] = {}
+        for name, arm in chance.sample([("a", a), ("b", b)], 2):
+            with _blamed(arm):
+                players[name] = _Player(arm, stack.enter_context(arm.conditions.worker()))
+                players[name].prepare()
+        for player in players.values():
+            with _blamed(player.arm):
+                player.told.update(player.worker.ask("warm"))
         # Blocks are agreed on, so that turns are alike in length.
-        block = max(int(workers[name].ask("warm")["block"]) for name in order)
+        block = max(int(player.told["block"]) for player in players.values())
+        pids = [player.worker.pid for player in players.values()]
+        before = gate.read(*pids)
         for turn in range(turns):
             for name in ("a", "b") if turn % 2 == 0 else ("b", "a"):
-                reply = workers[name].ask("sample", count=steps, block=block)
-                told[name].append(tuple(to_samples(reply["samples"])))
+                with _blamed(players[name].arm):
+                    players[name].take(steps, block)
             if turn % 10 == 9:
                 say(f"turn {turn + 1} of {turns}")
-    return Turns(tuple(told["a"]), tuple(told["b"]))
+        samples = [sample for player in players.values() for turn in player.turns for sample in turn]
+        shares = gate.between(before, gate.read(*pids), samples)
+        sides = {}
+        for name, player in players.items():
+            with _blamed(player.arm):
+                sides[name] = player.side(index, block, shares, prove=prove)
+    return Turns(sides["a"], sides["b"])

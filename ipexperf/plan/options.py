@@ -15,6 +15,8 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, start
 
+INCONCLUSIVE = ("pass", "fail", "skip")
+
 
 def words(text: str) -> tuple[str, ...]:
     """A comma list."""
@@ -44,6 +46,33 @@ def seconds(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"expected seconds over 0, got '{text}'")
     return number
+
+
+def fraction(text: str) -> float:
+    """A fraction between 0 and 1, or a percentage: '0.05' or '5%'."""
+    number = text.strip().removesuffix("%")
+    try:
+        found = float(number) / (100 if "%" in text else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a fraction such as 0.05 or 5%, got '{text}'") from None
+    if not 0 < found < 1:
+        raise argparse.ArgumentTypeError(f"expected a fraction between 0 and 1, such as 0.05 or 5%, got '{text}'")
+    return found
+
+
+def rate(text: str) -> float:
+    """The rate of an alarm: a fraction below one half."""
+    found = fraction(text)
+    if found >= 0.5:
+        raise argparse.ArgumentTypeError(f"expected a rate below 0.5, got '{text}'")
+    return found
+
+
+def inconclusive(text: str) -> str:
+    """What becomes of a test that shows nothing."""
+    if text not in INCONCLUSIVE:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(INCONCLUSIVE)}, got '{text}'")
+    return text
 
 
 def index(text: str) -> int:
@@ -146,6 +175,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-samples", positive, 20, "least number of samples a launch", "N"),
     Option("--perf-seconds", seconds, 1.0, "least sampling time a launch, in seconds", "S"),
     Option("--perf-budget", seconds, None, "seconds for the run: no launch begins after them", "S"),
+    Option("--perf-against", str, None, "measure in pairs with this arm: PYTHON, KEY=VALUE, stack=stock, ...", "ARM"),
+    Option("--perf-tolerance", fraction, None, "with pairs: a slowdown that is nobody's business (default: 5%%)", "F"),
+    Option("--perf-alpha", rate, None, "with pairs: rate of false alarms a case (default: 0.005)", "P"),
+    Option("--perf-max-pairs", positive, None, "with pairs: how many at most (default: 24)", "N"),
+    Option("--perf-inconclusive", inconclusive, "pass", "what an inconclusive test does: pass, fail or skip", "WORD"),
     Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
     Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
@@ -184,6 +218,11 @@ class Options:
     samples: int = 20
     seconds: float = 1.0
     budget: float | None = None
+    against: str | None = None
+    tolerance: float | None = None
+    alpha: float | None = None
+    max_pairs: int | None = None
+    inconclusive: str = "pass"
     timeout: float = 600.0
     threads: int | None = None
     placement: places.Wish | None = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.report.units import digits, plural, seconds
+from ipexperf.case import AGAINST
+from ipexperf.report.units import digits, percent, plural, seconds
 from ipexperf.result import METRICS, PRIMARY, Launch, Measurement, Verdict
 
 if TYPE_CHECKING:
@@ -45,13 +47,16 @@ def _rows(
         yield "measured", _measured(measurement, new)
         for note in dict.fromkeys(note for launch in measurement.counted for note in launch.notes):
             yield "note", f"a launch {note}"
+    pairs = verdict.baseline is not None and AGAINST in verdict.baseline
     if verdict.baseline:
-        yield "baseline", _baseline(verdict.baseline)
+        yield (AGAINST, _pairs(verdict.baseline)) if pairs else ("baseline", _baseline(verdict.baseline))
     for index, line in enumerate(differences):
-        yield "" if index else "changed", line
+        yield "" if index else "differs" if pairs else "changed", line
     if verdict.baseline and not differences:
-        yield "changed", "nothing that is recorded of the environment"
+        yield ("differs", "nothing") if pairs else ("changed", "nothing that is recorded of the environment")
     yield "reproduce", reproduce
+    if not accept:
+        return
     if verdict.outcome in ("failed", "invalid"):
         yield "accept", f"not possible: what is {verdict.outcome} never becomes a baseline"
     else:
@@ -89,6 +94,11 @@ def _measured(measurement: Measurement, new: float) -> str:
     throughput = measurement.median("throughput")
     text += f"; {digits(throughput)} {METRICS['throughput'].unit}" if throughput is not None else ""
     return text
+
+
+def _pairs(facts: Mapping[str, Any]) -> str:
+    ratios = ", ".join(percent(math.exp(ratio)) for ratio in facts["log_ratios"] if math.isfinite(ratio))
+    return f"{facts[AGAINST]}: {plural(len(facts['log_ratios']), 'pair')} ({ratios}); {facts['stopped']}"
 
 
 def _baseline(facts: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ipexperf.case import AGAINST
 from ipexperf.judge.ratios import sound
 from ipexperf.plan import placement, start
 from ipexperf.report.shares import ratio_lines
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 WIDTH = 120
 GAP = "  "
-HEADER = ("case", "batch", "step", "items/s", "accuracy", "x fp32", "time vs baseline", "verdict")
+VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
+HEADER = ("case", "batch", "step", "items/s", "accuracy", "x fp32", VS_BASELINE, "verdict")
 LEFT = (0, 4, 6, 7)
 """The columns that hold words; numbers are set to the right."""
 NAMED = 4
@@ -35,7 +37,7 @@ ACCURACIES = (
 LOUD: tuple[tuple[Outcome, str, str], ...] = (
     ("failed", "FAILED", "nothing was measured"),
     ("invalid", "INVALID", "measured, but the numbers count for nothing"),
-    ("regressed", "REGRESSED", "slower than the baseline beyond doubt"),
+    ("regressed", "REGRESSED", "slower than the baseline or the other arm, beyond doubt"),
     ("platform_shift", "PLATFORM SHIFT", "moved together with the whole run"),
     ("no_baseline", "NO BASELINE", "speed was measured, not judged"),
     ("not_comparable", "NOT COMPARABLE", "the baseline is of other hardware or other work"),
@@ -55,7 +57,8 @@ def summary_lines(
     lines = []
     if ordered:
         factors = speedups(ordered, verdicts)
-        lines += _table([_row(x, verdicts.get(x.case.uid), factors.get(x.case.uid)) for x in ordered])
+        rows = [_row(x, verdicts.get(x.case.uid), factors.get(x.case.uid)) for x in ordered]
+        lines += _table(_header(ordered), rows)
         if factors:
             lines += _wrapped("x fp32", "throughput over stock fp32: same model, batch, device and kind of mode")
     else:
@@ -94,7 +97,7 @@ def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict
 
 def yardstick(case: Case) -> Case:
     """The plain case that a case is to beat: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
-    conditions = tuple(knob for knob in case.knobs if knob[0] in (placement.KNOB, start.KNOB))
+    conditions = tuple(knob for knob in case.knobs if knob[0] in (placement.KNOB, start.KNOB, AGAINST))
     return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0], knobs=conditions)
 
 
@@ -124,9 +127,15 @@ def _against(verdict: Verdict | None) -> str:
     return f"{percent(verdict.ratio)} {interval(verdict.lo, verdict.hi)}"
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+def _header(measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """The names of the columns: cases that were measured in pairs have no baseline."""
+    pairs = any(AGAINST in dict(x.case.knobs) for x in measurements)
+    return tuple(OTHER_ARM if pairs and name == VS_BASELINE else name for name in HEADER)
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Aligned columns. An id that does not fit gets a line of its own: it is never cut, people copy it."""
-    every = [HEADER, *rows]
+    every = [header, *rows]
     widths = [max(len(row[column]) for row in every) for column in range(len(HEADER))]
     widths[0] = min(widths[0], WIDTH - sum(widths[1:]) - len(GAP) * (len(HEADER) - 1))
     lines = []

@@ -52,8 +52,8 @@ def test_two_workers_take_turns_in_alternating_order(
     assert [name for name, _ in samples] == ["fp32", "bf16", "bf16", "fp32"] * 5
     assert len({request["block"] for _, request in samples}) == 1
     assert {request["count"] for _, request in samples} == {2}
-    assert [len(turn) for turn in taken.a] == [len(turn) for turn in taken.b] == [2] * 10
-    assert all(sample.wall > 0 for turn in (*taken.a, *taken.b) for sample in turn)
+    assert [len(turn) for turn in taken.a.turns] == [len(turn) for turn in taken.b.turns] == [2] * 10
+    assert all(sample.wall > 0 for turn in (*taken.a.turns, *taken.b.turns) for sample in turn)
     assert said == ["turn 10 of 10"]
     assert len(names) == 2
     assert all(gone(pid) for pid in names)

@@ -1,0 +1,143 @@
+"""Pairs of fresh processes, measured until the judge is sure: what `ipexperf ab` and `--perf-against` both call."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.bench.facts import Facts
+from ipexperf.case import Case
+from ipexperf.conduct import turns, worker
+from ipexperf.conduct.turns import Arm, Turns
+from ipexperf.errors import WorkerError
+from ipexperf.judge import sequential
+from ipexperf.judge.environment import changed_case, differences
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.sequential import Decision
+from ipexperf.plan import matrix
+from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.options import Options
+from ipexperf.result import Launch
+
+if TYPE_CHECKING:
+    from ipexperf.conduct.conductor import Conductor
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long a pair is, and what says that no further one may begin."""
+
+    turns: int = 30
+    steps: int = 2
+    spent: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """All pairs of one comparison, what the judge said of them, and why there are no more."""
+
+    taken: tuple[Turns, ...]
+    decision: Decision
+    stopped: str
+    differences: tuple[str, ...]
+    """What the arms differ in, one line each. None: they are the same."""
+    error: WorkerError | None = field(default=None, compare=False)
+    """What ended a worker, and with it the comparison."""
+
+    @property
+    def log_ratios(self) -> list[float]:
+        return [pair.log_ratio for pair in self.taken]
+
+    @property
+    def cut(self) -> bool:
+        """Whether the budget ended them before the judge was sure."""
+        return self.stopped.startswith(BUDGET) and self.decision.outcome == "inconclusive"
+
+
+BUDGET = "the budget (--perf-budget) was spent"
+SAME = "A/A: both arms are the same"
+"""What is said where nothing differs: whatever is found is noise."""
+
+
+def facts(words: ArmWords, options: Options) -> Facts:
+    """What the interpreter of an arm has, under the arm's variables."""
+    asked = matrix.accelerators(options, *(value for axis, value in words.axes.items() if axis == "device"))
+    variables = {**matrix.variables(options, asked), **words.variables}
+    return worker.ask_facts(words.python or options.python, asked, variables)
+
+
+def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Arm:
+    """A case under the conditions of its arm."""
+    ready = conductor.ready(case, words.python)
+    # Whatever the shell says, the one that waits must not spin in the other's turn; an arm may say otherwise.
+    variables = {**ready.variables, **worker.QUIET, **words.variables}
+    return Arm(case, replace(ready, python=words.python or ready.python, variables=variables), name)
+
+
+def wrong(launch: Launch) -> str:
+    """The first check of a launch that did not hold, or an empty text: a fast and wrong arm is no winner."""
+    return next((str(check) for check in (*launch.proof, *launch.accuracy) if not check.ok), "")
+
+
+def measure(
+    a: Arm, b: Arm, policy: PairPolicy, effort: Effort, chance: random.Random, say: Callable[[str], None]
+) -> Pairs:
+    """Takes pairs until the judge is sure, there are as many as may be, or the budget is spent.
+
+    Only the first pair is proven. Where one of its arms is wrong, it is the last.
+    """
+    taken: list[Turns] = []
+    decision, stopped, error = sequential.decide([], policy), "", None
+    while not stopped:
+        if effort.spent():
+            decision = _decided(taken, policy, last=True)
+            stopped = f"{BUDGET} after {_pairs(taken)}" if taken else f"{BUDGET} before it began"
+            break
+        say(f"{a.case.id} against {b.case.id}: pair {len(taken) + 1} of at most {policy.max_pairs}")
+        try:
+            more = {"index": len(taken), "prove": not taken}
+            taken.append(turns.take(a, b, effort.turns, effort.steps, chance, say, **more))
+        except WorkerError as found:
+            stopped, error = "an arm failed", found
+        else:
+            if wrong(taken[0].a.launch) or wrong(taken[0].b.launch):
+                stopped = "an arm is not what its label says, or is wrong"
+            elif sequential.due(len(taken), policy):
+                decision = _decided(taken, policy, last=False)
+                stopped = _why(decision, policy) if decision.done else ""
+    return Pairs(tuple(taken), decision, stopped, tuple(differ(a, b, taken)), error)
+
+
+def _decided(taken: list[Turns], policy: PairPolicy, *, last: bool) -> Decision:
+    return sequential.decide([pair.log_ratio for pair in taken], policy, last=last)
+
+
+def _why(decision: Decision, policy: PairPolicy) -> str:
+    if decision.outcome == "inconclusive":
+        return f"there were as many pairs as were allowed: {policy.max_pairs}"
+    return f"it was decided after {decision.pairs} of at most {policy.max_pairs} pairs"
+
+
+def _pairs(taken: list[Turns]) -> str:
+    return f"{len(taken)} pair{'s' if len(taken) > 1 else ''}"
+
+
+def differ(a: Arm, b: Arm, taken: list[Turns]) -> list[str]:
+    """What the arms differ in: the case, what was asked of their processes, and what those found around them."""
+    lines = changed_case(replace(a.case, knobs=()), replace(b.case, knobs=()))
+    pythons = [side.conditions.python or sys.executable for side in (a, b)]
+    asked = [(dict(a.case.knobs), dict(b.case.knobs)), (a.conditions.variables, b.conditions.variables)]
+    asked.append(({"interpreter": pythons[0]}, {"interpreter": pythons[1]}))
+    lines += [line for old, new in asked for line in _changed(old, new)]
+    if lines and taken:
+        # Where the arms were asked for the same, what their processes found differs by chance, if at all.
+        lines += differences(taken[0].a.environment, taken[0].b.environment)
+    return list(dict.fromkeys(lines))
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    return [f"{name}: {old.get(name, 'as it is')} -> {new.get(name, 'as it is')}" for name in names]

@@ -1,0 +1,113 @@
+"""What an ARM text says: an interpreter, variables, axes, knobs. `ipexperf ab` has two, `--perf-against` has one."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell
+from ipexperf.case import AGAINST, AXES, Case
+from ipexperf.errors import UsageError
+from ipexperf.plan import knobs, matrix, placement, start
+from ipexperf.plan.options import Options
+
+OF_PAIRS = ("tolerance", "alpha", "max_pairs")
+"""The options that say how pairs are judged: they are the policy's."""
+OF_LAUNCHES = ("launches", "samples", "seconds")
+"""The options that say how long a launch or a case is measured that is judged against a baseline."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ArmWords:
+    """An ARM text, parsed: what it does not say is as the plan says."""
+
+    text: str = ""
+    python: str | None = None
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
+        """The planned case as this arm has it, and why it cannot have one of its knobs, or None."""
+        axes = {axis: self.axes.get(axis, getattr(planned, axis)) for axis in AXES}
+        placed = [knob for knob in planned.knobs if knob[0] == placement.KNOB]
+        wish = {name: value for name, value in planned.knobs if name != placement.KNOB} | dict(self.knobs)
+        cell, reason = knobs.turned(Cell(**axes), tuple(sorted(wish.items())), facts)
+        return dataclasses.replace(planned, **axes, knobs=tuple(sorted([*cell.knobs, *placed]))), reason
+
+
+def parse(text: str, source: str) -> ArmWords:
+    """Words in one string: an interpreter's path, KEY=VALUE for the environment, name=value for the case."""
+    python = None
+    found: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
+    known = knobs.everyone()
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{source} '{text}': {str(error).lower()}") from None
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and name in AXES:
+            matrix.check(name, [value], source)
+            found["axes"][name] = value
+        elif equals and name in known:
+            found["knobs"][name] = value
+        elif equals and name.isidentifier() and name.islower():
+            # A misspelled knob must not become a variable that nobody reads.
+            told = registry.unknown("axis or knob", name, [*AXES, *sorted(known)])
+            raise UsageError(f"{source} '{text}': {told} (variables have capitals)")
+        elif equals and name.replace("_", "").isalnum() and name[0].isalpha():
+            found["variables"][name] = value
+        elif os.access(word, os.X_OK) and Path(word).is_file():
+            python = word
+        else:
+            allowed = f"no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
+            raise UsageError(f"{source} '{text}': '{word}' is no interpreter, {allowed}")
+    return ArmWords(text, python, **found)
+
+
+def check(options: Options) -> None:
+    """Refuses what means nothing for pairs. An ini file or a variable is for runs of all kinds: flags are refused."""
+    if options.start == start.FORK:
+        source = options.sources.get("start", "--perf-start")
+        raise UsageError(f"{source}: pairs of fresh processes are what is compared: leave it at {start.FRESH}")
+    for name in OF_LAUNCHES:
+        if options.sources.get(name, "").startswith("--"):
+            raise UsageError(f"{options.sources[name]}: pairs take turns until the judge is sure: say --perf-max-pairs")
+
+
+def check_launches(options: Options) -> None:
+    """Refuses flags that only pairs have."""
+    for name in OF_PAIRS:
+        if options.sources.get(name, "").startswith("--"):
+            raise UsageError(f"{options.sources[name]}: only pairs have that: say --perf-against ARM too")
+
+
+def policy(options: Options) -> dict[str, float | int]:
+    """What the options say of how pairs are judged, by the names of the policy."""
+    asked = {name: getattr(options, name) for name in OF_PAIRS}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def why_not(case: Case, facts: Facts, unmet: str | None) -> str | None:
+    """Why the case of an arm cannot run, or cannot take turns, or None."""
+    cell = Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs)
+    return matrix.why_not(cell, facts) or unmet or no_turns(case)
+
+
+def no_turns(case: Case) -> str | None:
+    """Why the worker of a case cannot take turns with another, or None."""
+    mode = registry.modes.get(case.mode)
+    if mode.batch is not None:
+        return f"the workers of {case.mode} answer beside one another, and those of a pair take turns"
+    return f"{case.mode} is timed once a process, and the workers of a pair take many turns" if mode.cold else None
+
+
+def measured(case: Case, words: ArmWords) -> Case:
+    """The case as it is recorded: steps that took turns with another worker's are no series of a worker alone."""
+    return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.text or "itself")])))

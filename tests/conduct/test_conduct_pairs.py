@@ -1,0 +1,156 @@
+"""Pairs until the judge is sure: when they end, what the arms differ in, and whose fault it is where one fails."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import pairs, turns
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.turns import Arm, Side, Turns
+from ipexperf.errors import WorkerError
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.result import Check, Launch, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+POLICY = PairPolicy()
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+A = Arm(CASE, Conditions(Settings()), "arm a")
+B = replace(A, case=replace(CASE, dtype="bf16"), name="arm b")
+WRONG = Check("dtype", ok=False, found="float32", expected="bf16")
+
+
+def side(time: float, *checks: Check) -> Side:
+    return Side(((Sample(time, time, 0.0),),) * 3, Launch(0, "ok", proof=checks), {"software": {}})
+
+
+def told(monkeypatch: pytest.MonkeyPatch, found: Iterator[Turns | WorkerError]) -> list[dict[str, Any]]:
+    """Lets pairs be these, and tells what was asked of each."""
+    asked: list[dict[str, Any]] = []
+
+    def take(*_: object, **more: Any) -> Turns:
+        asked.append(more)
+        pair = next(found)
+        if isinstance(pair, WorkerError):
+            raise pair
+        return pair
+
+    monkeypatch.setattr(turns, "take", take)
+    return asked
+
+
+def measure(policy: PairPolicy = POLICY, *, a: Arm = A, b: Arm = B, budget: int = 99) -> pairs.Pairs:
+    """As many pairs as the judge wants, while the budget of so many looks at it lasts."""
+    left = iter([False] * budget)
+    effort = pairs.Effort(spent=lambda: next(left, True))
+    return pairs.measure(a, b, policy, effort, random.Random(1), lambda _: None)  # noqa: S311 - an order, no secret
+
+
+def slower(spread: float, shift: float = 1.0) -> Iterator[Turns]:
+    chance = random.Random(7)  # noqa: S311 - a simulation, no secret
+    while True:
+        yield Turns(side(1.0), side(shift * math.exp(chance.gauss(0, spread))))
+
+
+def test_pairs_end_as_soon_as_the_judge_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four pairs without noise are enough, and only the first is asked for its proof."""
+    asked = told(monkeypatch, slower(0.001, 1.2))
+    found = measure()
+    assert (found.decision.outcome, len(found.taken)) == ("regressed", 4)
+    assert found.stopped == "it was decided after 4 of at most 24 pairs"
+    assert [more["prove"] for more in asked] == [True, False, False, False]
+    assert [more["index"] for more in asked] == [0, 1, 2, 3]
+
+
+def test_pairs_end_where_there_may_be_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With noise that hides everything the most pairs are the end, and nothing is claimed."""
+    told(monkeypatch, slower(0.5))
+    found = measure(PairPolicy(max_pairs=8))
+    assert (found.decision.outcome, len(found.taken)) == ("inconclusive", 8)
+    assert found.stopped == "there were as many pairs as were allowed: 8"
+    assert found.decision.mde is not None
+    assert not found.cut
+
+
+@pytest.mark.parametrize(("budget", "stopped"), [(0, "before it began"), (1, "after 1 pair"), (5, "after 5 pairs")])
+def test_pairs_end_with_the_budget(budget: int, stopped: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pair begins after it; what there is by then is judged, as the last look."""
+    told(monkeypatch, slower(0.5))
+    found = measure(budget=budget)
+    assert len(found.taken) == budget
+    assert found.decision.outcome == "inconclusive"
+    assert found.stopped == f"the budget (--perf-budget) was spent {stopped}"
+    assert found.cut
+
+
+def test_what_the_budget_ended_may_be_sure_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last look spends what is left of the alarm rate."""
+    told(monkeypatch, slower(0.001, 2.0))
+    found = measure(budget=3)
+    assert (found.decision.outcome, found.decision.pairs, found.cut) == ("regressed", 3, False)
+
+
+@pytest.mark.parametrize("wrong", ["a", "b"])
+def test_an_arm_that_is_not_what_its_label_says_ends_the_pairs(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first pair, whichever arm it is: nothing is decided."""
+    checks = {name: (WRONG,) if name == wrong else () for name in "ab"}
+    told(monkeypatch, iter([Turns(side(1.0, *checks["a"]), side(1.0, *checks["b"]))] * 9))
+    found = measure()
+    assert len(found.taken) == 1
+    assert found.stopped == "an arm is not what its label says, or is wrong"
+    assert pairs.wrong(getattr(found.taken[0], wrong).launch) == str(WRONG)
+    assert found.decision.outcome == "inconclusive"
+
+
+def test_an_arm_that_fails_ends_the_pairs_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pairs before it are there, and nothing is decided by them."""
+    died = WorkerError("crashed", "arm b: killed by SIGSEGV")
+    told(monkeypatch, iter([Turns(side(1.0), side(1.0)), died]))
+    found = measure()
+    assert (len(found.taken), found.error) == (1, died)
+    assert found.decision.outcome == "inconclusive"
+
+
+def test_arms_that_are_the_same_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An A/A has no differences, however its processes found the machine; any thing asked for is one."""
+    told(monkeypatch, slower(0.001))
+    assert measure(b=A).differences == ()
+    assert measure().differences == ("dtype: fp32 -> bf16",)
+    more = replace(A.conditions, python="/other/python", variables={"OMP_NUM_THREADS": "1"})
+    other = replace(A, conditions=more, case=replace(CASE, knobs=(("level", "O0"),)))
+    lines = measure(b=other).differences
+    assert lines[:2] == ("level: as it is -> O0", "OMP_NUM_THREADS: as it is -> 1")
+    assert lines[2].endswith(" -> /other/python")
+
+
+def test_a_pair_is_two_launches_on_record(fake: str) -> None:
+    """Real workers: both arms have numbers, proof and accuracy, and share what the machine did."""
+    conditions = Conditions(Settings(load=(fake,)), timeout=30)
+    a, b = (Arm(CASE, conditions, name) for name in ("arm a", "arm b"))
+    pair = turns.take(a, b, 4, 2, random.Random(1), lambda _: None, index=3, prove=True)  # noqa: S311 - an order
+    for one in (pair.a, pair.b):
+        assert (one.launch.index, one.launch.outcome, len(one.launch.samples)) == (3, "ok", 8)
+        assert one.launch.metrics["step_time"] > 0
+        assert one.launch.metrics["accuracy"] == 1.0
+        assert [check.name for check in one.launch.proof] == ["dtype"]
+        assert one.environment["machine_key"]
+    assert {name: pair.a.launch.gate[name] for name in ("others", "steal")} == {
+        name: pair.b.launch.gate[name] for name in ("others", "steal")
+    }
+    assert math.isfinite(pair.log_ratio)
+
+
+def test_a_failure_says_which_arm_it_is(fake: str) -> None:
+    """The one that crashed, not the one that was waiting."""
+    conditions = Conditions(Settings(load=(fake,)), timeout=30)
+    a, b = Arm(CASE, conditions, "arm a"), Arm(replace(CASE, model="segfault"), conditions, "arm b")
+    with pytest.raises(WorkerError, match=r"^arm b: killed by SIGSEGV$"):
+        turns.take(a, b, 2, 1, random.Random(1), lambda _: None)  # noqa: S311 - an order, no secret

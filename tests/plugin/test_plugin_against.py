@@ -1,0 +1,204 @@
+"""`--perf-against`: cases in pairs with another arm; what the pairs decide is the test's outcome, everywhere."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Suite
+
+from test_plugin_usage import refused
+
+ID = "tiny-fake-fp32-spin-plain"
+CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
+SHORT = """
+import functools
+
+from ipexperf.conduct import pairs
+
+pairs.Effort = functools.partial(pairs.Effort, turns=3)
+"""
+TOLD = """
+import math
+import random
+
+from ipexperf.conduct import turns
+from ipexperf.conduct.turns import Side, Turns
+from ipexperf.result import Check, Launch, Sample
+
+CHANCE = random.Random(1)
+ENVIRONMENT = {{"machine_key": "fake-1c", "hardware": {{}}, "software": {{}}, "variables": {{}}}}
+
+
+def side(index, time, wrong):
+    checks = (Check("dtype", ok=not wrong, found="this", expected="that"),)
+    launch = Launch(index, "ok", samples=(Sample(time, time, 0.0),), metrics={{"step_time": time}}, proof=checks)
+    return Side(((Sample(time, time, 0.0),),), launch, ENVIRONMENT)
+
+
+def take(a, b, *rest, index, prove):
+    time = {slower} * math.exp(CHANCE.gauss(0, {spread}))
+    return Turns(side(index, 1.0, {wrong!r} == "a"), side(index, time, {wrong!r} == "b"))
+
+
+turns.take = take
+"""
+
+
+def told(suite: Suite, slower: float, spread: float = 0.002, wrong: str = "") -> None:
+    """Lets pairs be without workers: what becomes of them is looked at."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(TOLD.format(slower=slower, spread=spread, wrong=wrong))
+
+
+def against(suite: Suite, *more: str, arm: str = "OMP_NUM_THREADS=1") -> pytest.RunResult:
+    return suite.raw(*suite.load, *CELL, f"--perf-against={arm}", "--junitxml=junit.xml", *more)
+
+
+def properties(suite: Suite) -> dict[str, str]:
+    [case] = ET.parse(suite.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - our own file
+    return {x.get("name", ""): x.get("value", "") for x in case.iter("property")}
+
+
+def test_real_workers_are_measured_in_pairs_and_recorded(suite: Suite) -> None:
+    """An A/A of two pairs: nothing is claimed, the launches are those of the case, in a series of its own."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(SHORT)
+    result = against(suite, "--perf-max-pairs", "2", arm="")
+    result.assert_outcomes(passed=1)
+    assert suite.launches() == [("tiny", "ok")] * 2
+    assert suite.statuses() == ["finished"]
+    found = properties(suite)
+    assert found["knob_against"] == "itself"
+    assert found["verdict"] in ("inconclusive", "ok")
+    assert found["reason"].endswith("both arms are the same (A/A), so what is found is noise")
+    assert found["accuracy"] == "1"
+    assert found["policy"].startswith("pairs-1@")
+    assert suite.query("SELECT json_extract(params, '$.knobs.against') FROM 'case'") == [("itself",)]
+
+
+def test_a_proven_slowdown_fails_its_test_with_a_readable_block(suite: Suite) -> None:
+    """The block, the table, JUnit and the database say the same; the policy is kept with all its constants."""
+    told(suite, 1.2)
+    result = against(suite)
+    result.assert_outcomes(failed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    out = result.stdout.str()
+    assert f"{ID}+against:OMP_NUM_THREADS=1 (batch 1): REGRESSED" in out
+    assert "  against     OMP_NUM_THREADS=1: 4 pairs (+" in out
+    assert "  differs     OMP_NUM_THREADS: 1 -> as it is" in out
+    assert "--perf-against=OMP_NUM_THREADS=1" in out
+    assert "baseline accept" not in out
+    assert "time vs other arm" in out
+    assert "Traceback" not in out
+    found = properties(suite)
+    assert (found["verdict"], found["launches"]) == ("regressed", "4")
+    assert 1.15 < float(found["lo"]) < float(found["ratio"]) < float(found["hi"]) < 1.25
+    [(outcome, ratio, policy, reason)] = suite.query(
+        "SELECT v.outcome, v.ratio, p.doc, v.reason FROM verdict v JOIN policy p ON p.id = v.policy_id"
+    )
+    assert (outcome, ratio) == ("regressed", pytest.approx(float(found["ratio"]), rel=1e-4))
+    assert json.loads(policy)["looks"] == [4, 6, 10, 15, 24]
+    assert len(json.loads(reason)["baseline"]["log_ratios"]) == 4
+
+
+def test_what_is_as_fast_passes(suite: Suite) -> None:
+    told(suite, 1.0)
+    against(suite).assert_outcomes(passed=1)
+    assert properties(suite)["verdict"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("word", "outcomes", "status"),
+    [("pass", {"passed": 1}, 0), ("fail", {"failed": 1}, 1), ("skip", {"skipped": 1}, 0)],
+)
+def test_an_inconclusive_case_does_what_was_asked(
+    suite: Suite, word: str, outcomes: dict[str, int], status: int
+) -> None:
+    """Passing, failing with its block, or skipped with its reason: the verdict is the same, with what it could see."""
+    told(suite, 1.03, 0.2)
+    result = against(suite, "--perf-inconclusive", word, "--perf-max-pairs", "6", "-rs")
+    result.assert_outcomes(**outcomes)
+    assert result.ret == status
+    found = properties(suite)
+    assert found["verdict"] == "inconclusive"
+    assert float(found["mde"]) > 0.1
+    assert "would surely have been seen; there were as many pairs as were allowed: 6" in found["reason"]
+    if word == "skip":
+        assert "inconclusive: " in result.stdout.str()
+
+
+def test_a_tolerance_and_a_rate_of_its_own(suite: Suite) -> None:
+    """A slowdown of 8 % is within ten, and the verdict says by which policy."""
+    told(suite, 1.08)
+    against(suite, "--perf-tolerance", "10%", "--perf-alpha", "0.001").assert_outcomes(passed=1)
+    found = properties(suite)
+    assert found["verdict"] == "ok"
+    assert "a slowdown above 10% is excluded" in found["reason"]
+    [(policy,)] = suite.query("SELECT doc FROM policy")
+    assert (json.loads(policy)["tolerance"], json.loads(policy)["alpha"]) == (0.1, 0.001)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "outcome", "reason"),
+    [
+        ("a", "failed", "error: the arm of --perf-against: dtype: found this, expected that"),
+        ("b", "invalid", "proof failed: dtype: found this, expected that"),
+    ],
+)
+def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, outcome: str, reason: str) -> None:
+    """A fast and wrong arm is no winner, and a wrong one to compare with is nothing to compare with."""
+    told(suite, 1.0, wrong=wrong)
+    against(suite).assert_outcomes(failed=1)
+    found = properties(suite)
+    assert (found["verdict"], found["reason"]) == (outcome, reason)
+
+
+def test_a_case_that_the_budget_left_no_time_for_is_told(suite: Suite) -> None:
+    """No pair, no number, no failed test."""
+    told(suite, 2.0)
+    against(suite, "--perf-budget", "0.000001").assert_outcomes(passed=1)
+    found = properties(suite)
+    assert (found["verdict"], found["reason"]) == (
+        "inconclusive",
+        "the budget (--perf-budget) was spent before it began",
+    )
+    assert "ratio" not in found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--perf-against", "nowhere"), "--perf-against 'nowhere': 'nowhere' is no interpreter"),
+        (("--perf-against", "dtype=fp17"), "--perf-against: unknown dtype 'fp17': did you mean fp16?"),
+        (("--perf-against", "stack=stock"), "--perf-against: tiny-fake-fp32-spin-stock cannot run: "),
+        (("--perf-against", "A=1", "--perf-launches", "2"), "--perf-launches: pairs take turns until"),
+        (
+            ("--perf-against", "A=1", "--perf-start", "fork"),
+            "--perf-start: pairs of fresh processes are what is compared",
+        ),
+        (("--perf-against", "A=1", "--perf-max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
+        (("--perf-against", "A=1", "--perf-alpha", "2"), "expected a fraction between 0 and 1"),
+        (("--perf-tolerance", "3%"), "--perf-tolerance: only pairs have that: say --perf-against ARM too"),
+        (("--perf-inconclusive", "maybe"), "expected one of pass, fail, skip, got 'maybe'"),
+    ],
+)
+def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[str, ...], sentence: str) -> None:
+    """One sentence, exit code 4, and nothing measured."""
+    refused(suite.raw(*suite.load, *CELL, *arguments), sentence)
+    assert not (suite.path / "ipexperf.db").exists()
+
+
+def test_several_cases_are_judged_under_one_policy(suite: Suite) -> None:
+    """Six cases are few enough for each to have its whole rate, under one policy."""
+    told(suite, 1.0)
+    models = [word if word != "tiny" else "tiny,other" for word in CELL]
+    many = [word if word != "fp32" else "fp32,bf16,fp16" for word in models]
+    result = suite.raw(*suite.load, *many, "--perf-against=OMP_NUM_THREADS=1")
+    result.assert_outcomes(passed=6)
+    [(policy,)] = suite.query("SELECT DISTINCT doc FROM policy WHERE json_extract(doc, '$.name') = 'pairs-1'")
+    assert json.loads(policy)["alpha"] == 0.005
