@@ -124,17 +124,16 @@ class Run:
         from ipexperf.judge import against as judge
 
         measurement, found = self._conductor.against(case, other.cases[case], other.words, other.policy)
-        decision, facts = None, {}
-        if found is not None:
-            decision = found.decision
-            facts = {
-                AGAINST: other.words.text or "itself",
-                "stopped": found.stopped,
-                "differences": list(found.differences),
-                "log_ratios": found.log_ratios,
-                "trimmed": decision.trimmed,
-            }
-        return measurement, judge.judge(measurement, decision, facts, other.policy), other.policy
+        if found is None:
+            return measurement, judge.judge(measurement, None, {}, other.policy), other.policy
+        facts = {
+            AGAINST: other.words.text or "itself",
+            "stopped": found.stopped,
+            "differences": list(found.differences),
+            "log_ratios": found.log_ratios,
+            "trimmed": found.decision.trimmed,
+        }
+        return measurement, judge.judge(measurement, found.decision, facts, other.policy), other.policy
 
     def _policy(self, machine_key: str) -> Policy:
         """Each case's share of the run's alarm rate, dealt out before the first verdict: so each verdict is final."""

@@ -66,7 +66,7 @@ def facts(words: ArmWords, options: Options) -> Facts:
     """What the interpreter of an arm has, under the arm's variables."""
     asked = matrix.accelerators(options, *(value for axis, value in words.axes.items() if axis == "device"))
     variables = {**matrix.variables(options, asked), **words.variables}
-    return worker.ask_facts(words.python or options.python, asked, variables)
+    return worker.ask_facts(words.python or options.python, asked, variables, matrix.packages())
 
 
 def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Arm:
@@ -90,7 +90,8 @@ def measure(
     Only the first pair is proven. Where one of its arms is wrong, it is the last.
     """
     taken: list[Turns] = []
-    decision, stopped, error = sequential.decide([], policy), "", None
+    decision, stopped = sequential.decide([], policy), ""
+    error: WorkerError | None = None
     while not stopped:
         if effort.spent():
             decision = _decided(taken, policy, last=True)
@@ -98,8 +99,8 @@ def measure(
             break
         say(f"{a.case.id} against {b.case.id}: pair {len(taken) + 1} of at most {policy.max_pairs}")
         try:
-            more = {"index": len(taken), "prove": not taken}
-            taken.append(turns.take(a, b, effort.turns, effort.steps, chance, say, **more))
+            pair = turns.take(a, b, effort.turns, effort.steps, chance, say, index=len(taken), prove=not taken)
+            taken.append(pair)
         except WorkerError as found:
             stopped, error = "an arm failed", found
         else:

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
@@ -88,7 +89,7 @@ def check_launches(options: Options) -> None:
             raise UsageError(f"{options.sources[name]}: only pairs have that: say --perf-against ARM too")
 
 
-def policy(options: Options) -> dict[str, float | int]:
+def policy(options: Options) -> dict[str, Any]:
     """What the options say of how pairs are judged, by the names of the policy."""
     asked = {name: getattr(options, name) for name in OF_PAIRS}
     return {name: value for name, value in asked.items() if value is not None}
