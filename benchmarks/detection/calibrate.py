@@ -156,7 +156,9 @@ def main() -> None:
                 found = levels(tails, rate)
                 rows.setdefault(kind, []).extend([found] if shape in TAKEN else [])
                 print(f"{shape:<13}{'rate':>9}{rate:>8g} " + "".join(f"{share:>8.4f}" for share in found))
-    lowest = {kind: [math.floor(1000 * min(x)) / 1000 for x in zip(*found, strict=True)] for kind, found in rows.items()}
+    lowest = {
+        kind: [math.floor(1000 * min(x)) / 1000 for x in zip(*found, strict=True)] for kind, found in rows.items()
+    }
     for kind, found in lowest.items():
         print(f"lowest {kind:<23} " + "".join(f"{share:>8.3f}" for share in found))
     least = min(

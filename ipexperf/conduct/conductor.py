@@ -52,6 +52,8 @@ class Conductor:
         self._say = say
         self._quarantine = Quarantine()
         self._servers = Servers()
+        self.kept: dict[Path, bool] = {}
+        """What cases load, each with whether it was made now."""
         self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
         self._folder = folder
         self._deadline = time.monotonic() + options.budget if options.budget else None
@@ -195,9 +197,10 @@ class Conductor:
             self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
 
         try:
-            kept.keep(path, make, damaged, sides)
+            made = kept.keep(path, make, damaged, sides)
         except WorkerError as error:
             raise WorkerError(error.outcome, f"{doing}: {error.reason}", error.log) from error
+        self.kept[path] = made or self.kept.get(path, False)
         return path
 
     def measure(self, case: Case) -> Measurement:
