@@ -72,6 +72,5 @@ def test_the_weights_are_those_of_a_known_layer() -> None:
 def test_what_is_left_over_is_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole parts only, and no more than are asked for."""
     monkeypatch.setattr(_probe, "PART", 4)
-    monkeypatch.setattr(_probe, "EXAMPLES", 8)
     of = {count: Examples((torch.zeros(count),), (torch.zeros(count),)) for count in (7, 100)}
-    assert [len(_probe._chosen(Split(examples, examples))) for examples in of.values()] == [4, 8]
+    assert [len(_probe._chosen(Split(examples, examples), 8)) for examples in of.values()] == [4, 8]
