@@ -141,7 +141,7 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--max-pairs", "25"), "policy 'pairs-1': max_pairs: expected 1 to 24 pairs, got 25"),
+        (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-launches", "3"), "--perf-launches: pairs take turns until the judge is sure: say --perf-max-pairs"),
         (("--perf-against", "level=O0"), "--perf-against is for tests: ab has --a and --b, and tells what it finds"),
         (("--turns", "0"), "--turns and --steps must be at least 1"),
