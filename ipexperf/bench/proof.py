@@ -29,8 +29,8 @@ QUANTISED = ("quantized::conv", "quantized::linear")
 """How the names of those begin that do it in int8."""
 LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlinear_pointwise")
 """What inductor makes of a layer between quantisations: images first, their scale, their zero point, weights."""
-SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm")
-"""How the names of IPEX's packed linear layers in fp32 begin: MKL's product in single precision, no other dtype."""
+SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
+"""IPEX's packed linear layers in fp32, eager and in a graph: MKL's product in single precision, which has no other dtype."""
 _PROFILER_NAMES = {
     "float": "float32",
     "c10::BFloat16": "bfloat16",
@@ -203,12 +203,12 @@ def arithmetic(event: dict[str, Any]) -> bool:
     """Whether an event of a trace is an operator that does arithmetic, and tells its operands."""
     name = str(event.get("name"))
     known = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED))
-    return name.startswith(SGEMM) or (known and "Input type" in event.get("args", {}))
+    return name in SGEMM or (known and "Input type" in event.get("args", {}))
 
 
 def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     """The dtypes of the first two tensors: `addmm` has its bias in front, of the same dtype."""
-    if name.startswith(SGEMM):
+    if name in SGEMM:
         return ("float32",)  # in a graph it tells no operands
     kinds: list[str] = told["Input type"]
     if name.startswith(QUANTISED) and name.endswith("_dynamic"):

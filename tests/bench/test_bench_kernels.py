@@ -108,3 +108,13 @@ def test_the_profiler_sees_a_model_that_turns_its_images_round() -> None:
     (caught,) = proof.layout_of_kernels(proof.profiled(lambda: liar(images)), channels_last=True)
     assert (caught.ok, caught.found) == (False, "contiguous x1")
     assert proof.layout_of_kernels(proof.profiled(lambda: liar.inner(images)), channels_last=True)[0].ok
+
+
+@pytest.mark.parametrize("name", [proof.MKL, proof.ATTENTION])
+def test_what_onednn_does_not_log_tells_its_operands_to_the_profiler(name: str) -> None:
+    """IPEX's packed layer and fused attention are arithmetic: one in another dtype than the case's shows."""
+    events = [
+        {"name": name, "args": {"Input type": [kind, kind, "float", "Scalar"], "Input Dims": [[2, 4], [4, 4], [4], []]}}
+        for kind in ("float", "c10::BFloat16")
+    ]
+    assert [kernel.dtype for kernel in proof.kernels(events)] == ["float32", "bfloat16"]
