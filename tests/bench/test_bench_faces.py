@@ -67,13 +67,12 @@ def test_without_scikit_image_there_is_a_reason(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_network_says_first_how_likely_a_face_is(name: str) -> None:
-    """Two shares that make one, and then where the face is."""
+def test_a_network_says_first_whether_there_is_a_face(name: str) -> None:
+    """Two numbers, and then where the face is."""
     model = registry.models.get(name)
     with torch.no_grad():
         outputs = model.build().eval()(torch.rand(3, 3, model.size, model.size))
     assert tuple(value.shape[1] for value in outputs) == ANSWERS[name]
-    assert torch.allclose(outputs[0].sum(1), torch.ones(3))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

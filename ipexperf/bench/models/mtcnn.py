@@ -101,7 +101,10 @@ def _rows() -> Any:
 
 
 def _network(layers: dict[str, Any], heads: dict[str, Any]) -> Any:
-    """A network whose first head tells how likely each crop is none and a face."""
+    """A network whose first head tells whether each crop is none or a face, before the softmax of the package.
+
+    Frozen in a graph, IPEX's softmax refuses what its linear layer answers: "Expected contiguous tensor input!"
+    """
     nn = torch.nn
 
     class Network(nn.Module):  # type: ignore[misc, name-defined] # torch is imported late, and has no types here
@@ -113,7 +116,6 @@ def _network(layers: dict[str, Any], heads: dict[str, Any]) -> Any:
 
         def forward(self, images: Any) -> Any:
             last = self.layers(images)
-            likely, *places = (getattr(self, name)(last).flatten(1) for name in heads)
-            return (likely.softmax(1), *places)
+            return tuple(getattr(self, name)(last).flatten(1) for name in heads)
 
     return Network()

@@ -9,7 +9,7 @@ from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.registry import model
 from ipexperf.bench.tasks import _anchors, detection
 
-CHANNELS = (256, 512, 256, 256)
+CHANNELS = (256, 512, 256)
 """Of the maps: the trunk's own, and those made of it, each narrower than the one before."""
 CLASSES = scenes.CLASSES + 1
 """The first is for nothing."""
@@ -38,7 +38,7 @@ def ssd_resnet34() -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.trunk = _trunk()
-            self.further = nn.ModuleList([_narrower(256, 256, 512), _narrower(512, 128, 256), _narrower(256, 128, 256)])
+            self.further = nn.ModuleList([_narrower(256, 256, 512), _narrower(512, 128, 256)])
             pairs = list(zip(CHANNELS, _anchors.COUNTS, strict=True))
             self.places = nn.ModuleList([nn.Conv2d(width, count * 4, 3, padding=1) for width, count in pairs])
             self.classes = nn.ModuleList([nn.Conv2d(width, count * CLASSES, 3, padding=1) for width, count in pairs])

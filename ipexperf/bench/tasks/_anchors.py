@@ -7,11 +7,11 @@ from typing import Any
 
 from ipexperf.bench.lazy import torch
 
-MAPS = (8, 4, 2, 1)
+MAPS = (8, 4, 2)
 """How many points each map has in each direction."""
-SHAPES = ((2.0,), (2.0, 3.0), (2.0, 3.0), (2.0,))
+SHAPES = ((2.0,), (2.0, 3.0), (2.0,))
 """The proportions of the boxes at each map, lying and upright; two squares are there besides."""
-SIDES = (0.25, 0.4, 0.6, 0.8, 1.0)
+SIDES = (0.25, 0.4, 0.6, 0.8)
 """How long a side is at each map, as a share of the image's; the second square lies between it and the next."""
 COUNTS = tuple(2 + 2 * len(shapes) for shapes in SHAPES)
 """How many boxes are around each point of each map."""
