@@ -30,7 +30,7 @@ QUANTISED = ("quantized::conv", "quantized::linear")
 LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlinear_pointwise")
 """What inductor makes of a layer between quantisations: images first, their scale, their zero point, weights."""
 SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
-"""IPEX's packed linear layers in fp32, eager and in a graph: MKL's product in single precision, which has no other dtype."""
+"""IPEX's packed linear layers in fp32, eager and in a graph: MKL's product, which has no other dtype."""
 _PROFILER_NAMES = {
     "float": "float32",
     "c10::BFloat16": "bfloat16",
