@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add_baseline(subparsers)
     add_ab(subparsers)
     add_prepare(subparsers)
+    add_why(subparsers)
     return parser
 
 
@@ -107,6 +108,16 @@ def add_prepare(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("prepare", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
     planning.add_options(parser)
     parser.set_defaults(run=prepare.run_prepare)
+def add_why(subparsers: Subparsers) -> None:
+    from ipexperf.commands import why
+
+    purpose = "tell what a case runs otherwise than before"
+    parser = subparsers.add_parser("why", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    why.add_why(parser)
+    telling.add_history(parser)
+    parser.set_defaults(run=why.run_why)
+
+
 
 
 if __name__ == "__main__":

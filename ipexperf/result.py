@@ -123,6 +123,8 @@ class Launch:
     log: str = ""
     notes: tuple[str, ...] = ()
     """What a reader of the numbers must know of how they were taken, such as `FEWER: 7 of 20`."""
+    fingerprint: Mapping[str, Any] | None = None
+    """What ran, as `bench.fingerprint` wrote it down; None: nothing could be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,18 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
+class Structure:
+    """What the judge says of what ran, beside speed and accuracy: it has no noise, and is no alarm by itself."""
+
+    outcome: Literal["same", "changed", "unstable", "unknown"]
+    reason: str = ""
+    changes: tuple[str, ...] = ()
+    """What changed, in words, the largest share of the time difference first."""
+    fails: bool = False
+    """Whether it fails the test: a changed one does where that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What the judge says of one case, with its reason. `ratio` is the slowdown: above 1 is slower."""
 
@@ -200,8 +214,11 @@ class Verdict:
     baseline: Mapping[str, Any] | None = None
     contended: bool = False
     """Invalid because of the machine's other work, not because of the case: nothing was shown to be wrong."""
+    structure: Structure | None = None
+    """What became of what ran; None: nobody looked."""
 
     @property
     def fails(self) -> bool:
         """Whether this verdict fails the test: only what is known to be wrong does."""
-        return self.outcome in ("regressed", "invalid", "failed") and not self.contended
+        structure = self.structure is not None and self.structure.fails
+        return structure or (self.outcome in ("regressed", "invalid", "failed") and not self.contended)

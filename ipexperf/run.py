@@ -117,7 +117,8 @@ class Run:
 
         measurement = self._conductor.measure(case)
         policy = self._policy(measurement.environment["machine_key"])
-        return measurement, screen.judge(measurement, self._baseline(measurement), policy), policy
+        verdict = screen.judge(measurement, self._baseline(measurement), policy)
+        return measurement, self._structured(measurement, verdict), policy
 
     def _paired(self, case: Case, other: Against) -> tuple[Measurement, Verdict, Constants]:
         """The case in pairs with the other arm, until the judge is sure."""
@@ -134,6 +135,27 @@ class Run:
             "trimmed": found.decision.trimmed,
         }
         return measurement, judge.judge(measurement, found.decision, facts, other.policy), other.policy
+
+    def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
+        """The verdict, with what became of what ran: it is held against the digest that was accepted."""
+        from ipexperf.judge import structure
+
+        if measurement.failure or measurement.never_began:
+            return verdict
+        known = self._baseline(measurement)
+        found = structure.judge(
+            [launch.fingerprint for launch in measurement.counted],
+            known.fingerprint if known and known.case == measurement.case else None,
+            lambda: self._accepted(known) if known else None,
+            gate=self.options.structure == "fail",
+        )
+        return dataclasses.replace(verdict, structure=found)
+
+    def _accepted(self, known: CaseBaseline) -> Mapping[str, Any] | None:
+        """What ran when the baseline was accepted, where this history has that run."""
+        from ipexperf.history import ran
+
+        return ran.accepted(self._history, known) if self._history is not None else None
 
     def _policy(self, machine_key: str) -> Policy:
         """Each case's share of the run's alarm rate, dealt out before the first verdict: so each verdict is final."""

@@ -17,6 +17,7 @@ from ipexperf.result import Check
 
 if TYPE_CHECKING:
     from ipexperf.bench.facts import Facts
+    from ipexperf.bench.fingerprint import Look
     from ipexperf.bench.knobs import Knob
     from ipexperf.bench.proof import Kernel
     from ipexperf.bench.subjects import Dataset, Model, Task, Tensors
@@ -323,6 +324,18 @@ class Session(ABC):
     def notes(self) -> list[str]:
         """What a reader of the numbers must know: a setting that the software ignored, a dtype that is emulated."""
         return []
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        """What the fingerprint can look at, by name; nothing: what this mode does cannot be done again."""
+        del device
+        return {}
+
+    def fingerprint(self, device: Device) -> dict[str, Any] | None:
+        """What a step runs, without noise, or None where nothing can be looked at. Called after all sampling."""
+        from ipexperf.bench import fingerprint
+
+        looks = self.looks(device)
+        return fingerprint.capture(looks) if looks else None
 
     def close(self) -> None:  # noqa: B027 - most sessions hold nothing but memory
         """Ends what the session started. A worker that is killed never comes here."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import json
-import os
 import re
 import tempfile
 from collections import Counter
@@ -15,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench import onednn
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import torch_dtype
 from ipexperf.bench.subjects import IMAGES
@@ -31,7 +30,9 @@ LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlin
 """What inductor makes of a layer between quantisations: images first, their scale, their zero point, weights."""
 SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
 """IPEX's packed linear layers in fp32, eager and in a graph: MKL's product, which has no other dtype."""
-_PROFILER_NAMES = {
+PRIMITIVES = ("convolution", "matmul", "inner_product")
+"""The primitives of oneDNN that do arithmetic."""
+PROFILER_NAMES = {
     "float": "float32",
     "c10::BFloat16": "bfloat16",
     "c10::Half": "float16",
@@ -41,13 +42,9 @@ _PROFILER_NAMES = {
     "unsigned char": "uint8",
     "signed char": "int8",
 }
+"""What torch's profiler calls the dtypes."""
 _ONEDNN_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "s8": "int8", "u8": "uint8"}
-_PRIMITIVE = re.compile(
-    r"onednn_verbose,.*exec,\w+,(?P<name>convolution|matmul|inner_product),[^,]*,(?P<kind>[^,]*),(?P<memory>[^,]*),"
-)
-# Up to version 3.5 the library wrote `src_f32::blocked:acdb`, since then `src:f32::blocked:acdb`.
-_OPERAND = re.compile(r"(?:^| )(src|wei|diff_dst)[_:](\w+):[^:]*:[^:]*:(\w*)")
-_BATCHED = re.compile(r",\d+(?:x\d+){2,}:(\d+(?:x\d+)*)x\d+x\d+[:,]")
+_BATCHED = re.compile(r"\d+(?:x\d+){2,}:(\d+(?:x\d+)*)x\d+x\d+(?::|$)")
 _SHAPE = re.compile(r"_(?:g\d+)?ic(\d+)oc\d+_ih(\d+)\w*_iw(\d+)")
 
 
@@ -183,13 +180,15 @@ def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
     ]
 
 
-def traced(step: Callable[[], Any], *, everywhere: bool = False) -> list[dict[str, Any]]:
+def traced(step: Callable[[], Any], *, everywhere: bool = False, device: str = "cpu") -> list[dict[str, Any]]:
     """One step under torch's profiler: everything that it saw, as the events of its trace.
 
-    It sees the thread that calls it and those of autograd; `everywhere` means each thread of the process.
+    It sees the thread that calls it and those of autograd; `everywhere` means each thread of the process. With the
+    name of an accelerator it sees the kernels there as well.
     """
     config = torch._C._profiler._ExperimentalConfig(profile_all_threads=everywhere)  # noqa: SLF001 - the only way
-    activities = [torch.profiler.ProfilerActivity.CPU]
+    kinds = torch.profiler.ProfilerActivity
+    activities = [kinds.CPU, *([] if device == "cpu" else [getattr(kinds, device.upper())])]
     with torch.profiler.profile(record_shapes=True, activities=activities, experimental_config=config) as profile:
         step()
     with tempfile.TemporaryDirectory() as folder:
@@ -214,13 +213,13 @@ def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     if name.startswith(QUANTISED) and name.endswith("_dynamic"):
         return ("int8",)  # it takes a float tensor and quantises it itself
     if name.startswith(LOWERED):
-        return tuple(_PROFILER_NAMES.get(kind, kind) for kind in (kinds[0], kinds[3]))
+        return tuple(PROFILER_NAMES.get(kind, kind) for kind in (kinds[0], kinds[3]))
     if name.startswith(FROZEN):
         # What is added to the result may stand before the weights: all tensors in front but the bias, a row.
         tensors = itertools.takewhile(lambda kind: kind and not kind.startswith("Scalar"), kinds)
         kinds = [kind for kind, sizes in zip(tensors, told["Input Dims"], strict=False) if len(sizes) > 1]
-        return tuple(_PROFILER_NAMES.get(kind, kind) for kind in kinds)
-    return tuple(_PROFILER_NAMES.get(kind, kind) for kind in kinds[:2] if kind)
+        return tuple(PROFILER_NAMES.get(kind, kind) for kind in kinds)
+    return tuple(PROFILER_NAMES.get(kind, kind) for kind in kinds[:2] if kind)
 
 
 def _strided(event: dict[str, Any]) -> str:
@@ -240,44 +239,37 @@ def _strided(event: dict[str, Any]) -> str:
 def logged(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> list[Kernel]:
     """One step with oneDNN's own log: each convolution, matrix product and inner product.
 
-    For operators whose packed weights hide their inputs from the profiler. The library prints to file
-    descriptor 1, which a worker has long turned away from its protocol.
+    For operators whose packed weights hide their inputs from the profiler.
     """
-    with tempfile.TemporaryFile() as log:
-        kept = os.dup(1)
-        try:
-            os.dup2(log.fileno(), 1)
-            with verbose:
-                step()
-            ctypes.CDLL(None).fflush(None)
-        finally:
-            os.dup2(kept, 1)
-            os.close(kept)
-        log.seek(0)
-        return primitives(log.read().decode(errors="replace"))
+    return arithmetic_of(onednn.recorded(step, verbose))
 
 
 def primitives(log: str) -> list[Kernel]:
     """The arithmetic in oneDNN's log."""
+    return arithmetic_of(onednn.read(log))
+
+
+def arithmetic_of(log: onednn.Log) -> list[Kernel]:
+    """The arithmetic that ran, as oneDNN tells it."""
     found = []
-    for line in log.splitlines():
-        match = _PRIMITIVE.match(line)
-        if match is None:
+    for line in log.executed:
+        if line.name not in PRIMITIVES:
             continue
-        operands = {role: (kind, tag) for role, kind, tag in _OPERAND.findall(match["memory"])}
-        chosen = [operands[role][0] for role in ("src", "diff_dst", "wei") if role in operands][:2]
-        layout = _tagged(operands["src"][1], line) if match["name"] == "convolution" and "src" in operands else ""
+        operands = {operand.role: operand for operand in line.operands}
+        chosen = [operands[role].dtype for role in ("src", "diff_dst", "wei") if role in operands][:2]
+        images = operands.get("src") if line.name == "convolution" else None
         # Weights have no batch: what has one on both sides is a product of two activations.
-        batch = _BATCHED.search(line) if match["name"] == "matmul" else None
+        batch = _BATCHED.match(line.problem) if line.name == "matmul" else None
         several = batch is not None and set(batch[1].split("x")) != {"1"}
-        name = "batch_matmul" if several else match["name"]
+        name = "batch_matmul" if several else line.name
+        layout = _tagged(images.tag, line.problem) if images else ""
         found.append(Kernel(name, tuple(_ONEDNN_NAMES.get(kind, kind) for kind in chosen), layout))
     return found
 
 
-def _tagged(tag: str, line: str) -> str:
+def _tagged(tag: str, problem: str) -> str:
     """The layout of a convolution's images by oneDNN's tag; a blocked one (aBcd16b) is the library's own choice."""
-    shape = _SHAPE.search(line)
+    shape = _SHAPE.search(problem)
     if shape is None or shape[1] == "1" or (shape[2], shape[3]) == ("1", "1"):
         return ""
     return {"acdb": "channels_last", "abcd": "contiguous"}.get(tag, "")

@@ -1,8 +1,8 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: prepare, environment, warm, sample, serve, memory, proof, metrics, accuracy, weights, quantise, footprint,
-close. A reply is one line with `ok` true or false; lines with `say` before it are progress. Both have descriptors of
-their own, so that whatever torch and C++ print is in the log alone.
+Requests: prepare, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights, quantise,
+footprint, close. A reply is one line with `ok` true or false; lines with `say` before it are progress. Both have
+descriptors of their own, so that whatever torch and C++ print is in the log alone.
 """
 
 from __future__ import annotations
@@ -160,6 +160,11 @@ class Worker:
         placed = [*placement.checks(self._placement), *(check_start(self._case) if self._case else [])]
         found = {} if self._placement is None else {"placement": placement.effect()}
         return {"checks": [asdict(check) for check in (*placed, *session.proof(), *checks)], **found}
+
+    def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
+        """What ran: asked for in a pass of its own, when everything is measured and proven."""
+        session, device = self._ready
+        return {"fingerprint": session.fingerprint(device)}
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
         metrics, checks = self._ready[0].accuracy()

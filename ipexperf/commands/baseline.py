@@ -24,9 +24,12 @@ def _say(text: str) -> None:
 
 
 def _candidate(found: Recorded) -> Candidate:
+    from ipexperf.history.ran import ran
+    from ipexperf.judge import structure
     from ipexperf.judge.accept import Candidate
 
     verdict = found.verdict
+    state, known = ran(found)
     return Candidate(
         case=found.case,
         metrics=found.values,
@@ -37,6 +40,7 @@ def _candidate(found: Recorded) -> Candidate:
         started_at=found.started_at,
         commit=found.commit,
         reason=verdict.reason if verdict else "",
+        fingerprint=structure.name(known) if state.outcome == "same" else None,
     )
 
 

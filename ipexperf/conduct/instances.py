@@ -114,6 +114,8 @@ def _measured(
     memory = sum(reply["peak_memory"] for reply in _ask(workers, conditions, "memory"))
     proofs = _ask(workers, conditions, "proof")
     told = _ask(workers, conditions, "metrics")
+    # Of the first: they all run the same, and one alone is not disturbed.
+    ran = workers[0].ask("fingerprint")["fingerprint"]
     samples = [sample for window in windows for sample in window.samples()]
     wall = sum(window.wall for window in windows)
     delay = sum(reply["delay"] for window in windows for reply in window.told)
@@ -141,6 +143,7 @@ def _measured(
         contended="; ".join(filter(None, disturbed)),
         log=workers[0].log(),
         notes=(*conditions.notes, *notes(samples, conditions), *counted(len(samples)), *_notes(told)),
+        fingerprint=ran,
     )
     if accuracy:
         launch = accurate(workers[0], launch)

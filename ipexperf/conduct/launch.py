@@ -152,8 +152,9 @@ def proven(worker: Worker, launch: Launch) -> Launch:
     """The launch with the evidence that it ran as its label says, and what its mode and device measure beside."""
     proof = tuple(Check(**check) for check in worker.ask("proof")["checks"])
     more = worker.ask("metrics")
+    ran = worker.ask("fingerprint")["fingerprint"]
     metrics, told = {**launch.metrics, **more["metrics"]}, (*launch.notes, *more["notes"])
-    return replace(launch, metrics=metrics, proof=proof, notes=told, log=worker.log())
+    return replace(launch, metrics=metrics, proof=proof, notes=told, fingerprint=ran, log=worker.log())
 
 
 def _sampled(worker: Worker, conditions: Conditions) -> list[Sample]:

@@ -15,7 +15,7 @@ from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, R
 from ipexperf.history.rolling import roll
 from ipexperf.history.schema import case, environment, launch, measurement, policy, run, samples, series, verdict
 from ipexperf.history.values import series_uid, unpack, utc
-from ipexperf.result import METRICS, PRIMARY, Verdict
+from ipexperf.result import METRICS, PRIMARY, Structure, Verdict
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
@@ -271,4 +271,10 @@ def _verdict(row: Row[Any]) -> Verdict:
         mde=row.mde,
         policy=rows.policy_label(row),
         baseline=row.reason["baseline"],
+        structure=_structure(row.reason.get("structure")),
     )
+
+
+def _structure(told: dict[str, Any] | None) -> Structure | None:
+    """What was said of what ran; verdicts of older versions say nothing."""
+    return Structure(**{**told, "changes": tuple(told["changes"])}) if told else None

@@ -96,12 +96,24 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "accuracy": [asdict(check) for check in launch.accuracy],
             "contended": launch.contended,
             "notes": launch.notes,
+            "fingerprint": _fingerprint(measurement, launch),
         }
     )
     if refused := _refused(launch):
         document["samples_refused"] = refused
     names = {"launch": launch.index, "outcome": launch.outcome, "reason": launch.reason, "log": launch.log}
     return {**names, "doc": document}
+
+
+def _fingerprint(measurement: Measurement, launch: Launch) -> Mapping[str, Any] | None:
+    """What ran: whole in the first launch of its case that ran so, and by its digest in the others."""
+    found = launch.fingerprint
+    if found is None:
+        return None
+    same = (x for x in measurement.counted if x.fingerprint and x.fingerprint["digest"] == found["digest"])
+    if next(same, None) is launch:
+        return found
+    return {name: value for name, value in found.items() if name not in ("structure", "times")}
 
 
 def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
@@ -133,6 +145,7 @@ def baseline_row(accepted: Accepted) -> dict[str, Any]:
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
     numbers = finite({"ratio": verdict.ratio, "p_value": verdict.p_value, "mde": verdict.mde})
     reason = {"text": verdict.reason, "lo": verdict.lo, "hi": verdict.hi, "baseline": verdict.baseline}
+    reason["structure"] = asdict(verdict.structure) if verdict.structure else None
     return {"outcome": verdict.outcome, **numbers, "reason": finite(reason), "judged_at": now()}
 
 

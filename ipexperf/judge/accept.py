@@ -49,6 +49,8 @@ class Candidate:
     started_at: str
     commit: str | None
     reason: str = ""
+    fingerprint: str | None = None
+    """What ran: version and digest, where the launches agree on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def accept(
                 accepted_at=now,
                 expires=expires,
                 environment=rounded(candidate.environment),
+                fingerprint=candidate.fingerprint or (old.fingerprint if old and joined else None),
             )
         )
         accepted.append(candidate)

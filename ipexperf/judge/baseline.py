@@ -47,6 +47,8 @@ class CaseBaseline:
     accepted_at: str
     expires: str | None
     environment: Mapping[str, Any]
+    fingerprint: str | None = None
+    """What ran in the newest session: version and digest; None: it was accepted before there were any."""
 
     @property
     def step_time(self) -> float:
@@ -180,6 +182,7 @@ def dumps(baselines: Baselines) -> str:
                 "accepted_at": baseline.accepted_at,
                 "expires": baseline.expires,
                 "environment": digest,
+                **({"fingerprint": baseline.fingerprint} if baseline.fingerprint else {}),
                 "accuracy": _ordered(baseline.accuracy),
                 "sessions": [
                     {
@@ -245,4 +248,5 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
         accepted_at=str(entry["accepted_at"]),
         expires=None if entry["expires"] is None else str(entry["expires"]),
         environment=dict(environments[entry["environment"]]),
+        fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
     )

@@ -17,6 +17,8 @@ from ipexperf.plan import sizes, start
 
 INCONCLUSIVE = ("pass", "fail", "skip")
 
+STRUCTURE = ("warn", "fail")
+
 
 def words(text: str) -> tuple[str, ...]:
     """A comma list."""
@@ -101,6 +103,13 @@ def flag(text: str) -> bool:
     return known[text.lower()]
 
 
+def structure(text: str) -> str:
+    """What becomes of a case that runs otherwise than its baseline did."""
+    if text not in STRUCTURE:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(STRUCTURE)}, got '{text}'")
+    return text
+
+
 def preset(text: str) -> str:
     """A preset's name."""
     from ipexperf.plan.matrix import PRESETS
@@ -180,6 +189,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-alpha", rate, None, "with pairs: rate of false alarms a case (default: 0.005)", "P"),
     Option("--perf-max-pairs", positive, None, "with pairs: how many at most (default: 24)", "N"),
     Option("--perf-inconclusive", inconclusive, "pass", "what an inconclusive test does: pass, fail or skip", "WORD"),
+    Option("--perf-structure", structure, "warn", "what a changed structure of what ran does: warn, or fail", "WORD"),
     Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
     Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
@@ -224,6 +234,7 @@ class Options:
     max_pairs: int | None = None
     inconclusive: str = "pass"
     timeout: float = 600.0
+    structure: str = "warn"
     threads: int | None = None
     placement: places.Wish | None = None
     start: str = "fresh"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.report.units import digits, percent, plural, seconds
-from ipexperf.result import METRICS, PRIMARY, Launch, Measurement, Verdict
+from ipexperf.result import METRICS, PRIMARY, Launch, Measurement, Structure, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,8 @@ def failure_block(
     measurement: Measurement, verdict: Verdict, differences: Sequence[str], reproduce: str, accept: str
 ) -> str:
     """The text that a failed case shows instead of a traceback."""
-    lines = [f"{measurement.case.id} (batch {measurement.case.batch}): {verdict.outcome.upper()}"]
+    structure = ", WHAT RAN CHANGED" if verdict.structure is not None and verdict.structure.fails else ""
+    lines = [f"{measurement.case.id} (batch {measurement.case.batch}): {verdict.outcome.upper()}{structure}"]
     for label, text in _rows(measurement, verdict, differences, reproduce, accept):
         indent = " " * (LABEL + 2)
         # Commands and logs are copied by people: they are never wrapped.
@@ -54,6 +55,7 @@ def _rows(
         yield "" if index else "differs" if pairs else "changed", line
     if verdict.baseline and not differences:
         yield ("differs", "nothing") if pairs else ("changed", "nothing that is recorded of the environment")
+    yield from _ran(verdict.structure)
     yield "reproduce", reproduce
     if not accept:
         return
@@ -61,6 +63,16 @@ def _rows(
         yield "accept", f"not possible: what is {verdict.outcome} never becomes a baseline"
     else:
         yield "accept", accept
+
+
+def _ran(structure: Structure | None) -> Iterator[tuple[str, str]]:
+    """What ran, where it is not what the baseline's ran."""
+    if structure is None or structure.outcome in ("same", "unknown"):
+        return
+    asked = " (--perf-structure fail)" if structure.fails else ""
+    yield "what ran", f"{structure.outcome}{asked}: {structure.reason}"
+    for change in structure.changes:
+        yield "", change
 
 
 def _failures(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:

@@ -41,6 +41,9 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
         for name in ("ratio", "lo", "hi", "p_value", "mde")
         if (value := getattr(verdict, name)) is not None
     ]
+    if verdict.structure is not None:
+        found.append(("structure", verdict.structure.outcome))
+        found += [("structure_change", change) for change in verdict.structure.changes]
     return [*found, ("verdict", verdict.outcome), ("reason", verdict.reason), ("policy", verdict.policy)]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ipexperf.case import AGAINST
 from ipexperf.judge.ratios import sound
 from ipexperf.plan import placement, start
+from ipexperf.report.fingerprints import structure_lines
 from ipexperf.report.shares import ratio_lines
 from ipexperf.report.units import digits, interval, percent, plural, seconds
 from ipexperf.result import EMULATED, FEWER, PRIMARY, Measurement, Outcome, Verdict
@@ -65,6 +66,7 @@ def summary_lines(
         lines.append("no case was measured")
     lines += [part for line in ratio_lines(ordered, verdicts, ablated) for part in _told(line)]
     lines += _loud(ordered, verdicts)
+    lines += [part for line in structure_lines(ordered, verdicts) for part in _told(line)]
     if left_out:
         total = sum(left_out.values())
         lines.append(f"left out: {plural(total, 'cell')} of the matrix")

@@ -54,11 +54,11 @@ def bench(
     return Workbench(case, model, device, *parts, Settings(train_steps=12), lambda _: None)
 
 
-def alone(fake: str, **variables: str) -> Any:
+def alone(fake: str, *, arguments: tuple[str, ...] = (), **variables: str) -> Any:
     """What a script of tests/fakes told of itself in a process of its own: IPEX changes the one that imports it."""
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, str(root / "tests" / "fakes" / fake)],
+        [sys.executable, str(root / "tests" / "fakes" / fake), *arguments],
         capture_output=True,
         text=True,
         check=False,

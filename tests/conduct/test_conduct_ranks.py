@@ -79,6 +79,9 @@ def test_two_ranks_train_as_one_process_and_the_death_of_one_is_told(gone: Calla
         assert proof["ranks"].found == "ranks [0, 1] of [2] in 2 processes"
         assert proof["backend"].found == "gloo"
         assert proof["steps"].found.startswith("6 updates over 12 batches")
+        ran = worker.ask("fingerprint")["fingerprint"]
+        assert (ran["unstable"], ran["missing"]) == ([], {})
+        assert "c10d::allreduce_" in {row["operator"] for row in ran["structure"]["operators"]}
         told = worker.ask("accuracy")
         assert {name for name, check in checks(told).items() if not check.ok} == set()
         assert told["metrics"]["accuracy"] >= 0.4

@@ -211,3 +211,21 @@ def test_a_diff_tells_a_reviewer_what_is_forgiven() -> None:
     more = offered(KNOWN, candidate(TIMES, 20, outcome="ok", ratio=1.0)).baselines
     assert [x.what for x in diff(KNOWN, more)] == ["extended"]
     assert diff(KNOWN, KNOWN) == []
+
+
+def test_the_digest_of_what_ran_is_kept_and_a_file_without_it_is_read(tmp_path: Path) -> None:
+    """Version and digest are one line of the entry; of before there is none, and the format is the same."""
+    plain = offered(EMPTY, candidate(TIMES, 1)).baselines
+    named = offered(EMPTY, candidate(TIMES, 1, fingerprint="1:abc")).baselines
+    for known, expected in ((plain, None), (named, "1:abc")):
+        assert ('"fingerprint"' in write(tmp_path, known).read_text()) == bool(expected)
+        assert [x.fingerprint for x in read(tmp_path, known.machine_key).cases] == [expected]
+    assert named.cases[0].sessions == plain.cases[0].sessions
+
+
+def test_a_session_brings_its_own_digest() -> None:
+    """What joins says what runs now; what was not captured leaves what is known."""
+    first = offered(EMPTY, candidate(TIMES, 1, fingerprint="1:abc")).baselines
+    assert offered(first, candidate(TIMES, 2, fingerprint="1:other")).baselines.cases[0].fingerprint == "1:other"
+    assert offered(first, candidate(TIMES, 2)).baselines.cases[0].fingerprint == "1:abc"
+    assert offered(first, candidate(TIMES, 2), replace=True).baselines.cases[0].fingerprint is None

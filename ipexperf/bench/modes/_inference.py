@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
-from ipexperf.bench import accuracy, artifact, proof, quantised, weights
+from ipexperf.bench import accuracy, artifact, fingerprint, proof, quantised, weights
 from ipexperf.bench.accuracy import Reference
-from ipexperf.bench.kinds import Session, Workbench
+from ipexperf.bench.fingerprint import Look, Seen
+from ipexperf.bench.kinds import Device, Session, Workbench
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input
@@ -115,6 +117,15 @@ class InferenceSession(Session):
         """Evidence of int8, and of what it was made of."""
         made = [*artifact.calibrated(self.bench), *artifact.made_of(self.bench)]
         return [quantised.ran(kernels, self.layers), *made]
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        return {**fingerprint.of_step(self.step, device), "flops": lambda: {"flops": Seen(self.flops)}}
+
+    @functools.cached_property
+    def flops(self) -> int:
+        """Floating point operations of a step, counted on the host in the untouched network."""
+        example = tuple(value.cpu().contiguous() for value in self.inputs[0])
+        return fingerprint.flops(lambda: self.untouched()(*example))
 
     @functools.cached_property
     def layers(self) -> int:

@@ -128,6 +128,9 @@ class Rank:
             "pid": os.getpid(),
         }
 
+    def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"fingerprint": self._session.fingerprint(self._device)}
+
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"metrics": self._session.metrics()}
 

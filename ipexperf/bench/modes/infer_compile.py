@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ipexperf.bench import artifact, compilation, proof, quantised, registry
+from ipexperf.bench import artifact, compilation, fingerprint, proof, quantised, registry
 from ipexperf.bench.compilation import Tally
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.fingerprint import Look, Seen
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.proof import Kernel
@@ -37,6 +39,12 @@ class CompiledSession(InferenceSession):
             # oneDNN's own log as well: what an operator is called says little of the kernel that it took.
             kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
         return kernels
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        return {**super().looks(device), "compiled": self._compiled}
+
+    def _compiled(self) -> Mapping[str, Seen]:
+        return fingerprint.compiled(self.first.graphs, self.first.frames, self.first.breaks, self.sources)
 
     def proof(self) -> list[Check]:
         # Read first: after all samples, and before the proof takes steps of its own.

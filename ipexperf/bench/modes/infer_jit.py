@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ipexperf.bench import answers, artifact, proof, quantised, registry, straight
+from ipexperf.bench import answers, artifact, fingerprint, proof, quantised, registry, straight
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.fingerprint import Look
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.precision import autocast
@@ -51,10 +53,16 @@ class JitSession(InferenceSession):
         for _ in range(PROFILING_CALLS):
             self.forward(example)
 
+    def graph(self) -> str:
+        """The graph as it stands after it ran, printed."""
+        with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
+            return str(self.script.graph_for(*self.inputs[0]))
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        return {**super().looks(device), "graph": lambda: fingerprint.graph(self.graph())}
+
     def proof(self) -> list[Check]:
-        case = self.bench.case
-        with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
-            graph = str(self.script.graph_for(*self.inputs[0]))
+        case, graph = self.bench.case, self.graph()
         converted = [quantised.graph(graph, self.layers)] if case.dtype == "int8" else []
         return [
             *super().proof(),

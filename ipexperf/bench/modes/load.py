@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.fingerprint import Look
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.proof import Kernel
@@ -60,6 +61,11 @@ class LoadSession(JitSession):
 
     def metrics(self) -> dict[str, float]:
         return self.phases
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        """Nothing: a process has one cold start, and it was timed."""
+        del device
+        return {}
 
     def kernels(self) -> list[Kernel]:
         return self.bench.stack.kernels(lambda: self.forward(self.inputs[0]), self.bench)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.bench import placement, proof, registry
+from ipexperf.bench import fingerprint, placement, proof, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.fingerprint import Look
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
 from ipexperf.bench.knobs import Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _streams
@@ -77,6 +79,10 @@ class MultiStreamSession(JitSession):
     def kernels(self) -> list[Kernel]:
         """oneDNN's log tells of all threads; torch's profiler of its caller alone, unless it is asked for all."""
         return super().kernels() or proof.kernels(proof.traced(self.step, everywhere=True))
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        """The operators of all threads: the streams have one each."""
+        return {**super().looks(device), **fingerprint.of_step(self.step, device, everywhere=True)}
 
     def proof(self) -> list[Check]:
         # First: what the proof of the jitted network calls is no step of the streams.

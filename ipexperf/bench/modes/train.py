@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ipexperf.bench import accuracy, proof, registry, weights
+from ipexperf.bench import accuracy, fingerprint, proof, registry, weights
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.fingerprint import Look, Seen
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _apart, _curve, _input, _optimizers
@@ -149,6 +151,22 @@ class TrainSession(Session):
         found = self.bench.task.score(outputs, test.targets)
         ok = abs(found - reached) <= accuracy.DROP
         return [Check("checkpoint", ok, f"{found:.4f} when loaded", f"{reached:.4f} within {accuracy.DROP}")]
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        return {**fingerprint.of_step(self.step, device), "flops": lambda: {"flops": Seen(self.flops)}}
+
+    @functools.cached_property
+    def flops(self) -> int:
+        """Floating point operations of a step, counted on the host in the untouched network."""
+        return fingerprint.flops(self._plain)
+
+    def _plain(self) -> None:
+        """The batches of a step, forward and backward, through the untouched network on the host."""
+        given, batch = len(self.split.train.inputs), [value.cpu().contiguous() for value in self.last[0]]
+        network = self.bench.model.build().train()
+        for _ in range(self.accumulate):
+            loss, _ = self.bench.task.learn(network, tuple(batch[:given]), tuple(batch[given:]))
+            loss.backward()
 
     def proof(self) -> list[Check]:
         case = self.bench.case

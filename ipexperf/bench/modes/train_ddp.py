@@ -139,6 +139,12 @@ class DdpSession(Session):
             Check("weights_equal", len(weights_found) == 1, f"{len(weights_found)} sets of weights", "1 on all ranks"),
         ]
 
+    def fingerprint(self, device: Device) -> dict[str, Any] | None:
+        """The first rank's: all ranks look, for none of them steps alone."""
+        del device
+        found: dict[str, Any] | None = self.ranks.ask("fingerprint")[0]["fingerprint"]
+        return found
+
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         """The first rank tells what was learned; the losses of all are one curve, that of their batches together."""
         told = self.ranks.ask("accuracy")

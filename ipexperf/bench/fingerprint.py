@@ -1,0 +1,184 @@
+"""What ran, without noise: a step looked at after all sampling, twice, and written down in a canonical form.
+
+A fingerprint has a `structure`, which is the same for the same software and has a digest, and `times`, which are not.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+import os
+import re
+import time
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ipexperf.bench import onednn, proof, trace
+from ipexperf.bench.kinds import Device
+from ipexperf.bench.lazy import torch
+
+VERSION = 1
+"""Of the canonical form: two fingerprints of different versions are not compared."""
+SHOWN, LINE = 5, 300
+"""So many lines that could not be read are kept, up to this length."""
+LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS")
+"""Variables that keep libraries from instructions which the processor has."""
+_NODE = re.compile(r"= (\w+::\w+?)(?:_\d+)?(?:\[[^\n]*?\])?\(")
+_CALL = re.compile(r"\b((?:torch\.ops|extern_kernels)\.[\w.]+|(?:cpp|triton)_\w+)\(")
+_PLACE = re.compile(r"(?:/\S+/)?\S+\.py:\d+|0x[0-9a-f]+|\bline \d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look found: its structure, the seconds of each of its rows, and lines that it could not read."""
+
+    structure: Any
+    seconds: list[float] | None = None
+    unparsed: tuple[str, ...] = ()
+
+
+Look = Callable[[], Mapping[str, Seen]]
+"""One look at the case: it may find several sections."""
+
+
+def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False) -> dict[str, Look]:
+    """What can be looked at wherever there are steps: operators, what they called below, and on which instructions."""
+
+    def whole() -> None:
+        step()
+        device.synchronise()
+
+    looks: dict[str, Look] = {"operators": functools.partial(_profiled, whole, device, everywhere)}
+    if device.name == "cpu":
+        looks["primitives"] = functools.partial(_logged, whole)
+    looks["processor"] = processor  # last: oneDNN tells its instructions when its log is on
+    return looks
+
+
+def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Seen]:  # noqa: FBT001 - partial
+    kind = device.name if device.accelerator else "cpu"
+    events = proof.traced(step, everywhere=everywhere, device=kind)
+    found = {"operators": Seen(*trace.operators(events))}
+    return {**found, "kernels": Seen(*trace.kernels(events))} if device.accelerator else found
+
+
+def _logged(step: Callable[[], Any]) -> dict[str, Seen]:
+    return primitives(onednn.recorded(step, onednn.verbose()))
+
+
+def primitives(log: onednn.Log) -> dict[str, Seen]:
+    """What oneDNN ran, alike calls together, and how often it had to make anew what it ran."""
+    calls: dict[str, list[onednn.Primitive]] = defaultdict(list)
+    for one in log.executed:
+        row = {
+            "primitive": one.name,
+            "direction": one.direction,
+            "implementation": one.implementation,
+            "types": " ".join(f"{x.role}:{x.dtype}" for x in one.operands),
+            "layouts": " ".join(f"{x.role}:{x.tag}" for x in one.operands),
+            "attributes": one.attributes,
+            "fused": "+".join(onednn.fused(one)),
+            "algorithm": one.algorithm,
+        }
+        calls[json.dumps(row)].append(one)
+    rows = [
+        {**json.loads(row), "calls": len(alike), "shapes": trace.folded(Counter(one.problem for one in alike))}
+        for row, alike in calls.items()
+    ]
+    ran = Seen(*trace.limited(rows, [sum(one.seconds for one in alike) for alike in calls.values()]), log.unparsed)
+    made = Counter(f"{one.name} {one.moment}" for one in log.primitives if one.moment != "exec")
+    told = {"created": dict(sorted(made.items())), "unparsed": len(log.unparsed)}
+    return {"primitives": ran, "library": Seen(told)}
+
+
+def processor() -> dict[str, Seen]:
+    """Threads, and the instructions that ATen and oneDNN say to use."""
+    told = {
+        "threads": torch.get_num_threads(),
+        "aten": torch.backends.cpu.get_cpu_capability(),
+        "onednn": onednn.isas(),
+        "limits": {name: os.environ[name] for name in LIMITS if name in os.environ},
+    }
+    return {"processor": Seen(told)}
+
+
+def graph(text: str) -> dict[str, Seen]:
+    """The nodes of a printed TorchScript graph, by kind: what is fused, packed, left alone, or fallen back to."""
+    nodes = Counter(name for name in _NODE.findall(text) if name != "prim::Constant")
+    rows: list[dict[str, Any]] = [{"node": name, "calls": count} for name, count in sorted(nodes.items())]
+    return {"graph": Seen(rows)}
+
+
+def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable[str]) -> dict[str, Seen]:
+    """What dynamo counted, and what the code that inductor wrote calls."""
+    calls = Counter(name for source in code for name in _CALL.findall(_bare(source)))
+    # Where a graph broke is a place in a file, which moves with every line above it.
+    reasons = Counter({" ".join(_PLACE.sub("#", why).split())[:LINE]: count for why, count in breaks.items()})
+    told = {
+        "graphs": graphs,
+        "frames": frames,
+        "breaks": dict(sorted(reasons.items())),
+        "calls": dict(sorted(calls.items())[: trace.ROWS]),
+    }
+    return {"compiled": Seen(told)}
+
+
+def _bare(code: str) -> str:
+    """Python code without its comments."""
+    return "\n".join(line for line in code.splitlines() if not line.lstrip().startswith("#"))
+
+
+def flops(work: Callable[[], Any]) -> int:
+    """Floating point operations of a step of the untouched network, which no stack has hidden from torch's counter."""
+    counter = importlib.import_module("torch.utils.flop_counter").FlopCounterMode(display=False)
+    with torch.random.fork_rng(devices=[]), torch.enable_grad(), counter:
+        work()
+    return int(counter.get_total_flops())
+
+
+def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
+    """Looks at everything twice, and writes down what was seen, and what was not the same the second time."""
+    begin = time.perf_counter()
+    missing: dict[str, str] = {}
+    first, second = _seen(looks, missing), _seen(looks, missing)
+    structure = {name: seen.structure for name, seen in first.items()}
+    again = {name: seen.structure for name, seen in second.items()}
+    unstable = sorted(name for name in {*structure, *again} if structure.get(name) != again.get(name))
+    unparsed = [line[:LINE] for seen in first.values() for line in seen.unparsed]
+    return {
+        "version": VERSION,
+        "digest": None if missing or unstable else digest(structure),
+        "structure": structure,
+        "times": {name: _short(seen.seconds) for name, seen in first.items() if seen.seconds is not None},
+        "unstable": unstable,
+        "missing": missing,
+        "unparsed": unparsed[:SHOWN],
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def _short(seconds: list[float]) -> list[float]:
+    """Three digits: more of them are noise, and the record stays small."""
+    return [float(f"{value:.3g}") for value in seconds]
+
+
+def _seen(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, Seen]:
+    found: dict[str, Seen] = {}
+    for name, look in looks.items():
+        try:
+            found |= look()
+        except Exception as error:  # noqa: BLE001, PERF203 - the numbers are there: what is missing here is said
+            traceback.print_exc()
+            missing[name] = f"{type(error).__name__}: {error}"[:LINE]
+    return found
+
+
+def digest(structure: Mapping[str, Any]) -> str:
+    """The name of a structure by its content."""
+    document = json.dumps({"version": VERSION, "structure": structure}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(document.encode()).hexdigest()

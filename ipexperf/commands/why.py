@@ -1,0 +1,113 @@
+"""`ipexperf why RUN CASE`: what ran otherwise than before, and how much of the time difference that accounts for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ipexperf.history.records import Recorded
+    from ipexperf.history.store import History
+    from ipexperf.judge.structure import Difference
+
+BASELINE = "baseline"
+
+
+def add_why(parser: argparse.ArgumentParser) -> None:
+    """Declares its arguments; the history is the caller's."""
+    parser.add_argument("selector", metavar="RUN", help="last, last~1, a date, the start of a uid or commit")
+    parser.add_argument("case_id", metavar="CASE", help="the id of a case of that run")
+    parser.add_argument("--against", default=BASELINE, metavar="RUN", help="another run, or baseline (the default)")
+    parser.add_argument("--baselines", type=Path, default=Path("baselines"), metavar="DIR", help="their folder")
+
+
+def run_why(arguments: argparse.Namespace) -> int:
+    """Tells each case of that id: two batches share one."""
+    from ipexperf.history.store import History
+
+    with History.open(arguments.db, create=False) as history:
+        for recorded in _named(history, arguments.selector, arguments.case_id):
+            for line in _told(history, recorded, arguments):
+                sys.stdout.write(line + "\n")
+    return 0
+
+
+def _named(history: History, selector: str, case_id: str) -> list[Recorded]:
+    found = history.measurements(selector)
+    chosen = [recorded for recorded in found if recorded.case.id == case_id]
+    if not chosen:
+        from ipexperf.bench import registry
+
+        known = sorted({recorded.case.id for recorded in found})
+        raise UsageError(f"run {selector}: {registry.unknown('case', case_id, known)}")
+    return chosen
+
+
+def _told(history: History, recorded: Recorded, arguments: argparse.Namespace) -> Iterable[str]:
+    from ipexperf.history.ran import ran
+    from ipexperf.judge import structure
+    from ipexperf.report import fingerprints
+
+    yield f"{recorded.case.id} (batch {recorded.case.batch})"
+    state, found = ran(recorded)
+    yield f"  now     run {recorded.run_uid}: {fingerprints.told(found)}"
+    whose, old = _before(history, recorded, arguments)
+    yield f"  before  {whose}: {fingerprints.told(old)}"
+    if found is None or old is None:
+        yield "  structure: unknown, for one of the two has no fingerprint"
+    elif found["version"] != old["version"]:
+        yield f"  structure: unknown, for the two are written down in versions {old['version']} and {found['version']}"
+    else:
+        same = found["digest"] is not None and found["digest"] == old["digest"]
+        shown = structure.diff(old, found)
+        outcome = "same" if same else state.outcome if state.outcome != "same" else "changed"
+        yield from _lines(outcome, shown)
+
+
+def _lines(outcome: str, shown: Difference) -> Iterable[str]:
+    from ipexperf.judge import structure
+
+    moved = f"; the captured step took {shown.total * 1e3:+.3g} ms" if shown.total is not None else ""
+    yield f"  structure: {outcome}{moved}"
+    for number, change in enumerate(shown.changes, 1):
+        yield f"  {number:>3}. {structure.told(change.text, shown.share(change))}"
+        yield from (f"         {line}" for line in change.evidence)
+    if shown.slower:
+        yield "  what differs in time alone (under the profiler, one step):"
+        yield from (f"       {structure.told(change.text, shown.share(change))}" for change in shown.slower)
+    if shown.unknown:
+        yield "  not compared:"
+        yield from (f"       {line}" for line in shown.unknown)
+
+
+def _before(
+    history: History, recorded: Recorded, arguments: argparse.Namespace
+) -> tuple[str, Mapping[str, Any] | None]:
+    """What it is held against: whose it is, in words, and what ran there."""
+    from ipexperf.history import ran
+
+    if arguments.against != BASELINE:
+        others = [x for x in _named(history, arguments.against, recorded.case.id) if x.case == recorded.case]
+        if not others:
+            raise UsageError(f"run {arguments.against} has {recorded.case.id} in other batches or versions alone")
+        return f"run {others[0].run_uid}", ran.ran(others[0])[1]
+    from ipexperf.judge import baseline
+
+    known = baseline.read(arguments.baselines, recorded.machine_key).find(recorded.case)
+    if known is None or known.case != recorded.case:
+        raise UsageError(
+            f"nothing was accepted for {recorded.case.id} on {recorded.machine_key}: name a run with --against"
+        )
+    old = ran.accepted(history, known)
+    if old is None:
+        raise UsageError(
+            f"this history does not have what ran when the baseline of {recorded.case.id} was accepted: "
+            "name a run with --against"
+        )
+    return f"baseline, accepted {known.accepted_at[:10]} by {known.accepted_by}", old

@@ -1,0 +1,119 @@
+"""What differs in the operators of two fingerprints: what one change brings about below it is told with it, once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from ipexperf.judge.sections import NAMED, Change, Side
+
+MEANING = {
+    "aten::contiguous": "a copy, to lie contiguous",
+    "aten::clone": "a copy",
+    "aten::copy_": "a copy",
+    "aten::to": "a cast or a copy",
+    "aten::_to_copy": "a cast or a copy",
+    "aten::batch_norm": "BatchNorm by itself, folded into nothing",
+    "aten::aminmax": "an observer that watches values",
+    "aten::histc": "an observer that watches values",
+    "aten::quantize_per_tensor": "a quantisation",
+    "aten::dequantize": "a dequantisation",
+}
+"""What it means that an operator came, or went."""
+Rows = Mapping[str, Mapping[str, Any]]
+
+
+def operators(old: Side, new: Side) -> list[Change]:
+    """Operators that came or went, and operators of other dtypes or shapes; each with what it calls."""
+    before, after = _by_name(old), _by_name(new)
+    times = _time(old, new)
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    roots = {name for name in changed if not _explained(name, before, after, changed)}
+    below = _below(roots, changed, before, after)
+    # Operators that call one another have no outermost one: each is told by itself.
+    for name in changed - roots - set().union(*below.values()):
+        roots.add(name)
+        below[name] = set()
+    changes: list[Change] = []
+    retyped: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(roots):
+        calls = [rows.get(name, {}).get("calls", 0) for rows in (before, after)]
+        if calls[0] != calls[1]:
+            more = sorted(below[name])
+            told = f"{calls[1] - calls[0]:+d} {name} a step ({calls[0]} -> {calls[1]})"
+            told += f": {MEANING[name]}" if name in MEANING and calls[1] > calls[0] else ""
+            seconds = sum(times[one] for one in (name, *more))
+            changes.append(Change(told, seconds, (f"with {', '.join(more)}",) if more else ()))
+        elif types := _types(before[name], after[name]):
+            retyped[types].append(name)
+        elif before[name].get("shapes") != after[name].get("shapes"):
+            changes.append(Change(f"{name}: other shapes in its {calls[1]} calls", times[name]))
+        else:
+            changes.append(Change(f"{name}: called by others, as often as before", times[name]))
+    for types, names in retyped.items():
+        more = sorted({one for name in names for one in below[name]})
+        named = ", ".join(f"{after[name]['calls']} {name}" for name in names[:NAMED])
+        named += f" and {len(names) - NAMED} more operators" if len(names) > NAMED else ""
+        seconds = sum(times[one] for one in (*names, *more))
+        changes.append(Change(f"{types} in {named}", seconds, (f"with {', '.join(more)}",) if more else ()))
+    return changes
+
+
+def _by_name(side: Side) -> Rows:
+    return {row.get("operator", "rest"): row for row in side.found}
+
+
+def _time(old: Side, new: Side) -> Counter[str]:
+    """How much longer each operator took itself."""
+    found: Counter[str] = Counter()
+    for sign, side in ((-1, old), (1, new)):
+        for row, seconds in zip(side.found, side.seconds, strict=False):
+            found[row.get("operator", "rest")] += sign * seconds  # type: ignore[assignment] # a counter of fractions
+    return found
+
+
+def _inside(name: str, rows: Rows) -> Mapping[str, int]:
+    found: Mapping[str, int] = rows.get(name, {}).get("inside", {})
+    return found
+
+
+def _callers(name: str, before: Rows, after: Rows) -> set[str]:
+    """The operators in which it was called more often, or less often; all of them where it was called as often."""
+    sides = _inside(name, before), _inside(name, after)
+    moved = {caller for caller in {*sides[0], *sides[1]} if sides[0].get(caller, 0) != sides[1].get(caller, 0)}
+    return moved or {*sides[0], *sides[1]}
+
+
+def _explained(name: str, before: Rows, after: Rows, changed: set[str]) -> bool:
+    """Whether all that changed of it lies inside other operators that changed."""
+    callers = _callers(name, before, after) - {name}
+    return bool(callers) and callers <= changed
+
+
+def _below(roots: set[str], changed: set[str], before: Rows, after: Rows) -> dict[str, set[str]]:
+    """What each root brought about: the changed operators whose callers lead up to it. Each is told once."""
+    found: dict[str, set[str]] = {root: set() for root in roots}
+    for name in sorted(changed - roots):
+        seen, edge = {name}, {name}
+        while edge:
+            edge = {caller for one in edge for caller in _callers(one, before, after)} - seen
+            seen |= edge
+            if tops := sorted(edge & roots):
+                found[tops[0]].add(name)
+                break
+    return found
+
+
+def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """From which dtypes to which, or an empty text where they stayed."""
+    sides = []
+    for row in (before, after):
+        found: Counter[str] = Counter()
+        for types, count in row.get("types", {}).items():
+            found[" x ".join(dict.fromkeys(types.split(", "))) or "nothing"] += count
+        sides.append(found)
+    gone, come = sides[0] - sides[1], sides[1] - sides[0]
+    if not gone and not come:
+        return ""
+    return " -> ".join(" or ".join(side) or "nothing" for side in (sorted(gone), sorted(come)))

@@ -1,0 +1,239 @@
+"""What differs in one section of two fingerprints, in people's words."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NAMED = 4
+"""So many names are told in one line; the rest are counted."""
+LONGER = 1e-4
+"""A row that is the same but for less than so many seconds is not told."""
+ACTIVATIONS = ("relu", "gelu", "silu", "swish", "sigmoid", "tanh", "hardtanh", "hardswish", "leaky_relu", "elu", "mish")
+FACETS = ("implementation", "types", "fused", "layouts", "algorithm", "attributes")
+"""What a primitive of oneDNN can change in, in the order in which it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One section of one fingerprint: what ran, and the seconds of each row."""
+
+    found: Any
+    seconds: Sequence[float] = ()
+
+    def time(self, keep: Callable[[Mapping[str, Any]], bool]) -> float:
+        """The seconds of the rows that are chosen."""
+        return sum(time for row, time in zip(self.found, self.seconds, strict=False) if keep(row))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that differs, in words; how much longer it takes, where that is known; and what shows it."""
+
+    text: str
+    seconds: float | None = None
+    evidence: tuple[str, ...] = ()
+
+
+def primitives(old: Side, new: Side) -> list[Change]:
+    """oneDNN: other implementations, dtypes, layouts and fusions, and calls that came or went."""
+    changes = []
+    for name, direction in _kinds(old, new):
+
+        def keep(row: Mapping[str, Any], kind: tuple[str, str] = (name, direction)) -> bool:
+            return (row.get("primitive", "rest"), row.get("direction", "")) == kind
+
+        before, after = ([row for row in side.found if keep(row)] for side in (old, new))
+        if before == after:
+            continue
+        calls = tuple(sum(row["calls"] for row in rows) for rows in (before, after))
+        label = name if direction in ("", "undef", "forward_inference") else f"{name} ({direction})"
+        parts = [] if calls[0] == calls[1] else [f"{calls[1] - calls[0]:+d} a step ({calls[0]} -> {calls[1]})"]
+        moves = {facet: _moved(before, after, facet) for facet in FACETS}
+        # Which layout the weights have follows from the kernel that reads them.
+        shown = [facet for facet in FACETS[:3] if moves[facet]] or [facet for facet in FACETS[3:] if moves[facet]]
+        parts += [_label(facet) + moves[facet] for facet in shown]
+        # Images that lie otherwise are told beside another implementation too: it may be the reason.
+        if "layouts" not in shown and (images := _moved(before, after, "images")):
+            parts.append(f"images {images}")
+        evidence = [f"{facet}: {move}" for facet, move in moves.items() if move and facet not in shown]
+        text = "; ".join(parts) or "other shapes"
+        changes.append(Change(f"{label}: {text}", new.time(keep) - old.time(keep), tuple(evidence)))
+    return changes
+
+
+def _kinds(old: Side, new: Side) -> list[tuple[str, str]]:
+    return sorted({(row.get("primitive", "rest"), row.get("direction", "")) for row in (*old.found, *new.found)})
+
+
+def _label(facet: str) -> str:
+    return "" if facet in ("implementation", "types") else f"{facet} "
+
+
+def _facet(row: Mapping[str, Any], facet: str) -> str:
+    if facet == "images":
+        words = [word.partition(":") for word in row.get("layouts", "").split()]
+        return " ".join(dict.fromkeys(tag for role, _, tag in words if role in ("src", "diff_dst") and tag))
+    value = str(row.get(facet, ""))
+    if facet == "types":
+        return " x ".join(dict.fromkeys(word.partition(":")[2] for word in value.split())) or "none"
+    return value or "none"
+
+
+def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], facet: str) -> str:
+    """From what to what one facet went, in how many of the calls; an empty text where it stayed."""
+    sides: list[Counter[str]] = []
+    for rows in (before, after):
+        found: Counter[str] = Counter()
+        for row in rows:
+            found[_facet(row, facet)] += row["calls"]
+        sides.append(found)
+    gone, come = sides[0] - sides[1], sides[1] - sides[0]
+    if not gone and not come:
+        return ""
+    total = sides[1].total()
+    if len(gone) == len(come) == 1 and gone.total() == come.total():
+        (source,), (target,) = gone, come
+        return f"{source} -> {target} in {come.total()} of {total} calls"
+    told = [", ".join(f"{word} x{count}" for word, count in side.most_common(NAMED)) for side in (gone, come)]
+    return " -> ".join(words or "nothing" for words in told)
+
+
+def graph(old: Side, new: Side) -> list[Change]:
+    """TorchScript: nodes that came or went, and what that means for fusions, weights and fallbacks."""
+    before, after = (Counter({row["node"]: row["calls"] for row in side.found}) for side in (old, new))
+    if before == after:
+        return []
+    texts = [*_fusions(before, after)]
+    read = "prim::GetAttr"
+    if bool(before[read]) != bool(after[read]):
+        count = after[read] or before[read]
+        texts.append(
+            f"graph no longer frozen: {count} values read from modules" if after[read] else "graph is frozen now"
+        )
+    packed = [sum(count for node, count in side.items() if "prepack" in node) for side in (before, after)]
+    if bool(packed[0]) != bool(packed[1]):
+        texts.append(
+            f"graph {'no longer has' if packed[0] else 'has now'} packed weights: {packed[0]} -> {packed[1]} nodes"
+        )
+    slow = "prim::FallbackGraph"
+    if after[slow] > before[slow]:
+        texts.append(f"+{after[slow] - before[slow]} fallbacks to unoptimised graphs")
+    nodes = counted(before, after)
+    return [Change(text, None, (nodes,)) for text in texts] or [Change(f"graph: {nodes}")]
+
+
+def _fusions(before: Counter[str], after: Counter[str]) -> list[str]:
+    """Activations that stood alone and are fused now, or the other way round."""
+    found = []
+    for name in ACTIVATIONS:
+        alone = [sum(side[node] for node in (f"aten::{name}", f"aten::{name}_")) for side in (before, after)]
+        fused = [
+            sum(count for node, count in side.items() if not node.startswith("aten::") and f"_{name}" in node)
+            for side in (before, after)
+        ]
+        if fused[0] > fused[1] and alone[1] > alone[0]:
+            found.append(f"{name} no longer fused: {alone[1]} {name} alone ({fused[0]} -> {fused[1]} fused)")
+        elif fused[1] > fused[0] and alone[0] > alone[1]:
+            found.append(f"{name} fused now: {alone[0]} -> {alone[1]} {name} alone")
+    return found
+
+
+def counted(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """What came and went by name, the most first."""
+    names = {name for name in {*before, *after} if before.get(name, 0) != after.get(name, 0)}
+    order = sorted(names, key=lambda name: (-abs(after.get(name, 0) - before.get(name, 0)), name))
+    told = [f"{after.get(name, 0) - before.get(name, 0):+d} {name}" for name in order[:NAMED]]
+    return ", ".join([*told, *([f"and {len(order) - NAMED} more" if len(order) > NAMED else ""])]).removesuffix(", ")
+
+
+def kernels(old: Side, new: Side) -> list[Change]:
+    """An accelerator's kernels that came or went."""
+    before, after = (Counter({row.get("kernel", "rest"): row["calls"] for row in side.found}) for side in (old, new))
+    names = sorted(name for name in {*before, *after} if before[name] != after[name])
+    return [
+        Change(
+            f"{after[name] - before[name]:+d} {name} a step ({before[name]} -> {after[name]})",
+            new.time(lambda row, name=name: row.get("kernel", "rest") == name)  # type: ignore[misc]
+            - old.time(lambda row, name=name: row.get("kernel", "rest") == name),  # type: ignore[misc]
+        )
+        for name in names
+    ]
+
+
+def compiled(old: Side, new: Side) -> list[Change]:
+    """torch.compile: graphs, breaks, and what the generated code calls."""
+    before, after = old.found, new.found
+    found = [f"{word} {before[word]} -> {after[word]}" for word in ("graphs", "frames") if before[word] != after[word]]
+    if before["breaks"] != after["breaks"]:
+        broken = [sum(side["breaks"].values()) for side in (before, after)]
+        why = next(iter(sorted({*after["breaks"]} - {*before["breaks"]})), "")
+        found.append(f"graph breaks {broken[0]} -> {broken[1]}" + (f": {why[:80]}" if why else ""))
+    if before["calls"] != after["calls"]:
+        found.append(f"generated code calls {counted(before['calls'], after['calls'])}")
+    return [Change(f"torch.compile: {text}") for text in found]
+
+
+def processor(old: Side, new: Side) -> list[Change]:
+    """Threads and instruction sets in effect."""
+    words = {"threads": "threads", "aten": "ATen's instructions", "onednn": "oneDNN's instructions"}
+    before, after = old.found, new.found
+    found = [
+        Change(f"{told}: {_listed(before[key])} -> {_listed(after[key])}")
+        for key, told in words.items()
+        if before[key] != after[key]
+    ]
+    names = sorted(
+        name for name in {*before["limits"], *after["limits"]} if _limit(before, name) != _limit(after, name)
+    )
+    return [*found, *(Change(f"{name}: {_limit(before, name)} -> {_limit(after, name)}") for name in names)]
+
+
+def _limit(side: Mapping[str, Any], name: str) -> str:
+    return str(side["limits"].get(name, "not set"))
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(value) or "unknown" if isinstance(value, list) else str(value)
+
+
+def library(old: Side, new: Side) -> list[Change]:
+    """What oneDNN makes anew in each step, and what its log says that nobody could read."""
+    before, after = old.found, new.found
+    found = []
+    if before["created"] != after["created"]:
+        made = [sum(count for name, count in side["created"].items() if "hit" not in name) for side in (before, after)]
+        text = counted(before["created"], after["created"])
+        again = f"primitives made anew in a step {made[0]} -> {made[1]}: " if made[0] != made[1] else "asks its cache "
+        found.append(Change(f"oneDNN: {again}{text}"))
+    if before["unparsed"] != after["unparsed"]:
+        found.append(
+            Change(f"lines of oneDNN's log that could not be read: {before['unparsed']} -> {after['unparsed']}")
+        )
+    return found
+
+
+def flops(old: Side, new: Side) -> list[Change]:
+    """The work itself: another network, and no other software."""
+    if old.found == new.found:
+        return []
+    return [Change(f"floating point operations of a step: {old.found:,} -> {new.found:,}")]
+
+
+def same_but_time(old: Side, new: Side) -> Iterable[Change]:
+    """Rows that are the same in all but their time."""
+    if not isinstance(old.found, list):
+        return []
+    known: dict[str, list[float]] = defaultdict(list)
+    for side in (old, new):
+        for row, seconds in zip(side.found, side.seconds, strict=False):
+            known[repr(row)].append(seconds)
+    named = {repr(row): next(iter(row.values())) for row in new.found}
+    pairs = [(named[row], times[1] - times[0]) for row, times in known.items() if len(times) == 2 and row in named]
+    return [
+        Change(f"{name}: {seconds * 1e3:+.3g} ms a step, just the same otherwise", seconds)
+        for name, seconds in pairs
+        if abs(seconds) > LONGER
+    ]

@@ -1,0 +1,71 @@
+"""What ran, for people: one line a case of a run, and the lines of the summary for what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.report.units import digits, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ipexperf.result import Measurement, Verdict
+
+SHORT = 12
+"""As much of a digest as tells two apart for a person."""
+TOLD = 4
+"""So many cases are told with what changed in them; the rest are counted. `ipexperf why` tells everything."""
+GIGA = 1e9
+
+
+def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
+    """The cases that run otherwise than their baseline did, and those of which that cannot be told."""
+    found = [(x.case.id, verdict.structure) for x in measurements if (verdict := verdicts.get(x.case.uid))]
+    changed = [(name, one) for name, one in found if one is not None and one.outcome == "changed"]
+    unstable = [name for name, one in found if one is not None and one.outcome == "unstable"]
+    lines = []
+    if changed:
+        lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run otherwise than their baseline did")
+        for name, one in changed[:TOLD]:
+            more = f" (and {plural(len(one.changes) - 1, 'more change')})" if len(one.changes) > 1 else ""
+            lines.append(f"    {name}: {one.changes[0] if one.changes else one.reason}{more}")
+        if len(changed) > TOLD:
+            lines.append(f"    and {plural(len(changed) - TOLD, 'more case')}")
+    if unstable:
+        lines.append(f"STRUCTURE UNSTABLE ({len(unstable)}): what runs is not the same each time: {_names(unstable)}")
+    return lines
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
+    return ", ".join(names[:TOLD]) + more
+
+
+def told(found: Mapping[str, Any] | None) -> str:
+    """A fingerprint in one line."""
+    if found is None:
+        return "no fingerprint"
+    if found["unstable"]:
+        return f"unstable: {', '.join(found['unstable'])} differed between two steps"
+    if found["missing"]:
+        return "not all could be captured: " + "; ".join(f"{name}: {why}" for name, why in found["missing"].items())
+    parts = [f"{found['digest'][:SHORT]}"]
+    structure = found.get("structure", {})
+    kernels: Counter[tuple[str, str]] = Counter()
+    for row in structure.get("primitives", ()):
+        kernels[row.get("primitive", "rest"), row.get("implementation", "")] += row["calls"]
+    parts += [f"{count} {name} ({how})" for (name, how), count in kernels.most_common(3)]
+    for section, word in (("operators", "operator call"), ("kernels", "kernel")):
+        if section in structure:
+            parts.append(plural(sum(row["calls"] for row in structure[section]), word))
+    if structure.get("flops"):
+        parts.append(f"{digits(structure['flops'] / GIGA)} GFLOP a step")
+    if found["unparsed"]:
+        parts.append(f"{plural(structure['library']['unparsed'], 'line')} of oneDNN's log could not be read")
+    return ", ".join(parts)
+
+
+def ran_text(found: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
+    """A line for each case that has a fingerprint."""
+    return "\n".join(f"{name} ran {told(one)}" for name, one in found if one is not None)

@@ -1,0 +1,192 @@
+"""A fingerprint is the same for the same software, says so where it is not, and disturbs nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from bench_cases import bench, network
+
+from ipexperf.bench import fingerprint, onednn, proof, registry, trace
+from ipexperf.bench.fingerprint import Seen
+from ipexperf.bench.kinds import Settings
+
+torch = pytest.importorskip("torch")
+
+CPU = registry.devices.get("cpu")
+GRAPH = """graph(%self : __torch__.Net, %x : Tensor):
+  %4 : int[] = prim::Constant[value=[1, 1]]()
+  %5 : Tensor = ipex_prepack::convolution_relu_run(%x, %4)
+  %6 : Tensor, %7 : Tensor = ipex::LlgaFusionGroup_3(%5)
+  %8 : Tensor = prim::TensorExprGroup_12[Subgraph=<Graph>](%6)
+  %9 : Tensor = aten::relu(%8), scope: __module.0 # conv.py:543:0
+  return (%9)
+with prim::TensorExprGroup_12 = graph(%0 : Tensor):
+  %1 : Tensor = aten::relu(%0)
+"""
+
+
+def of_network() -> Callable[[], Any]:
+    """Steps of a small network."""
+    made, images = network().eval(), torch.randn(4, 3, 8, 8)
+
+    def step() -> Any:
+        with torch.no_grad():
+            return made(images)
+
+    return step
+
+
+def test_a_step_has_the_same_digest_each_time() -> None:
+    """Operators, primitives and the processor are seen; ten captures agree to the letter, and have times beside it."""
+    step = of_network()
+    step()
+    found = [fingerprint.capture(fingerprint.of_step(step, CPU)) for _ in range(10)]
+    assert len({one["digest"] for one in found}) == 1
+    one = found[0]
+    assert one["digest"] == fingerprint.digest(one["structure"])
+    assert (one["unstable"], one["missing"], one["unparsed"]) == ([], {}, [])
+    assert {"aten::addmm", "aten::batch_norm"} <= {row["operator"] for row in one["structure"]["operators"]}
+    assert [row["calls"] for row in one["structure"]["primitives"] if row["primitive"] == "convolution"] == [1]
+    assert one["structure"]["processor"]["threads"] == torch.get_num_threads()
+    assert one["structure"]["processor"]["onednn"] == onednn.isas() != []
+    assert len(one["times"]["operators"]) == len(one["structure"]["operators"])
+    assert len(json.dumps(one)) < 20_000
+
+
+def test_what_differs_changes_the_digest() -> None:
+    """One more copy in a step is another structure; another time is not."""
+    step = of_network()
+    looks = fingerprint.of_step(step, CPU)
+    more = fingerprint.of_step(lambda: step().clone(), CPU)
+    assert fingerprint.capture(looks)["digest"] != fingerprint.capture(more)["digest"]
+
+
+def test_a_structure_that_is_random_is_said_to_be_unstable() -> None:
+    """Two looks at once that differ have no digest, and name the section; what was the same is not blamed."""
+    chance, step = random.Random(3), of_network()
+
+    def moody() -> Any:
+        found = step()
+        for _ in range(chance.randrange(1000)):
+            found = found + 1
+        return found
+
+    found = fingerprint.capture(fingerprint.of_step(moody, CPU))
+    assert (found["digest"], found["unstable"]) == (None, ["operators"])
+
+
+def test_a_profiler_that_is_not_there_leaves_a_reason_and_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can't be captured is missing, with its reason; without it there is no digest that would say `changed`."""
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("Kineto is not available")
+
+    monkeypatch.setattr(proof, "traced", broken)
+    found = fingerprint.capture(fingerprint.of_step(of_network(), CPU))
+    assert found["missing"] == {"operators": "RuntimeError: Kineto is not available"}
+    assert found["digest"] is None
+    assert "primitives" in found["structure"]
+
+
+def test_a_line_that_nobody_can_read_is_kept_and_counted() -> None:
+    """It is told, cut to a bounded length, and its count is part of the structure."""
+    line = "onednn_verbose,v9," + "x" * 1000
+    found = fingerprint.capture({"primitives": lambda: fingerprint.primitives(onednn.read(f"{line}\n" * 9))})
+    assert found["structure"]["library"]["unparsed"] == 9
+    assert found["unparsed"] == [line[: fingerprint.LINE]] * fingerprint.SHOWN
+
+
+def test_a_graph_of_many_nodes_stays_small() -> None:
+    """100,000 nodes are counted by kind."""
+    text = "\n".join(f"  %{number} : Tensor = aten::kind{number % 7}(%{number - 1})" for number in range(100_000))
+    found = fingerprint.capture({"graph": lambda: fingerprint.graph(text)})
+    assert sum(row["calls"] for row in found["structure"]["graph"]) == 100_000
+    assert len(json.dumps(found)) < 2000
+
+
+def test_a_step_of_many_operators_stays_small() -> None:
+    """100,000 events of a trace become a row a name."""
+    events = [
+        {"cat": "cpu_op", "name": f"aten::kind{number % 9}", "ts": float(number), "dur": 0.5, "tid": 1, "args": {}}
+        for number in range(100_000)
+    ]
+    found = fingerprint.capture({"operators": lambda: {"operators": Seen(*trace.operators(events))}})
+    assert len(json.dumps(found)) < 5000
+
+
+def test_a_printed_graph_is_summed_up_by_kind() -> None:
+    """Constants are none of it, and numbers that the process gave are left out of names."""
+    seen = fingerprint.graph(GRAPH)["graph"].structure
+    assert {row["node"]: row["calls"] for row in seen} == {
+        "ipex_prepack::convolution_relu_run": 1,
+        "ipex::LlgaFusionGroup": 1,
+        "prim::TensorExprGroup": 1,
+        "aten::relu": 2,
+    }
+
+
+def test_compiled_code_is_summed_up_by_what_it_calls() -> None:
+    """Breaks are told without the place in a file, which moves with every line above it; comments call nothing."""
+    code = "# extern_kernels.mm(a)\ncpp_fused_relu_0(buf0)\n  extern_kernels.mm(a)\n  torch.ops.mkldnn._linear_pointwise(x)"
+    breaks = {"generic_jump at /home/me/net.py:17": 2}
+    seen = fingerprint.compiled(1, 3, breaks, [code])["compiled"].structure
+    assert seen["calls"] == {"cpp_fused_relu_0": 1, "extern_kernels.mm": 1, "torch.ops.mkldnn._linear_pointwise": 1}
+    assert seen["breaks"] == {"generic_jump at #": 2}
+    moved = fingerprint.compiled(1, 3, {"generic_jump at /tmp/net.py:18": 2}, [code])["compiled"].structure
+    assert moved == seen
+
+
+def test_operations_are_counted_and_chance_goes_on_as_before() -> None:
+    """A matrix product of 2 x 3 by 3 x 4 has 48; what draws random numbers afterwards draws the same."""
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+
+    def work() -> Any:
+        return torch.rand(2, 3) @ torch.rand(3, 4)
+
+    assert fingerprint.flops(work) == 48
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize(
+    ("mode", "sections"),
+    [
+        ("infer", {"operators", "primitives", "library", "processor", "flops"}),
+        ("infer_jit", {"operators", "primitives", "library", "processor", "flops", "graph"}),
+        ("train", {"operators", "primitives", "library", "processor", "flops"}),
+        ("load", None),
+    ],
+)
+def test_each_mode_tells_what_it_has(mode: str, sections: set[str] | None) -> None:
+    """A session is looked at through its own steps; a cold start was timed, and has no second one to look at."""
+    CPU.start(Settings())
+    session = registry.modes.get(mode).open(bench(network, mode, CPU))
+    for _ in range(4):
+        session.step()
+    found = session.fingerprint(CPU)
+    session.close()
+    if sections is None:
+        assert found is None
+        return
+    assert found is not None
+    assert set(found["structure"]) == sections
+    assert found["missing"] == {}
+    assert found["digest"]
+    assert found["structure"]["flops"] > 0
+
+
+def test_training_goes_through_forward_and_backward() -> None:
+    """Its operations are about three times those of inference on the same batch."""
+    CPU.start(Settings())
+    counts = []
+    for mode in ("infer", "train"):
+        session = registry.modes.get(mode).open(bench(network, mode, CPU))
+        session.step()
+        counts.append(session.flops)  # type: ignore[attr-defined]
+        session.close()
+    assert 2 < counts[1] / counts[0] < 3.5

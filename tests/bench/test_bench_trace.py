@@ -1,0 +1,104 @@
+"""The events of torch's profiler become rows: who called whom, in which dtypes, and kernels by plain names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import trace
+
+
+def event(name: str, begin: float, length: float, **more: Any) -> dict[str, Any]:
+    """One operator of a trace: its moment and length in microseconds."""
+    told = {"Input type": more.pop("types", ["float"]), "Input Dims": more.pop("dims", [[2, 3]])}
+    return {"cat": "cpu_op", "name": name, "ts": begin, "dur": length, "tid": 1, "args": told, **more}
+
+
+EVENTS = [
+    event("aten::copy_", 22.0, 10.0, types=["float", "c10::BFloat16"]),
+    event("aten::to", 20.0, 20.0, types=["c10::BFloat16", "Scalar"]),
+    event("aten::linear", 0.0, 19.0),
+    event("aten::addmm", 2.0, 15.0),
+    event("aten::addmm", 50.0, 5.0, dims=[[4, 4]]),
+    event("profiler::_record_function_enter_new", 60.0, 1.0),
+    {"cat": "user_annotation", "name": "Optimizer.step", "ts": 0.0, "dur": 100.0, "tid": 1},
+]
+
+
+def test_an_operator_has_its_calls_dtypes_shapes_callers_and_own_time() -> None:
+    """What runs inside another is told as such, and its time is not the other's own."""
+    rows, seconds = trace.operators(EVENTS)
+    found = {row["operator"]: (row, time) for row, time in zip(rows, seconds, strict=True)}
+    assert set(found) == {"aten::copy_", "aten::to", "aten::linear", "aten::addmm"}
+    addmm, time = found["aten::addmm"]
+    assert addmm["inside"] == {"": 1, "aten::linear": 1}
+    assert addmm["shapes"] == {"2x3": 1, "4x4": 1}
+    assert (addmm["calls"], time) == (2, pytest.approx(20e-6))
+    assert found["aten::linear"][1] == pytest.approx(4e-6)
+    assert found["aten::copy_"][0]["types"] == {"float32, bfloat16": 1}
+    assert found["aten::to"][0]["types"] == {"bfloat16": 1}
+
+
+def test_the_order_of_the_events_does_not_matter() -> None:
+    """A trace is written in any order, and threads are apart from one another."""
+    assert trace.operators(EVENTS[::-1]) == trace.operators(EVENTS)
+    rows, _ = trace.operators([event("aten::linear", 0.0, 19.0), event("aten::addmm", 2.0, 15.0, tid=2)])
+    assert all(row["inside"] == {"": 1} for row in rows)
+
+
+def test_many_shapes_are_folded_and_another_one_shows() -> None:
+    """A digest stands for many shapes; it changes with each of them, and with how often each was there."""
+    many = [event("aten::mm", 10.0 * size, 1.0, dims=[[size, size]]) for size in range(1, 9)]
+    folded = trace.operators(many)[0][0]["shapes"]
+    assert isinstance(folded, str)
+    assert trace.operators(many[1:] + many[:1])[0][0]["shapes"] == folded
+    other = [*many[:-1], event("aten::mm", 80.0, 1.0, dims=[[99, 99]])]
+    assert trace.operators(other)[0][0]["shapes"] != folded
+
+
+def test_a_section_stays_small_and_what_is_beyond_its_end_still_counts() -> None:
+    """Thousands of different names end in a bounded number of rows; a change in the last of them is seen."""
+    many = [event(f"custom::operator{number}", 10.0 * number, 1.0) for number in range(3 * trace.ROWS)]
+    rows, seconds = trace.operators(many)
+    assert len(rows) == len(seconds) == trace.ROWS + 1
+    assert rows[-1]["rest"] == 2 * trace.ROWS
+    assert sum(seconds) == pytest.approx(3 * trace.ROWS * 1e-6)
+    later = sorted(many, key=lambda one: str(one["name"]))[-1]
+    other = [one for one in many if one is not later] + [event(later["name"], later["ts"], 1.0, dims=[[7]])]
+    assert trace.operators(other)[0][-1] != rows[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >"
+            "(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)",
+            "at::native::vectorized_elementwise_kernel",
+        ),
+        (
+            "void at::native::(anonymous namespace)::softmax<float, 3>(float*)",
+            "at::native::anonymous::softmax",
+        ),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n"),
+        ("triton_poi_fused_relu_0", "triton_poi_fused_relu_0"),
+        ("kernel_0123456789abcdef0123", "kernel_#"),
+        ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD"),
+    ],
+)
+def test_a_kernel_has_a_plain_name(name: str, plain: str) -> None:
+    """Arguments, template arguments and hashes differ from build to build: the name is without them."""
+    assert trace.plain(name) == plain
+
+
+def test_kernels_are_counted_apart_from_operators() -> None:
+    """What ran on the device is told by name, with its count and the device's own time."""
+    device = [
+        {"cat": "kernel", "name": "void gemm<1>(float*)", "ts": 0.0, "dur": 4.0, "tid": 7},
+        {"cat": "kernel", "name": "void gemm<2>(float*)", "ts": 5.0, "dur": 6.0, "tid": 7},
+        {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "ts": 5.0, "dur": 1.0, "tid": 7},
+    ]
+    rows, seconds = trace.kernels([*EVENTS, *device])
+    assert rows == [{"kernel": "Memcpy HtoD", "calls": 1}, {"kernel": "gemm", "calls": 2}]
+    assert seconds == pytest.approx([1e-6, 10e-6])

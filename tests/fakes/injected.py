@@ -1,0 +1,176 @@
+"""Small networks, and each of them spoilt in one way: prints the fingerprint of every one as JSON. Needs torch.
+
+`injected.py stock` or `injected.py ipex`: the import of IPEX changes stock PyTorch, so each has a process of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+sys.path.append(str(Path(__file__).parents[1] / "bench"))
+
+import bench_cases
+import torch
+
+from ipexperf.bench import fingerprint, registry
+from ipexperf.bench.kinds import Session, Settings
+from ipexperf.bench.modes import _inference
+
+nn = torch.nn
+SETTLED = 4
+"""Steps after which a traced graph and oneDNN's caches stand."""
+
+
+def layers(*between: Any) -> Callable[[], Any]:
+    """Two convolutions with BatchNorm and relu, with something between them."""
+
+    def build() -> Any:
+        return nn.Sequential(
+            *(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU()),
+            *between,
+            *(nn.Conv2d(16, 16, 3), nn.BatchNorm2d(16), nn.ReLU()),
+            *(nn.Flatten(), nn.Linear(16 * 16, 10)),
+        )
+
+    return build
+
+
+class Does(nn.Module):  # type: ignore[misc] # torch has no types here
+    """A layer that does what it is given."""
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.work = work
+
+    def forward(self, images: Any) -> Any:
+        return self.work(images)
+
+
+def turned(images: Any) -> Any:
+    """A view that is not contiguous."""
+    return images.transpose(2, 3)
+
+
+def opened(
+    stack: str, mode: str = "infer", build: Callable[[], Any] = layers(), dtype: str = "fp32", **knobs: str
+) -> Session:
+    knobs = {"channels_last": "on", **knobs}
+    made = bench_cases.bench(build, mode, registry.devices.get("cpu"), stack, **knobs)
+    made = dataclasses.replace(made, case=dataclasses.replace(made.case, dtype=dtype))
+    return made.mode.open(made)
+
+
+def told(session: Session) -> dict[str, Any]:
+    """The fingerprint of a settled session."""
+    for _ in range(SETTLED):
+        session.step()
+    found = session.fingerprint(registry.devices.get("cpu"))
+    session.close()
+    assert found is not None
+    return found
+
+
+def stepped(step: Callable[[], Any]) -> dict[str, Any]:
+    """The fingerprint of a step that belongs to no case."""
+    for _ in range(SETTLED):
+        step()
+    return fingerprint.capture(fingerprint.of_step(step, registry.devices.get("cpu")))
+
+
+def quantised() -> tuple[dict[str, Any], dict[str, Any]]:
+    """An int8 network, and the same with an observer that was left in it."""
+    from torch.ao.quantization import MinMaxObserver, get_default_qconfig_mapping, quantize_fx
+
+    images = torch.randn(16, 3, 8, 8)
+    prepared = quantize_fx.prepare_fx(layers()().eval(), get_default_qconfig_mapping("x86"), (images,))
+    prepared(images)
+    network = quantize_fx.convert_fx(prepared)
+    observed = nn.Sequential(MinMaxObserver(), network)
+
+    def step(network: Any) -> Callable[[], Any]:
+        def forward() -> Any:
+            with torch.no_grad():
+                return network(images)
+
+        return forward
+
+    return stepped(step(network)), stepped(step(observed))
+
+
+def reloading() -> Session:
+    session = opened("stock")
+    weights = {name: value.clone() for name, value in session.network.state_dict().items()}
+    honest = session.step
+
+    def step() -> None:
+        session.network.load_state_dict(weights)
+        honest()
+
+    session.step = step  # type: ignore[method-assign]
+    return session
+
+
+def unfrozen(stack: str) -> Session:
+    with mock.patch.object(torch.jit, "freeze", lambda network: network):
+        return opened(stack, "infer_jit")
+
+
+def not_cast() -> dict[str, Any]:
+    """A case in bf16 whose autocast was lost on the way."""
+    with mock.patch.object(_inference, "autocast", lambda *_, **__: nullcontext()):
+        return told(opened("stock", dtype="bf16"))
+
+
+def of_stock() -> dict[str, Any]:
+    plain, observed = quantised()
+    return {
+        "plain": told(opened("stock")),
+        "jit": told(opened("stock", "infer_jit")),
+        "not frozen": told(unfrozen("stock")),
+        "channels_last off": told(opened("stock", channels_last="off")),
+        "turned": told(opened("stock", build=layers(Does(turned)))),
+        "turned, contiguous": told(opened("stock", build=layers(Does(lambda images: turned(images).contiguous())))),
+        "cast": told(opened("stock", build=layers(Does(lambda images: images.to(torch.bfloat16).to(torch.float32))))),
+        "bf16": told(opened("stock", dtype="bf16")),
+        "bf16, autocast off": not_cast(),
+        "reloading": told(reloading()),
+        "int8": plain,
+        "int8, observed": observed,
+    }
+
+
+def of_ipex() -> dict[str, Any]:
+    ipex = sys.modules["intel_extension_for_pytorch"]
+    found = {
+        "plain": told(opened("ipex")),
+        "jit": told(opened("ipex", "infer_jit")),
+        "not frozen": told(unfrozen("ipex")),
+        "weights_prepack off": told(opened("ipex", weights_prepack="off")),
+        "level O0": told(opened("ipex", level="O0")),
+        "conv_bn_folding off": told(opened("ipex", conv_bn_folding="off")),
+    }
+    ipex.enable_onednn_fusion(enabled=False)
+    found["fusion off"] = told(opened("ipex", "infer_jit"))
+    ipex.enable_onednn_fusion(enabled=True)
+    # Last, for it is of the whole process.
+    return {**found, "channels_last off": told(opened("ipex", channels_last="off"))}
+
+
+def main() -> None:
+    stack = registry.stacks.get(sys.argv[1])
+    stack.start()
+    registry.devices.get("cpu").start(Settings(threads=1))
+    torch.manual_seed(0)
+    found = {"stock": of_stock, "ipex": of_ipex}[sys.argv[1]]()
+    print(json.dumps(found))  # noqa: T201 - for the test that started this
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""A mode that says what ran: the file that FAKE_RAN names. Loaded after fake.py, whose device and stack it uses."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.fingerprint import Look, Seen
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
+from ipexperf.result import Check
+
+
+class LookedAtSession(Session):
+    def __init__(self, bench: Workbench) -> None:
+        self.answer = bench.model.build()
+
+    def step(self) -> None:
+        self.answer()
+
+    def accuracy(self) -> tuple[dict[str, float], list[Check]]:
+        return {"accuracy": 1.0}, []
+
+    def proof(self) -> list[Check]:
+        return [Check("dtype", True, "fp32", "fp32")]
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        del device
+        return {"graph": self.look}
+
+    def look(self) -> Mapping[str, Seen]:
+        path = Path(os.environ["FAKE_RAN"])
+        found = json.loads(path.read_text())
+        if found.pop("random", 0):
+            path.write_text(json.dumps({"random": 1, "aten::relu": found.get("aten::relu", 0) + 1}))
+        return {"graph": Seen([{"node": name, "calls": calls} for name, calls in found.items()])}
+
+
+class LookedAt(Mode):
+    name = "looked_at"
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del facts
+        return None if cell.device == "fake" else "looking is for the fake device"
+
+    def open(self, bench: Workbench) -> Session:
+        return LookedAtSession(bench)
+
+
+registry.modes.add("looked_at", LookedAt())

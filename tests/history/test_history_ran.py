@@ -1,0 +1,108 @@
+"""What ran is kept once a case and run, by its digest in every launch, and found again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from history_records import ENVIRONMENT, OK, make_case, make_measurement
+
+from ipexperf.history import History
+from ipexperf.history.ran import accepted, ran
+from ipexperf.judge.baseline import CaseBaseline, Session
+from ipexperf.result import Measurement, Structure, Verdict
+
+STRUCTURE = Structure("changed", "the digest is not the baseline's", ("+14 reorder a step",), fails=True)
+
+
+def captured(digest: str | None, flops: int = 1) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "digest": digest,
+        "structure": {"flops": flops},
+        "times": {},
+        "unstable": [] if digest else ["operators"],
+        "missing": {},
+        "unparsed": [],
+        "seconds": 0.5,
+    }
+
+
+def ran_so(*digests: str | None, **changes: Any) -> Measurement:
+    made = make_measurement(steps=(0.01,) * len(digests), **changes)
+    pairs = zip(made.launches, digests, strict=True)
+    return replace(made, launches=tuple(replace(launch, fingerprint=captured(digest)) for launch, digest in pairs))
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Any:
+    with History.open(tmp_path / "history.db") as opened:
+        yield opened
+
+
+def recorded(history: History, measurement: Measurement, verdict: Verdict = OK) -> tuple[str, Any]:
+    uid = history.start_run(ENVIRONMENT, {})
+    history.record(uid, measurement, verdict)
+    (found,) = history.measurements(uid)
+    return uid, found
+
+
+def test_the_structure_is_kept_once_and_the_digest_in_every_launch(history: History) -> None:
+    _, found = recorded(history, ran_so("abc", "abc", "abc"))
+    documents = [launch.document["fingerprint"] for launch in found.launches]
+    assert [document["digest"] for document in documents] == ["abc"] * 3
+    assert ["structure" in document for document in documents] == [True, False, False]
+    state, whole = ran(found)
+    assert (state.outcome, whole) == ("same", captured("abc"))
+
+
+def test_each_structure_is_kept_where_launches_differ(history: History) -> None:
+    _, found = recorded(history, ran_so("abc", "other", "abc"))
+    assert ["structure" in launch.document["fingerprint"] for launch in found.launches] == [True, True, False]
+    assert ran(found)[0].outcome == "unstable"
+
+
+def test_a_launch_that_does_not_count_keeps_its_digest_alone(history: History) -> None:
+    """The contended first try is no measurement: the structure lies with a launch that is one."""
+    made = ran_so("abc", "abc")
+    made = replace(made, launches=(replace(made.launches[0], outcome="contended"), made.launches[1]))
+    _, found = recorded(history, made)
+    assert ["structure" in launch.document["fingerprint"] for launch in found.launches] == [False, True]
+    assert ran(found)[1] == captured("abc")
+
+
+def test_a_launch_without_a_fingerprint_has_none(history: History) -> None:
+    """As those of older versions: it is unknown."""
+    _, found = recorded(history, make_measurement())
+    assert ran(found) == (Structure("unknown", "nothing was captured"), None)
+
+
+def test_a_verdict_keeps_what_became_of_the_structure(history: History) -> None:
+    _, found = recorded(history, ran_so("abc"), replace(OK, structure=STRUCTURE))
+    assert found.verdict.structure == STRUCTURE
+    assert found.verdict.fails
+    _, plain = recorded(history, ran_so("abc"))
+    assert plain.verdict.structure is None
+
+
+def baseline(fingerprint: str | None, *runs: str) -> CaseBaseline:
+    sessions = tuple(Session(run, f"2026-01-0{day}", "", (0.01,)) for day, run in enumerate(runs, 1))
+    return CaseBaseline(make_case(), sessions, {}, "why", "ada", "2026-01-09", None, ENVIRONMENT, fingerprint)
+
+
+def test_what_a_baseline_stands_for_is_found_by_its_digest(history: History) -> None:
+    """The newest session that ran so; one of before there were digests is the newest that is known."""
+    old, _ = recorded(history, ran_so("abc"))
+    new, _ = recorded(history, ran_so("other"))
+    assert accepted(history, baseline("1:abc", old, new)) == captured("abc")
+    assert accepted(history, baseline(None, old, new)) == captured("other")
+    assert accepted(history, baseline("1:gone", old, new)) is None
+
+
+def test_a_run_that_is_not_there_is_no_error(history: History) -> None:
+    """A baseline's file outlives the history that it was accepted from."""
+    uid, _ = recorded(history, ran_so("abc"))
+    assert accepted(history, baseline("1:abc", "01J0000000ABSENT", uid)) == captured("abc")
+    assert accepted(history, baseline("1:abc", "01J0000000ABSENT")) is None

@@ -1,0 +1,285 @@
+"""What ran otherwise is told in people's words, the largest share of the time first, and is no alarm by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.bench import fingerprint
+from ipexperf.judge import structure
+from ipexperf.result import Structure
+
+CONVOLUTION = {
+    "primitive": "convolution",
+    "direction": "forward_inference",
+    "implementation": "brgconv:avx512_core_amx",
+    "types": "src:bf16 wei:bf16 dst:bf16",
+    "layouts": "src:acdb wei:Acdb32a dst:acdb",
+    "attributes": "attr-post-ops:eltwise_relu",
+    "fused": "eltwise_relu",
+    "algorithm": "convolution_direct",
+    "calls": 53,
+    "shapes": "0011aabb",
+}
+REORDER = {
+    "primitive": "reorder",
+    "direction": "undef",
+    "implementation": "jit:uni",
+    "types": "src:f32 dst:f32",
+    "layouts": "src:abcd dst:acdb",
+    "attributes": "",
+    "fused": "",
+    "algorithm": "",
+    "calls": 2,
+    "shapes": {"8x3x3x3": 2},
+}
+PROCESSOR = {"threads": 2, "aten": "AVX2", "onednn": ["Intel AVX2"], "limits": {}}
+
+
+def operator(name: str, calls: int = 1, types: str = "float32", shapes: Any = "x", **inside: int) -> dict[str, Any]:
+    return {
+        "operator": name.replace(".", "::"),
+        "calls": calls,
+        "types": {types: calls},
+        "shapes": shapes,
+        "inside": {key.replace("_in_", "::"): count for key, count in (inside or {"": calls}).items()},
+    }
+
+
+def captured(times: dict[str, list[float]] | None = None, **sections: Any) -> dict[str, Any]:
+    """A fingerprint as a worker writes it down."""
+    return {
+        "version": 1,
+        "digest": fingerprint.digest(sections),
+        "structure": sections,
+        "times": times or {},
+        "unstable": [],
+        "missing": {},
+        "unparsed": [],
+        "seconds": 0.1,
+    }
+
+
+def lines(old: Any, new: Any, section: str = "primitives") -> list[str]:
+    return structure.diff(captured(**{section: old}), captured(**{section: new})).lines()
+
+
+def test_another_implementation_is_told_with_its_share() -> None:
+    """The sentence that somebody reads at seven in the morning."""
+    after = {**CONVOLUTION, "implementation": "jit:avx2"}
+    old = captured({"primitives": [0.1], "operators": [0.2]}, primitives=[CONVOLUTION], operators=[operator("aten.x")])
+    new = captured({"primitives": [0.81], "operators": [1.2]}, primitives=[after], operators=[operator("aten.x")])
+    found = structure.diff(old, new)
+    assert found.lines() == [
+        "convolution: brgconv:avx512_core_amx -> jit:avx2 in 53 of 53 calls; 71% of the time difference"
+    ]
+    assert [change.text for change in found.slower] == ["aten::x: +1e+03 ms a step, just the same otherwise"]
+
+
+def test_more_reorders_are_counted_and_their_layouts_told() -> None:
+    other = {**REORDER, "layouts": "src:acdb dst:abcd", "calls": 14}
+    (change,) = structure.diff(captured(primitives=[REORDER]), captured(primitives=[REORDER, other])).changes
+    assert change.text.startswith("reorder: +14 a step (2 -> 16)")
+    assert "src:acdb dst:abcd x14" in " ".join((change.text, *change.evidence))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"types": "src:f32 wei:f32 dst:f32"}, "bf16 -> f32 in 53 of 53 calls"),
+        (
+            {"fused": "", "attributes": ""},
+            "fused eltwise_relu -> none in 53 of 53 calls",
+        ),
+        ({"layouts": "src:abcd wei:Acdb32a dst:abcd"}, "images acdb -> abcd in 53 of 53 calls"),
+        ({"shapes": "ffff"}, "other shapes"),
+    ],
+)
+def test_a_primitive_can_change_in_each_of_its_parts(change: dict[str, Any], told: str) -> None:
+    (line,) = lines([CONVOLUTION], [{**CONVOLUTION, **change}])
+    assert line.startswith("convolution: ")
+    assert told in line
+
+
+def test_a_part_of_the_calls_that_changed_is_told_as_a_part() -> None:
+    some = [{**CONVOLUTION, "calls": 50}, {**CONVOLUTION, "calls": 3, "implementation": "jit:avx2"}]
+    assert lines([CONVOLUTION], some) == ["convolution: brgconv:avx512_core_amx -> jit:avx2 in 3 of 53 calls"]
+
+
+def test_what_an_operator_calls_is_told_with_it_once() -> None:
+    """One more `contiguous` is one line: the copy inside is not a second finding."""
+    old = [operator("aten.linear", 2)]
+    new = [
+        *old,
+        operator("aten.contiguous"),
+        operator("aten.clone", aten_in_contiguous=1),
+        operator("aten.copy_", aten_in_clone=1),
+    ]
+    found = structure.diff(captured(operators=old), captured(operators=new))
+    assert found.lines() == ["+1 aten::contiguous a step (0 -> 1): a copy, to lie contiguous"]
+    assert found.changes[0].evidence == ("with aten::clone, aten::copy_",)
+
+
+def test_a_copy_that_also_came_elsewhere_is_told_by_itself() -> None:
+    """A copy that no changed operator called is nobody's part."""
+    old = [operator("aten.copy_", 1)]
+    new = [operator("aten.contiguous"), operator("aten.copy_", 3, **{"": 2, "aten_in_contiguous": 1})]
+    assert [line.split(" a step")[0] for line in lines(old, new, "operators")] == [
+        "+1 aten::contiguous",
+        "+2 aten::copy_",
+    ]
+
+
+def test_operators_of_another_dtype_are_one_line() -> None:
+    """Autocast that was lost changes everything at once, and is said once."""
+    old = [operator("aten.conv2d", 20, "bfloat16, bfloat16"), operator("aten.relu", 17, "bfloat16")]
+    new = [operator("aten.conv2d", 20, "float32, float32"), operator("aten.relu", 17)]
+    assert lines(old, new, "operators") == ["bfloat16 -> float32 in 20 aten::conv2d, 17 aten::relu"]
+
+
+def test_operators_that_call_one_another_are_all_told() -> None:
+    """A circle of callers has no outermost one: nothing is lost, and nothing hangs."""
+    new = [operator("aten.a", 1, aten_in_b=1), operator("aten.b", 1, aten_in_a=1)]
+    found = structure.diff(captured(operators=[]), captured(operators=new))
+    assert "aten::a" in str(found.changes)
+    assert "aten::b" in str(found.changes)
+
+
+def test_a_graph_tells_fusions_weights_and_fallbacks() -> None:
+    def nodes(**found: int) -> list[dict[str, Any]]:
+        return [{"node": name.replace("__", "::"), "calls": calls} for name, calls in found.items()]
+
+    old = nodes(ipex_prepack__convolution_relu_run=17, aten__flatten=1)
+    new = nodes(aten___convolution=17, aten__relu=17, aten__flatten=1, prim__GetAttr=60, prim__FallbackGraph=2)
+    told = lines(old, new, "graph")
+    assert told == [
+        "relu no longer fused: 17 relu alone (17 -> 0 fused)",
+        "graph no longer frozen: 60 values read from modules",
+        "graph no longer has packed weights: 17 -> 0 nodes",
+        "+2 fallbacks to unoptimised graphs",
+    ]
+    assert lines(nodes(aten__flatten=1), nodes(aten__flatten=2), "graph") == ["graph: +1 aten::flatten"]
+
+
+def test_compiled_code_tells_breaks_and_calls() -> None:
+    old = {"graphs": 1, "frames": 1, "breaks": {}, "calls": {"extern_kernels.mm": 2}}
+    new = {"graphs": 2, "frames": 3, "breaks": {"call to print": 1}, "calls": {"extern_kernels.mm": 1}}
+    assert lines(old, new, "compiled") == [
+        "torch.compile: graphs 1 -> 2",
+        "torch.compile: frames 1 -> 3",
+        "torch.compile: graph breaks 0 -> 1: call to print",
+        "torch.compile: generated code calls -1 extern_kernels.mm",
+    ]
+
+
+def test_the_processor_the_library_and_the_work_have_words() -> None:
+    after = {**PROCESSOR, "threads": 1, "onednn": ["Intel SSE4.1"], "limits": {"ONEDNN_MAX_CPU_ISA": "SSE41"}}
+    assert lines(PROCESSOR, after, "processor") == [
+        "threads: 2 -> 1",
+        "oneDNN's instructions: Intel AVX2 -> Intel SSE4.1",
+        "ONEDNN_MAX_CPU_ISA: not set -> SSE41",
+    ]
+    old = {"created": {"reorder create:cache_hit": 2}, "unparsed": 0}
+    new = {"created": {"reorder create:cache_hit": 1, "reorder create:cache_miss": 1}, "unparsed": 3}
+    told = lines(old, new, "library")
+    assert told[0].startswith("oneDNN: primitives made anew in a step 0 -> 1")
+    assert told[1] == "lines of oneDNN's log that could not be read: 0 -> 3"
+    assert lines(1000, 2000, "flops") == ["floating point operations of a step: 1,000 -> 2,000"]
+
+
+def test_kernels_of_a_device_that_came_or_went_are_told() -> None:
+    assert lines([{"kernel": "gemm", "calls": 3}], [{"kernel": "copy", "calls": 1}], "kernels") == [
+        "+1 copy a step (0 -> 1)",
+        "-3 gemm a step (3 -> 0)",
+    ]
+
+
+def test_the_largest_share_of_the_time_stands_first() -> None:
+    """Structure without a time comes after what took it, and what became faster last."""
+    old = captured({"operators": [0.1, 0.3]}, operators=[operator("aten.a"), operator("aten.gone")], flops=1)
+    new = captured(
+        {"operators": [0.1, 0.1, 0.6]}, operators=[operator("aten.a"), operator("aten.b"), operator("aten.c")], flops=2
+    )
+    told = structure.diff(old, new).lines()
+    assert [line.split(" ")[1] for line in told] == ["aten::c", "aten::b", "point", "aten::gone"]
+    assert told[0].endswith("of the time difference")
+    assert "time difference" not in told[3]
+
+
+def test_without_a_difference_in_time_there_are_no_shares() -> None:
+    old = captured({"operators": [1.0]}, operators=[operator("aten.a")])
+    new = captured({"operators": [0.995, 0.01]}, operators=[operator("aten.a"), operator("aten.b")])
+    assert structure.diff(old, new).lines() == ["+1 aten::b a step (0 -> 1)"]
+
+
+def test_what_one_side_does_not_have_is_not_compared() -> None:
+    """A section that was not captured, or not the same twice, is no change: it is said to be unknown."""
+    old, new = captured(operators=[], flops=1), captured(operators=[operator("aten.a")])
+    new["unstable"] = ["operators"]
+    found = structure.diff(old, new)
+    assert found.changes == ()
+    assert found.unknown == ("operators: not the same twice, now", "flops: not captured now")
+
+
+def judged(*launches: Any, baseline: str | None, before: Any = None, gate: bool = False) -> Structure:
+    return structure.judge(launches, baseline, lambda: before, gate=gate)
+
+
+BEFORE = captured(flops=1)
+AFTER = captured(flops=2)
+
+
+def test_the_same_digest_is_the_same() -> None:
+    assert judged(BEFORE, BEFORE, baseline=structure.name(BEFORE), gate=True) == Structure("same")
+
+
+def test_another_digest_is_a_warning_and_fails_where_it_was_asked_to() -> None:
+    found = judged(AFTER, AFTER, baseline=structure.name(BEFORE), before=BEFORE)
+    assert (found.outcome, found.fails) == ("changed", False)
+    assert found.changes == ("floating point operations of a step: 1 -> 2",)
+    assert judged(AFTER, baseline=structure.name(BEFORE), before=BEFORE, gate=True).fails
+    lost = judged(AFTER, baseline=structure.name(BEFORE))
+    assert (lost.outcome, lost.changes) == ("changed", ())
+    assert "does not have the run" in lost.reason
+
+
+@pytest.mark.parametrize(
+    ("launches", "baseline", "outcome"),
+    [
+        ([], "1:abc", "unknown"),
+        ([None, None], "1:abc", "unknown"),
+        ([BEFORE], None, "unknown"),
+        ([BEFORE], "7:abc", "unknown"),
+        ([{**BEFORE, "digest": None, "missing": {"operators": "no profiler"}}], "1:abc", "unknown"),
+        ([{**BEFORE, "digest": None, "unstable": ["operators"]}], "1:abc", "unstable"),
+        ([BEFORE, AFTER], "1:abc", "unstable"),
+        ([BEFORE, {"version": 1, "digest": "other", "unstable": [], "missing": {}}], "1:abc", "unstable"),
+    ],
+)
+def test_what_is_not_known_or_not_stable_never_fails(launches: list[Any], baseline: str | None, outcome: str) -> None:
+    """An old baseline, a lost profiler, a random network: each says why, and none is an alarm."""
+    found = judged(*launches, baseline=baseline, gate=True)
+    assert (found.outcome, found.fails) == (outcome, False)
+    assert found.reason
+
+
+ROWS = st.lists(
+    st.builds(
+        lambda name, calls, types: operator(name, calls, types),
+        st.sampled_from(["aten.a", "aten.b", "aten.c"]),
+        st.integers(1, 4),
+        st.sampled_from(["float32", "bfloat16"]),
+    ),
+    unique_by=lambda row: row["operator"],
+)
+
+
+@given(ROWS, ROWS)
+def test_another_structure_never_goes_untold(old: list[Any], new: list[Any]) -> None:
+    """Where two differ there is at least one line, and where they don't there is none."""
+    before, after = captured(operators=old), captured(operators=new)
+    same = {row["operator"]: row for row in old} == {row["operator"]: row for row in new}
+    assert (structure.diff(before, after).lines() == []) == same

@@ -1,0 +1,105 @@
+"""What ran is held against the baseline beside the speed: a warning, or a failed test where that was asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from conftest import SHORT
+from ipexperf import cli
+
+if TYPE_CHECKING:
+    from conftest import Suite
+
+ID = "tiny-fake-fp32-looked_at-plain"
+FUSED = {"ipex_prepack::convolution_relu_run": 17}
+ALONE = {"aten::_convolution": 17, "aten::relu": 17}
+TOLD = "relu no longer fused: 17 relu alone (17 -> 0 fused)"
+
+
+class Looked:
+    """Runs one case whose structure the test chooses."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.suite, self.path = suite, suite.path / "ran.json"
+
+    def run(self, ran: dict[str, int], *arguments: str) -> pytest.RunResult:
+        self.path.write_text(json.dumps(ran))
+        load = (f"--perf-load={self.suite.fake},{Path(self.suite.fake).with_name('looked_at.py')}",)
+        cell = ("--device", "fake", "--dtype", "fp32", "--mode", "looked_at", "--stack", "plain")
+        return self.suite.raw(*load, "--model", "tiny", *cell, *SHORT, "--perf-launches", "2", *arguments)
+
+
+@pytest.fixture
+def looked(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Looked:
+    monkeypatch.setenv("FAKE_RAN", str(suite.path / "ran.json"))
+    monkeypatch.chdir(suite.path)
+    return Looked(suite)
+
+
+def structures(suite: Suite) -> list[str]:
+    return [json.loads(told)["structure"]["outcome"] for (told,) in suite.query("SELECT reason FROM verdict ORDER BY rowid")]
+
+
+def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(
+    looked: Looked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Accepted, the same, changed: the summary, the block, JUnit, `show` and `why` say what, and only `fail` fails."""
+    looked.run(FUSED).assert_outcomes(passed=1)
+    assert cli.main(["baseline", "accept", "last", "--reason", "first light"]) == 0
+    (path,) = (looked.suite.path / "baselines").glob("*.json")
+    (entry,) = json.loads(path.read_text())["cases"]
+    assert entry["fingerprint"].startswith("1:")
+
+    same = looked.run(FUSED)
+    same.assert_outcomes(passed=1)
+    assert "STRUCTURE" not in same.stdout.str()
+
+    warned = looked.run(ALONE, "--junitxml=junit.xml")
+    warned.assert_outcomes(passed=1)
+    assert "STRUCTURE CHANGED (1): these run otherwise than their baseline did" in warned.stdout.str()
+    assert f"{ID}: {TOLD}" in " ".join(warned.stdout.str().split())
+    names = [x.get("value") for x in ET.parse("junit.xml").getroot().iter("property") if x.get("name") == "structure"]  # noqa: S314 - our own file
+    assert names == ["changed"]
+
+    failed = looked.run(ALONE, "--perf-structure", "fail")
+    failed.assert_outcomes(failed=1)
+    assert failed.ret == 1
+    told = failed.stdout.str()
+    assert "WHAT RAN CHANGED" in told
+    assert "what ran    changed (--perf-structure fail)" in told
+    assert TOLD in told
+    assert structures(looked.suite) == ["unknown", "same", "changed", "changed"]
+
+    capsys.readouterr()
+    assert cli.main(["why", "last", ID]) == 0
+    shown = capsys.readouterr().out
+    assert "structure: changed" in shown
+    assert TOLD in shown
+    assert cli.main(["why", "last", ID, "--against", "last~3"]) == 0
+    assert TOLD in capsys.readouterr().out
+    assert cli.main(["why", "last~2", ID]) == 0
+    assert "structure: same" in capsys.readouterr().out
+    assert cli.main(["show", "last"]) == 0
+    assert f"{ID} ran " in capsys.readouterr().out
+
+
+def test_a_structure_that_is_random_never_fails(looked: Looked) -> None:
+    """It is said to be unstable, is accepted without a digest, and gates nothing."""
+    looked.run({"random": 1}, "--perf-structure", "fail").assert_outcomes(passed=1)
+    assert cli.main(["baseline", "accept", "last", "--reason", "first light"]) == 0
+    (path,) = (looked.suite.path / "baselines").glob("*.json")
+    assert "fingerprint" not in json.loads(path.read_text())["cases"][0]
+    again = looked.run({"random": 1}, "--perf-structure", "fail")
+    again.assert_outcomes(passed=1)
+    assert f"STRUCTURE UNSTABLE (1): what runs is not the same each time: {ID}" in again.stdout.str()
+
+
+def test_a_wrong_word_is_one_sentence(suite: Suite) -> None:
+    result = suite.run("tiny", "--perf-structure", "shrug")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "expected one of warn, fail, got 'shrug'" in result.stderr.str()

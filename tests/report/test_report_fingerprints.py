@@ -1,0 +1,101 @@
+"""What changed in what ran is a line of the summary, a part of a failed test's block, and a property in JUnit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from report_records import FAST, PLAIN, SLOW, measurement
+
+from ipexperf.report import fingerprints, junit
+from ipexperf.report.block import failure_block
+from ipexperf.report.table import summary_lines
+from ipexperf.result import Structure, Verdict
+
+CHANGED = Structure(
+    "changed",
+    "the digest is not the baseline's",
+    ("convolution: brgconv:avx512_core_amx -> jit:avx2 in 53 of 53 calls; 71% of the time difference", "+14 reorder"),
+)
+FINGERPRINT: dict[str, Any] = {
+    "version": 1,
+    "digest": "0123456789abcdef",
+    "structure": {
+        "primitives": [
+            {"primitive": "convolution", "implementation": "brg_conv_fwd:avx2", "calls": 17},
+            {"primitive": "convolution", "implementation": "brg_conv_fwd:avx2", "calls": 3},
+            {"primitive": "reorder", "implementation": "jit:uni", "calls": 2},
+        ],
+        "operators": [{"operator": "aten::linear", "calls": 1}],
+        "library": {"created": {}, "unparsed": 1},
+        "flops": 1_820_000_000,
+    },
+    "unstable": [],
+    "missing": {},
+    "unparsed": ["onednn_verbose,v9"],
+}
+
+
+def verdict(structure: Structure | None, outcome: Any = "ok") -> Verdict:
+    return Verdict(outcome, "within the noise", structure=structure)
+
+
+def test_the_summary_names_what_changed_and_what_is_unstable() -> None:
+    """The first change of each case, and how many more there are; the same, and the unknown, are no line."""
+    cases = [PLAIN, FAST, replace(PLAIN, batch=9), replace(PLAIN, batch=10)]
+    found = (CHANGED, Structure("unstable", "why"), Structure("same"), None)
+    verdicts = {case.uid: verdict(one) for case, one in zip(cases, found, strict=True)}
+    lines = summary_lines([measurement(case, 0.01) for case in cases], verdicts, {}, [])
+    text = " ".join(" ".join(lines).split())
+    assert "STRUCTURE CHANGED (1): these run otherwise than their baseline did" in text
+    assert f"{PLAIN.id}: {CHANGED.changes[0]} (and 1 more change)" in text
+    assert f"STRUCTURE UNSTABLE (1): what runs is not the same each time: {FAST.id}" in text
+    assert max(map(len, lines)) <= 120
+
+
+def test_many_changed_cases_are_counted() -> None:
+    cases = [replace(PLAIN, batch=batch) for batch in range(1, 8)]
+    lost = Structure("changed", "this history does not have the run")
+    lines = fingerprints.structure_lines(
+        [measurement(case, 0.01) for case in cases], {case.uid: verdict(lost) for case in cases}
+    )
+    assert lines[0].startswith("STRUCTURE CHANGED (7)")
+    assert lines[1].endswith(": this history does not have the run")
+    assert lines[-1].strip() == "and 3 more cases"
+
+
+def test_the_block_of_a_failed_test_says_what_ran() -> None:
+    """Under the speed's reason; and where it alone failed the test, it says so first."""
+    slow = failure_block(measurement(FAST, 0.02), replace(SLOW, structure=CHANGED), [], "again", "accept")
+    assert "what ran    changed: the digest is not the baseline's" in slow
+    assert all(change in " ".join(slow.split()) for change in CHANGED.changes)
+    alone = verdict(replace(CHANGED, fails=True))
+    assert alone.fails
+    block = failure_block(measurement(FAST, 0.01), alone, [], "again", "accept")
+    assert block.splitlines()[0].endswith(": OK, WHAT RAN CHANGED")
+    assert "(--perf-structure fail)" in block
+
+
+@pytest.mark.parametrize("structure", [None, Structure("same")])
+def test_what_is_the_same_is_no_line_of_the_block(structure: Structure | None) -> None:
+    assert "what ran" not in failure_block(measurement(FAST, 0.02), replace(SLOW, structure=structure), [], "a", "b")
+
+
+def test_junit_has_the_outcome_and_each_change() -> None:
+    found = junit.properties(measurement(FAST, 0.01), verdict(CHANGED))
+    assert ("structure", "changed") in found
+    assert [value for name, value in found if name == "structure_change"] == list(CHANGED.changes)
+    assert not [name for name, _ in junit.properties(measurement(FAST, 0.01), verdict(None)) if "structure" in name]
+
+
+def test_a_fingerprint_is_one_line() -> None:
+    assert fingerprints.told(FINGERPRINT) == (
+        "0123456789ab, 20 convolution (brg_conv_fwd:avx2), 2 reorder (jit:uni), 1 operator call, 1.82 GFLOP a step, "
+        "1 line of oneDNN's log could not be read"
+    )
+    assert fingerprints.told(None) == "no fingerprint"
+    assert fingerprints.told({**FINGERPRINT, "unstable": ["operators"]}).startswith("unstable: operators differed")
+    missing = fingerprints.told({**FINGERPRINT, "missing": {"operators": "no profiler"}})
+    assert missing == "not all could be captured: operators: no profiler"
+    assert fingerprints.ran_text([("a", None), ("b", FINGERPRINT)]).startswith("b ran 0123456789ab, 20 convolution")

@@ -1,0 +1,129 @@
+"""`ipexperf why`: what a case ran otherwise than before, and what cannot be told, in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.case import Case
+from ipexperf.cli import main
+from ipexperf.history import History
+from ipexperf.result import Launch, Measurement, Verdict
+
+KEY = "xeon-8480-2s"
+ENVIRONMENT = {
+    "machine_key": KEY,
+    "hardware": {},
+    "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
+    "variables": {},
+}
+ID = "resnet50-cpu-bf16-infer-ipex"
+
+
+def captured(calls: int, seconds: float, version: int = 1) -> dict[str, Any]:
+    rows = [{"operator": "aten::clone", "calls": calls, "types": {"float32": calls}, "shapes": "x", "inside": {"": 1}}]
+    return {
+        "version": version,
+        "digest": f"{calls:012d}",
+        "structure": {"operators": rows, "flops": 2_000_000_000},
+        "times": {"operators": [seconds]},
+        "unstable": [],
+        "missing": {},
+        "unparsed": [],
+        "seconds": 0.5,
+    }
+
+
+def measured(fingerprint: Any, model: str = "resnet50", batch: int = 16) -> Measurement:
+    case = Case(model, "cpu", "bf16", "infer", "ipex", batch, 224)
+    launches = tuple(Launch(index, "ok", metrics={"step_time": 0.0125}, fingerprint=fingerprint) for index in range(2))
+    return Measurement(case, launches, ENVIRONMENT, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z")
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path, monkeypatch):
+    """From the oldest: as it was, one copy more, none captured, written down in another version."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    with History.open("ipexperf.db") as history:
+        for day, ran in enumerate((captured(1, 0.001), captured(2, 0.003), None, captured(1, 0.001, version=9)), 1):
+            uid = history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"})
+            history.record(uid, measured(ran), Verdict("no_baseline", "nothing was accepted"))
+            if day == 1:
+                history.record(uid, measured(ran, "vgg16"), Verdict("no_baseline", "nothing was accepted"))
+                history.record(uid, measured(ran, batch=32), Verdict("no_baseline", "nothing was accepted"))
+
+
+def told(capsys, *arguments):
+    assert main(["why", *arguments]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def refused(capsys, *arguments):
+    assert main(["why", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.count("\n") <= 2
+    return captured.err
+
+
+def test_a_change_is_told_with_its_share(capsys):
+    """Both sides in a line each, then the changes, then what differs in time alone."""
+    out = told(capsys, "last~2", ID, "--against", "last~3")
+    assert out.splitlines()[0] == f"{ID} (batch 16)"
+    assert "now     run " in out
+    assert "before  run " in out
+    assert "000000000002, 2 operator calls, 2.00 GFLOP a step" in out
+    assert "structure: changed; the captured step took +2 ms" in out
+    assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out
+
+
+def test_against_itself_nothing_changed(capsys):
+    """Two batches share an id: each is told."""
+    out = told(capsys, "last~3", ID, "--against", "last~3")
+    assert out.count("structure: same") == 2
+
+
+def test_what_cannot_be_compared_is_said(capsys):
+    """Without a fingerprint, or in another version of its form, it is unknown."""
+    assert "structure: unknown, for one of the two has no fingerprint" in told(
+        capsys, "last~1", ID, "--against", "last~2"
+    )
+    assert "in versions 1 and 9" in told(capsys, "last", ID, "--against", "last~2")
+
+
+def test_a_baseline_is_what_it_is_held_against(capsys):
+    assert main(["baseline", "accept", "last~3", "--case", "vgg16-cpu-bf16-infer-ipex", "--reason", "x", "--by", "ada"]) == 0
+    capsys.readouterr()
+    out = told(capsys, "last~3", "vgg16-cpu-bf16-infer-ipex")
+    assert "before  baseline, accepted" in out
+    assert "by ada" in out
+    assert "structure: same" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("last", "resnet51-cpu-bf16-infer-ipex"), "did you mean resnet50-cpu-bf16-infer-ipex?"),
+        (("last", ID), f"nothing was accepted for {ID} on {KEY}: name a run with --against"),
+        (("last", ID, "--against", "20990101"), "no run matches '20990101'"),
+        (("last~3", "vgg16-cpu-bf16-infer-ipex", "--against", "last"), "unknown case"),
+    ],
+)
+def test_what_cannot_be_told_is_one_sentence(capsys, arguments, sentence):
+    err = refused(capsys, *arguments)
+    assert err.startswith("ipexperf: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_a_baseline_that_this_history_does_not_know_is_said_to_be(capsys, tmp_path):
+    """The file is in git, the history is not."""
+    assert main(["baseline", "accept", "last~3", "--case", ID, "--reason", "x"]) == 0
+    capsys.readouterr()
+    with History.open("other.db") as history:
+        uid = history.start_run(ENVIRONMENT, {})
+        history.record(uid, measured(captured(1, 0.001)), Verdict("no_baseline", "nothing was accepted"))
+    assert "this history does not have what ran" in refused(capsys, "last", ID, "--db", "other.db")
