@@ -95,7 +95,10 @@ def test_what_cannot_be_compared_is_said(capsys):
 
 
 def test_a_baseline_is_what_it_is_held_against(capsys):
-    assert main(["baseline", "accept", "last~3", "--case", "vgg16-cpu-bf16-infer-ipex", "--reason", "x", "--by", "ada"]) == 0
+    assert (
+        main(["baseline", "accept", "last~3", "--case", "vgg16-cpu-bf16-infer-ipex", "--reason", "x", "--by", "ada"])
+        == 0
+    )
     capsys.readouterr()
     out = told(capsys, "last~3", "vgg16-cpu-bf16-infer-ipex")
     assert "before  baseline, accepted" in out

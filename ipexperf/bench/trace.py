@@ -66,7 +66,7 @@ def kernels(events: Iterable[dict[str, Any]]) -> Section:
         if event.get("cat") in DEVICE:
             name = plain(str(event["name"]))
             calls[name] += 1
-            seconds[name] += event.get("dur", 0) / 1e6  # type: ignore[assignment] # a counter of fractions
+            seconds[name] += event.get("dur", 0) / 1e6
     rows = [{"kernel": name, "calls": count} for name, count in calls.items()]
     return limited(rows, [seconds[name] for name in calls])
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from ipexperf.judge.sections import NAMED, Change, Side
+from ipexperf.judge.sections import NAMED, Change, Side, counted
 
 MEANING = {
     "aten::contiguous": "a copy, to lie contiguous",
@@ -20,7 +20,17 @@ MEANING = {
     "aten::quantize_per_tensor": "a quantisation",
     "aten::dequantize": "a dequantisation",
 }
-"""What it means that an operator came, or went."""
+"""What it means that an operator came."""
+GONE = {"torch_ipex::convolution_forward": "no packed convolution is left", "aten::batch_norm": "BatchNorm is folded"}
+"""What it means that the last of an operator went."""
+PLUMBING = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("empty", "empty_like", "empty_strided", "fill_", "resize_", "view", "_unsafe_view", "as_strided", "as_strided_"),
+        *("select", "expand", "t", "transpose", "detach", "resolve_conj"),
+    )
+)
+"""Operators that make room and look at it otherwise: where they alone came or went, they are told together."""
 Rows = Mapping[str, Mapping[str, Any]]
 
 
@@ -35,14 +45,16 @@ def operators(old: Side, new: Side) -> list[Change]:
     for name in changed - roots - set().union(*below.values()):
         roots.add(name)
         below[name] = set()
-    changes: list[Change] = []
+    changes = _plumbing(roots & PLUMBING, before, after, times)
     retyped: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(roots):
+    for name in sorted(roots - PLUMBING):
         calls = [rows.get(name, {}).get("calls", 0) for rows in (before, after)]
         if calls[0] != calls[1]:
             more = sorted(below[name])
             told = f"{calls[1] - calls[0]:+d} {name} a step ({calls[0]} -> {calls[1]})"
             told += f": {MEANING[name]}" if name in MEANING and calls[1] > calls[0] else ""
+            told += f": {GONE[name]}" if name in GONE and not calls[1] else ""
+            told += _dtypes(before.get(name), after.get(name))
             seconds = sum(times[one] for one in (name, *more))
             changes.append(Change(told, seconds, (f"with {', '.join(more)}",) if more else ()))
         elif types := _types(before[name], after[name]):
@@ -58,6 +70,23 @@ def operators(old: Side, new: Side) -> list[Change]:
         seconds = sum(times[one] for one in (*names, *more))
         changes.append(Change(f"{types} in {named}", seconds, (f"with {', '.join(more)}",) if more else ()))
     return changes
+
+
+def _plumbing(names: set[str], before: Rows, after: Rows, times: Mapping[str, float]) -> list[Change]:
+    if not names:
+        return []
+    sides = [{name: rows.get(name, {}).get("calls", 0) for name in names} for rows in (before, after)]
+    told = counted(*sides) or f"other shapes in {', '.join(sorted(names)[:NAMED])}"
+    return [Change(f"views and allocations: {told}", sum(times[name] for name in names))]
+
+
+def _dtypes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
+    """Which dtypes an operator has no more, or has now, where it ran before and runs still."""
+    if before is None or after is None:
+        return ""
+    sides = [{word for types in row["types"] for word in types.split(", ") if word} for row in (before, after)]
+    gone, come = sorted(sides[0] - sides[1]), sorted(sides[1] - sides[0])
+    return (f", {' and '.join(gone)} no more" if gone else "") + (f", {' and '.join(come)} now" if come else "")
 
 
 def _by_name(side: Side) -> Rows:

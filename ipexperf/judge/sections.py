@@ -9,10 +9,11 @@ from typing import Any
 
 NAMED = 4
 """So many names are told in one line; the rest are counted."""
+NOTHING = "nothing"
 LONGER = 1e-4
 """A row that is the same but for less than so many seconds is not told."""
 ACTIVATIONS = ("relu", "gelu", "silu", "swish", "sigmoid", "tanh", "hardtanh", "hardswish", "leaky_relu", "elu", "mish")
-FACETS = ("implementation", "types", "fused", "layouts", "algorithm", "attributes")
+FACETS = ("implementation", "types", "fused", "layouts", "algorithm", "attributes", "direction")
 """What a primitive of oneDNN can change in, in the order in which it is told."""
 
 
@@ -43,29 +44,41 @@ def primitives(old: Side, new: Side) -> list[Change]:
     for name, direction in _kinds(old, new):
 
         def keep(row: Mapping[str, Any], kind: tuple[str, str] = (name, direction)) -> bool:
-            return (row.get("primitive", "rest"), row.get("direction", "")) == kind
+            return _kind(row) == kind
 
         before, after = ([row for row in side.found if keep(row)] for side in (old, new))
         if before == after:
             continue
         calls = tuple(sum(row["calls"] for row in rows) for rows in (before, after))
-        label = name if direction in ("", "undef", "forward_inference") else f"{name} ({direction})"
+        label = f"{name} ({direction})" if direction else name
         parts = [] if calls[0] == calls[1] else [f"{calls[1] - calls[0]:+d} a step ({calls[0]} -> {calls[1]})"]
-        moves = {facet: _moved(before, after, facet) for facet in FACETS}
         # Which layout the weights have follows from the kernel that reads them.
-        shown = [facet for facet in FACETS[:3] if moves[facet]] or [facet for facet in FACETS[3:] if moves[facet]]
+        moves = {facet: _moved(before, after, facet) for facet in FACETS}
+        turned = [facet for facet in FACETS if _turned(moves[facet])]
+        images = _moved(before, after, "images")
+        shown = [facet for facet in turned if facet in FACETS[:3]] or ([] if _turned(images) else turned)
         parts += [_label(facet) + moves[facet] for facet in shown]
         # Images that lie otherwise are told beside another implementation too: it may be the reason.
-        if "layouts" not in shown and (images := _moved(before, after, "images")):
-            parts.append(f"images {images}")
-        evidence = [f"{facet}: {move}" for facet, move in moves.items() if move and facet not in shown]
+        parts += [f"images {images}"] if _turned(images) else []
+        came = FACETS[:1] + FACETS[3:4]
+        evidence = [
+            f"{facet}: {move}"
+            for facet, move in moves.items()
+            if facet not in shown and (_turned(move) or (move and facet in came))
+        ]
         text = "; ".join(parts) or "other shapes"
         changes.append(Change(f"{label}: {text}", new.time(keep) - old.time(keep), tuple(evidence)))
     return changes
 
 
+def _kind(row: Mapping[str, Any]) -> tuple[str, str]:
+    """A primitive and its way: forward is one way, whether there will be a backward or not."""
+    direction = row.get("direction", "")
+    return row.get("primitive", "rest"), "" if direction.startswith(("forward", "undef")) else direction
+
+
 def _kinds(old: Side, new: Side) -> list[tuple[str, str]]:
-    return sorted({(row.get("primitive", "rest"), row.get("direction", "")) for row in (*old.found, *new.found)})
+    return sorted({_kind(row) for row in (*old.found, *new.found)})
 
 
 def _label(facet: str) -> str:
@@ -98,7 +111,12 @@ def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any
         (source,), (target,) = gone, come
         return f"{source} -> {target} in {come.total()} of {total} calls"
     told = [", ".join(f"{word} x{count}" for word, count in side.most_common(NAMED)) for side in (gone, come)]
-    return " -> ".join(words or "nothing" for words in told)
+    return " -> ".join(words or NOTHING for words in told)
+
+
+def _turned(move: str) -> bool:
+    """Whether calls went from one to another, and did not just come or go."""
+    return bool(move) and not (move.startswith(f"{NOTHING} -> ") or move.endswith(f" -> {NOTHING}"))
 
 
 def graph(old: Side, new: Side) -> list[Change]:

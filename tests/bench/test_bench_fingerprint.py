@@ -67,7 +67,7 @@ def test_what_differs_changes_the_digest() -> None:
 
 def test_a_structure_that_is_random_is_said_to_be_unstable() -> None:
     """Two looks at once that differ have no digest, and name the section; what was the same is not blamed."""
-    chance, step = random.Random(3), of_network()
+    chance, step = random.Random(3), of_network()  # noqa: S311 - no secret
 
     def moody() -> Any:
         found = step()
@@ -131,7 +131,10 @@ def test_a_printed_graph_is_summed_up_by_kind() -> None:
 
 def test_compiled_code_is_summed_up_by_what_it_calls() -> None:
     """Breaks are told without the place in a file, which moves with every line above it; comments call nothing."""
-    code = "# extern_kernels.mm(a)\ncpp_fused_relu_0(buf0)\n  extern_kernels.mm(a)\n  torch.ops.mkldnn._linear_pointwise(x)"
+    code = (
+        "# extern_kernels.mm(a)\ncpp_fused_relu_0(buf0)\n  extern_kernels.mm(a)\n"
+        "  torch.ops.mkldnn._linear_pointwise(x)"
+    )
     breaks = {"generic_jump at /home/me/net.py:17": 2}
     seen = fingerprint.compiled(1, 3, breaks, [code])["compiled"].structure
     assert seen["calls"] == {"cpp_fused_relu_0": 1, "extern_kernels.mm": 1, "torch.ops.mkldnn._linear_pointwise": 1}

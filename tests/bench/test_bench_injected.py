@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from typing import Any
 
 import pytest
@@ -39,3 +40,72 @@ def ipex() -> Found:
 
 def said(old: dict[str, Any], new: dict[str, Any]) -> str:
     return "\n".join(structure.diff(old, new).lines())
+
+
+@pytest.mark.parametrize(("limit", "kernel"), [("SSE41", "jit:sse41"), ("AVX", "jit:avx")])
+def test_instructions_that_were_masked_are_named(stock: Found, limit: str, kernel: str) -> None:
+    """Every convolution takes another kernel, oneDNN says why, and no operator of torch's changed."""
+    masked = fingerprints("stock", ONEDNN_MAX_CPU_ISA=limit)
+    told = said(stock["plain"], masked["plain"])
+    assert re.search(rf"^convolution: \S+ -> {kernel} in 2 of 2 calls", told, re.MULTILINE), told
+    assert f"ONEDNN_MAX_CPU_ISA: not set -> {limit}" in told
+    assert "oneDNN's instructions: " in told
+    assert "aten::" not in told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "only"),
+    [
+        ("turned", "turned, contiguous", "+1 aten::contiguous a step (1 -> 2): a copy, to lie contiguous"),
+        ("plain", "cast", "+2 aten::to a step (0 -> 2): a cast or a copy"),
+        ("plain", "reloading", "+16 aten::copy_ a step (2 -> 18): a copy"),
+    ],
+)
+def test_work_that_slipped_in_is_one_line(stock: Found, before: str, after: str, only: str) -> None:
+    """An extra copy, an extra cast, weights that are loaded in each step: that, and nothing else."""
+    assert [line.split("; ")[0] for line in said(stock[before], stock[after]).splitlines()] == [only]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("jit", "not frozen", ["graph no longer frozen: ", "+2 aten::batch_norm a step (0 -> 2): BatchNorm by itself"]),
+        ("bf16", "bf16, autocast off", ["aten::conv2d a step (4 -> 2), bfloat16 no more", "bfloat16 -> float32 in "]),
+        ("int8", "int8, observed", ["+1 aten::aminmax a step (0 -> 1): an observer that watches values"]),
+        ("plain", "channels_last off", ["images acdb", "reorder: +"]),
+    ],
+)
+def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: list[str]) -> None:
+    told = said(stock[before], stock[after])
+    assert [line for line in lines if line not in told] == [], told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("plain", "weights_prepack off", ["torch_ipex::convolution_forward a step (4 -> 0): no packed convolution is left"]),
+        ("plain", "conv_bn_folding off", ["+2 aten::batch_norm a step (0 -> 2): BatchNorm by itself"]),
+        ("plain", "level O0", ["no packed convolution is left", "+2 aten::batch_norm a step (0 -> 2)"]),
+        ("plain", "channels_last off", ["reorder: +"]),
+        ("jit", "not frozen", ["graph no longer frozen: "]),
+        (
+            "jit",
+            "fusion off",
+            ["relu no longer fused: 2 relu alone (2 -> 0 fused)", "fused eltwise_relu -> none in 2 of 2 calls"],
+        ),
+    ],
+)
+def test_what_ipex_lost_is_named(ipex: Found, before: str, after: str, lines: list[str]) -> None:
+    told = said(ipex[before], ipex[after])
+    assert [line for line in lines if line not in told] == [], told
+
+
+def test_only_batchnorm_is_named_where_only_that_is_not_folded(ipex: Found) -> None:
+    """One knob, one line."""
+    assert len(said(ipex["plain"], ipex["conv_bn_folding off"]).splitlines()) == 1
+
+
+def test_nothing_is_named_where_nothing_changed(stock: Found) -> None:
+    """Another process of the same software tells the same, network by network."""
+    again = fingerprints("stock")
+    assert {name: one["digest"] for name, one in again.items()} == {name: one["digest"] for name, one in stock.items()}

@@ -82,7 +82,8 @@ def test_a_partition_of_the_graph_compiler_is_one_that_ran() -> None:
 def test_scales_are_data_and_fusions_are_structure() -> None:
     """The numbers that a calibration found are left out; what is fused, and its whole numbers, stay."""
     before, after = (
-        EXEC.replace("attr-post-ops:eltwise_relu", f"attr-post-ops:eltwise_clip:0:6+sum:{scale}") for scale in (0.25, 1e-5)
+        EXEC.replace("attr-post-ops:eltwise_relu", f"attr-post-ops:eltwise_clip:0:6+sum:{scale}")
+        for scale in (0.25, 1e-5)
     )
     (one,), (other,) = onednn.read(before).executed, onednn.read(after).executed
     assert one.attributes == other.attributes == "attr-post-ops:eltwise_clip:0:6+sum:#"

@@ -40,13 +40,11 @@ def launched(fake: str, ran: Path, mode: str = "looked_at", **found: int) -> Lau
     return launch.run(case, 0, conditions, accuracy=True)[0]
 
 
-def test_it_is_asked_for_after_the_samples_and_before_the_accuracy(
-    fake: str, asked: list[str], tmp_path: Path
-) -> None:
+def test_it_is_asked_for_after_the_samples_and_before_the_accuracy(fake: str, asked: list[str], tmp_path: Path) -> None:
     """Nothing that is captured can lie in a sample, in the memory, or in a metric."""
     done = launched(fake, tmp_path / "ran.json", relu=3)
     assert done.outcome == "ok"
-    assert asked[-4:] == ["proof", "metrics", "fingerprint", "accuracy"]
+    assert asked[-5:] == ["proof", "metrics", "fingerprint", "accuracy", "close"]
     assert asked.count("fingerprint") == 1
     assert done.fingerprint is not None
     assert done.fingerprint["structure"] == {"graph": [{"node": "relu", "calls": 3}]}

@@ -268,7 +268,7 @@ def test_what_is_not_known_or_not_stable_never_fails(launches: list[Any], baseli
 
 ROWS = st.lists(
     st.builds(
-        lambda name, calls, types: operator(name, calls, types),
+        operator,
         st.sampled_from(["aten.a", "aten.b", "aten.c"]),
         st.integers(1, 4),
         st.sampled_from(["float32", "bfloat16"]),
