@@ -108,6 +108,8 @@ def add_prepare(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("prepare", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
     planning.add_options(parser)
     parser.set_defaults(run=prepare.run_prepare)
+
+
 def add_why(subparsers: Subparsers) -> None:
     from ipexperf.commands import why
 
@@ -116,8 +118,6 @@ def add_why(subparsers: Subparsers) -> None:
     why.add_why(parser)
     telling.add_history(parser)
     parser.set_defaults(run=why.run_why)
-
-
 
 
 if __name__ == "__main__":

@@ -26,7 +26,17 @@ GONE = {"torch_ipex::convolution_forward": "no packed convolution is left", "ate
 PLUMBING = frozenset(
     f"aten::{name}"
     for name in (
-        *("empty", "empty_like", "empty_strided", "fill_", "resize_", "view", "_unsafe_view", "as_strided", "as_strided_"),
+        *(
+            "empty",
+            "empty_like",
+            "empty_strided",
+            "fill_",
+            "resize_",
+            "view",
+            "_unsafe_view",
+            "as_strided",
+            "as_strided_",
+        ),
         *("select", "expand", "t", "transpose", "detach", "resolve_conj"),
     )
 )

@@ -83,7 +83,11 @@ def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: 
 @pytest.mark.parametrize(
     ("before", "after", "lines"),
     [
-        ("plain", "weights_prepack off", ["torch_ipex::convolution_forward a step (4 -> 0): no packed convolution is left"]),
+        (
+            "plain",
+            "weights_prepack off",
+            ["torch_ipex::convolution_forward a step (4 -> 0): no packed convolution is left"],
+        ),
         ("plain", "conv_bn_folding off", ["+2 aten::batch_norm a step (0 -> 2): BatchNorm by itself"]),
         ("plain", "level O0", ["no packed convolution is left", "+2 aten::batch_norm a step (0 -> 2)"]),
         ("plain", "channels_last off", ["reorder: +"]),

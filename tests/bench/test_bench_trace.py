@@ -74,8 +74,9 @@ def test_a_section_stays_small_and_what_is_beyond_its_end_still_counts() -> None
     [
         (
             (
-            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >"
-            "(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"
+                "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+                "std::array<char*, 1ul> >"
+                "(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"
             ),
             "at::native::vectorized_elementwise_kernel",
         ),
