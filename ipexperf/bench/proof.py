@@ -207,9 +207,9 @@ def arithmetic(event: dict[str, Any]) -> bool:
 
 def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     """The dtypes of the first two tensors: `addmm` has its bias in front, of the same dtype."""
-    if name in SGEMM:
+    kinds: list[str] = told.get("Input type", [])
+    if name in SGEMM and not any(kinds[:2]):
         return ("float32",)  # in a graph it tells no operands
-    kinds: list[str] = told["Input type"]
     if name.startswith(QUANTISED) and name.endswith("_dynamic"):
         return ("int8",)  # it takes a float tensor and quantises it itself
     if name.startswith(LOWERED):

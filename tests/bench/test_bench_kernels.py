@@ -110,7 +110,7 @@ def test_the_profiler_sees_a_model_that_turns_its_images_round() -> None:
     assert proof.layout_of_kernels(proof.profiled(lambda: liar.inner(images)), channels_last=True)[0].ok
 
 
-@pytest.mark.parametrize("name", [proof.MKL, proof.ATTENTION])
+@pytest.mark.parametrize("name", [*proof.SGEMM, proof.ATTENTION])
 def test_what_onednn_does_not_log_tells_its_operands_to_the_profiler(name: str) -> None:
     """IPEX's packed layer and fused attention are arithmetic: one in another dtype than the case's shows."""
     events = [
