@@ -41,6 +41,8 @@ PROFILER_NAMES = {
     "c10::qint8": "int8",
     "unsigned char": "uint8",
     "signed char": "int8",
+    "int": "int32",
+    "long int": "int64",
 }
 """What torch's profiler calls the dtypes."""
 _ONEDNN_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "s8": "int8", "u8": "uint8"}

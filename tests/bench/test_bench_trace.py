@@ -65,7 +65,7 @@ def test_a_section_stays_small_and_what_is_beyond_its_end_still_counts() -> None
     assert rows[-1]["rest"] == 2 * trace.ROWS
     assert sum(seconds) == pytest.approx(3 * trace.ROWS * 1e-6)
     later = max(many, key=lambda one: str(one["name"]))
-    other = [one for one in many if one is not later] + [event(later["name"], later["ts"], 1.0, dims=[[7]])]
+    other = [*(one for one in many if one is not later), event(later["name"], later["ts"], 1.0, dims=[[7]])]
     assert trace.operators(other)[0][-1] != rows[-1]
 
 

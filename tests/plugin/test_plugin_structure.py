@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -10,7 +11,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from conftest import SHORT
-from ipexperf import cli
 
 if TYPE_CHECKING:
     from conftest import Suite
@@ -33,6 +33,12 @@ class Looked:
         cell = ("--device", "fake", "--dtype", "fp32", "--mode", "looked_at", "--stack", "plain")
         return self.suite.raw(*load, "--model", "tiny", *cell, *SHORT, "--perf-launches", "2", *arguments)
 
+    def told(self, *arguments: str) -> str:
+        """What the command says, in a process of its own: pytester forgets what was imported here."""
+        found = self.suite.pytester.run(sys.executable, "-m", "ipexperf.cli", *arguments)
+        assert found.ret == 0, found.stderr.str()
+        return found.stdout.str()
+
 
 @pytest.fixture
 def looked(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Looked:
@@ -47,12 +53,10 @@ def structures(suite: Suite) -> list[str]:
     ]
 
 
-def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(
-    looked: Looked, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(looked: Looked) -> None:
     """Accepted, the same, changed: the summary, the block, JUnit, `show` and `why` say what, and only `fail` fails."""
     looked.run(FUSED).assert_outcomes(passed=1)
-    assert cli.main(["baseline", "accept", "last", "--reason", "first light"]) == 0
+    looked.told("baseline", "accept", "last", "--reason", "first light")
     (path,) = (looked.suite.path / "baselines").glob("*.json")
     (entry,) = json.loads(path.read_text())["cases"]
     assert entry["fingerprint"].startswith("1:")
@@ -77,23 +81,18 @@ def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(
     assert TOLD in told
     assert structures(looked.suite) == ["unknown", "same", "changed", "changed"]
 
-    capsys.readouterr()
-    assert cli.main(["why", "last", ID]) == 0
-    shown = capsys.readouterr().out
+    shown = looked.told("why", "last", ID)
     assert "structure: changed" in shown
     assert TOLD in shown
-    assert cli.main(["why", "last", ID, "--against", "last~3"]) == 0
-    assert TOLD in capsys.readouterr().out
-    assert cli.main(["why", "last~2", ID]) == 0
-    assert "structure: same" in capsys.readouterr().out
-    assert cli.main(["show", "last"]) == 0
-    assert f"{ID} ran " in capsys.readouterr().out
+    assert TOLD in looked.told("why", "last", ID, "--against", "last~3")
+    assert "structure: same" in looked.told("why", "last~2", ID)
+    assert f"{ID} ran " in looked.told("show", "last")
 
 
 def test_a_structure_that_is_random_never_fails(looked: Looked) -> None:
     """It is said to be unstable, is accepted without a digest, and gates nothing."""
     looked.run({"random": 1}, "--perf-structure", "fail").assert_outcomes(passed=1)
-    assert cli.main(["baseline", "accept", "last", "--reason", "first light"]) == 0
+    looked.told("baseline", "accept", "last", "--reason", "first light")
     (path,) = (looked.suite.path / "baselines").glob("*.json")
     assert "fingerprint" not in json.loads(path.read_text())["cases"][0]
     again = looked.run({"random": 1}, "--perf-structure", "fail")
