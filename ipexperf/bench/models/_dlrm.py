@@ -13,7 +13,14 @@ class Bags(nn.ModuleList):  # type: ignore[misc] # torch has no types here
     """A table for each column of numbers; the last has all the columns that are left, whose rows are added up."""
 
     def forward(self, sparse: Any) -> list[Any]:
-        return [bag(column) for bag, column in zip(self, columns(sparse, len(self)), strict=True)]
+        parts = columns(sparse, len(self))
+        return [bag(*flat(part)) for bag, part in zip(self, parts, strict=True)]
+
+
+def flat(part: Any) -> tuple[Any, Any]:
+    """All numbers in one row, contiguous as IPEX's kernels need them, and where those of each example begin."""
+    begins = torch.arange(0, part.numel(), part.shape[1], device=part.device)
+    return part.reshape(-1).contiguous(), begins
 
 
 def columns(sparse: Any, tables: int) -> list[Any]:

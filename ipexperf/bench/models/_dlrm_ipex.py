@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
 from intel_extension_for_pytorch.nn.functional import interaction
 from intel_extension_for_pytorch.nn.modules import MergedEmbeddingBag, MergedEmbeddingBagWithAdaGrad
 from torch import nn
 
-from ipexperf.bench.models._dlrm import columns
+from ipexperf.bench.models._dlrm import columns, flat
 from ipexperf.bench.modes import _optimizers
 
 if TYPE_CHECKING:
@@ -31,11 +30,8 @@ class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here
         return kind.__name__ if kind is MergedEmbeddingBagWithAdaGrad else ""
 
     def forward(self, sparse: Any) -> list[Any]:
-        parts = columns(sparse, self.merged.n_tables)
-        # IPEX's kernel looks at no strides: a column of a table as it lies would be read past its end.
-        indices = [part.reshape(-1).contiguous() for part in parts]
-        offsets = [torch.arange(0, part.numel(), part.shape[1]) for part in parts]
-        return list(self.merged(indices, offsets))
+        pairs = [flat(part) for part in columns(sparse, self.merged.n_tables)]
+        return list(self.merged([indices for indices, _ in pairs], [offsets for _, offsets in pairs]))
 
 
 def _named_as_before(module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
