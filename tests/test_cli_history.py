@@ -163,5 +163,5 @@ def test_a_closed_pipe_ends_quietly(path, form):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
         error = process.stderr.read()
-        assert process.wait(timeout=60) == 0
-    assert error == ""
+        status = process.wait(timeout=60)
+    assert (status, error) == (0, "")

@@ -35,14 +35,18 @@ def run_show(arguments: argparse.Namespace) -> int:
     with telling.open_history(arguments) as history:
         detail = history.show(arguments.selector)
     from ipexperf.history.flat import shown
+    from ipexperf.history.ran import ran
     from ipexperf.history.tables import cases_table, failures_text, run_text
+    from ipexperf.report.fingerprints import ran_text
 
     failures = failures_text(detail.cases)
+    structures = ran_text((recorded.case.id, ran(recorded)[1]) for recorded in detail.cases)
     return telling.tell(
         arguments,
         asdict(detail),
         lambda: shown(detail),
         lambda: run_text(detail),
         lambda: cases_table(detail.cases) if detail.cases else "No cases were recorded.",
+        *((lambda: structures,) if structures else ()),
         *((lambda: failures,) if failures else ()),
     )
