@@ -113,9 +113,9 @@ def planned(options: Options) -> matrix.Plan:
 @pytest.mark.parametrize(
     ("turned", "told"),
     [
-        ((("instances", "3"), ("cores", "4")), "3 instances of 4 cores need 12 cores, and 8 may be used here"),
-        ((("instances", "9"),), "9 instances of 1 cores need 9 cores, and 8 may be used here"),
-        ((("cores", "9"),), "1 instances of 9 cores need 9 cores, and 8 may be used here"),
+        ((("instances", "3"), ("cores", "4")), "instances=3 with cores=4 need 12 cores, and 8 may be used here"),
+        ((("instances", "9"),), "instances=9 with cores=1 need 9 cores, and 8 may be used here"),
+        ((("cores", "9"),), "instances=1 with cores=9 need 9 cores, and 8 may be used here"),
         ((("instances", "0"),), "instances: expected a whole number of at least 1, got '0'"),
     ],
 )

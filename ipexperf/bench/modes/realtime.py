@@ -43,7 +43,7 @@ def too_many(instances: str | None, cores: str | None, there: int) -> str | None
     count, each = sizes(instances, cores, there)
     if count * each <= there:
         return None
-    return f"{count} instances of {each} cores need {count * each} cores, and {there} may be used here"
+    return f"instances={count} with cores={each} need {count * each} cores, and {there} may be used here"
 
 
 class Realtime(Mode):
