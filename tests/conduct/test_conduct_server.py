@@ -231,9 +231,10 @@ def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, go
 
 
 def test_there_is_a_server_for_each_environment_and_not_for_ever(
-    fake: str, servers: Servers, gone: Callable[[int], bool]
+    fake: str, servers: Servers, gone: Callable[[int], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same wish finds the same server, other variables another one; beyond a few the oldest ends, and then all."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     first = servers.get(order(fake), None, {}, 60)
     assert servers.get(order(fake), None, {}, 60) is first
     others = [servers.get(order(fake), None, {"OMP_NUM_THREADS": str(number)}, 60) for number in range(1, MOST + 1)]
