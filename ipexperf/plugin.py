@@ -25,6 +25,8 @@ FIXTURE = "perf"
 XDIST = "pytest-xdist would measure cases beside one another: run ipexperf without -n"
 XDIST_MARK = "ipexperf-without-xdist"
 """The id that a worker of xdist gives a performance test, for its controller to see and refuse."""
+NO_CASE = "ipexperf-no-case"
+"""The id of a performance test that no case of the plan belongs to: it is deselected."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -146,7 +148,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parameters = [
         pytest.param(case, id=case.id, marks=[_mark(getattr(case, axis)) for axis in AXES]) for case in chosen
     ]
-    metafunc.parametrize(FIXTURE, parameters, indirect=True)
+    metafunc.parametrize(FIXTURE, parameters or [pytest.param(None, id=NO_CASE)], indirect=True)
 
 
 def _takes_ours(metafunc: pytest.Metafunc) -> bool:
@@ -166,8 +168,8 @@ def _mark(name: str) -> pytest.Mark:
     return pytest.Mark(name, (), {}, _ispytest=True)
 
 
-def pytest_collection_modifyitems(config: pytest.Config) -> None:
-    """Ends the session with the sentence that planning left behind."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Ends the session with the sentence that planning left behind, or leaves out the tests that have no case."""
     if ERROR_KEY in config.stash:
         raise pytest.UsageError(config.stash[ERROR_KEY])
     if TAKEN_KEY in config.stash and "model" in config.stash[OPTIONS_KEY].sources:
@@ -176,6 +178,9 @@ def pytest_collection_modifyitems(config: pytest.Config) -> None:
         if idle:
             names = ", ".join(sorted(idle))
             raise pytest.UsageError(f"no test takes the model {names}: mark one with @pytest.mark.perf(models=[...])")
+    if idle_tests := [item for item in items if NO_CASE in item.name]:
+        config.hook.pytest_deselected(items=idle_tests)
+        items[:] = [item for item in items if NO_CASE not in item.name]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

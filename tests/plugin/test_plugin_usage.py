@@ -187,6 +187,16 @@ def test_a_test_measures_the_models_of_its_mark(suite: Suite) -> None:
     assert not (suite.path / "ipexperf.db").exists()
 
 
+def test_a_test_without_a_case_is_left_out(suite: Suite) -> None:
+    """A test whose models are not in the plan is deselected: it is no skip that somebody would have to explain."""
+    marked = "@pytest.mark.perf(models=['{0}'])\ndef test_{0}(perf):\n    perf()\n\n\n"
+    text = "import pytest\n\n\n" + marked.format("tiny") + marked.format("segfault")
+    suite.pytester.makepyfile(test_suite=text)
+    result = suite.run("tiny", "--perf-no-record", "-rs")
+    result.assert_outcomes(passed=1, deselected=1)
+    assert "no-case" not in result.stdout.str()
+
+
 def test_the_options_are_documented_by_help(suite: Suite) -> None:
     """`pytest --help` shows every option with its ini key and its variable."""
     from ipexperf.plan.options import OPTIONS
