@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import own as targets
-from ipexperf.bench import registry
+from ipexperf.bench import precision, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell
 from ipexperf.case import AXES, DTYPES, Case
@@ -36,28 +36,29 @@ class Preset:
     """Whether inference has the batches with which the vendor published its speed."""
 
 
-_RESNETS = ("resnet18", "resnet50")
+_WORKLOADS = ("resnet50", "lprnet", "unet_resnet34", "ssd_resnet34", "bert_base", "bert_large", "dlrm")
+"""One of each kind that users brought."""
+_QUICK: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    {"model": ("resnet18",), "dtype": ("fp32", "bf16"), "mode": ("infer_jit",), "stack": ("ipex", "stock")},
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer",), "stack": ("stock",)},
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("ipex", "stock")},
+    {"model": ("resnet18",), "dtype": ("bf16",), "mode": ("train",), "stack": ("ipex",)},
+)
+"""Minutes on a laptop."""
+_NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    *_QUICK,
+    {"model": _WORKLOADS, "dtype": ("fp32", "bf16"), "mode": ("train", "infer", "infer_jit")},
+    {"model": _WORKLOADS, "dtype": ("int8",), "mode": ("infer_jit",)},
+    {"model": ("resnet50", "bert_base"), "dtype": ("fp32", "bf16"), "mode": ("infer_compile", "load")},
+    {"model": ("resnet50",), "dtype": ("fp32", "bf16", "int8"), "mode": ("realtime",)},
+    {"model": ("resnet50",), "dtype": ("fp16",), "mode": ("infer", "infer_jit")},
+    {"model": ("gpt_small",), "dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
+)
+"""Every workload, trained and asked; on one or two of them the modes that cost more."""
 PRESETS: dict[str, Preset] = {
-    # Minutes on a laptop: low-precision training is there only where the hardware makes it quick.
-    "quick": Preset(
-        (
-            {"model": ("resnet18",), "dtype": ("fp32", "bf16"), "mode": ("infer_jit",), "stack": ("ipex", "stock")},
-            {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer",), "stack": ("stock",)},
-            {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("ipex", "stock")},
-            {"model": ("resnet18",), "dtype": ("bf16",), "mode": ("train",), "stack": ("ipex",)},
-        ),
-        launches=2,
-    ),
-    "nightly": Preset(
-        (
-            {"model": _RESNETS, "dtype": ("fp32", "bf16"), "mode": ("train", "infer", "infer_jit", "load")},
-            {"model": ("resnet50",), "dtype": ("fp32", "bf16"), "mode": ("infer_compile", "realtime")},
-            {"model": ("resnet50",), "dtype": ("fp16",), "mode": ("infer", "infer_jit")},
-            {"model": ("resnet50",), "dtype": ("int8",), "mode": ("infer_jit",)},
-            {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
-        ),
-        launches=5,
-    ),
+    "quick": Preset(_QUICK, launches=2),
+    "nightly": Preset(_NIGHTLY, launches=3),
     "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True),
 }
 DEFAULT_DEVICE = ("cpu",)
@@ -185,6 +186,15 @@ def _fixed(cell: Cell, options: Options) -> str | None:
     return f"{cell.mode} has a thread a core always: --perf-threads is not for it" if options.threads else None
 
 
+def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:
+    """Why a dtype that nobody asked for by name is not worth its time here, or None."""
+    if options.dtype or not precision.emulated(cell.device, cell.dtype, facts.cpu_flags):
+        return None
+    return (
+        f"this CPU only emulates {cell.dtype}, which is slower than fp32: --dtype {cell.dtype} measures it all the same"
+    )
+
+
 def make(options: Options, facts: Facts) -> Plan:
     """Cases and left-out cells; a name that the user spelled out and that no case has is an error."""
     cases: list[Case] = []
@@ -192,7 +202,7 @@ def make(options: Options, facts: Facts) -> Plan:
     missing: dict[str, str | None] = {}
     preset = PRESETS[options.preset]
     for cell, unmet in (variant for plain in _cells(options) for variant in knobs.variants(plain, options, facts)):
-        reason = why_not(cell, facts) or unmet or _fixed(cell, options)
+        reason = why_not(cell, facts) or unmet or _fixed(cell, options) or _slow(cell, options, facts)
         if reason is None:
             model = registry.models.get(cell.model)
             data = CIFAR if options.data and model.data == "digits" else model.data

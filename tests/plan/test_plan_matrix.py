@@ -27,13 +27,14 @@ pytestmark = pytest.mark.usefixtures("registries")
 
 AVX2 = frozenset({"avx2", "fma"})
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
-AVX512_FP16 = AVX512 | {"avx512_fp16"}
+AVX512_BF16 = AVX512 | {"avx512_bf16"}
+AVX512_FP16 = AVX512_BF16 | {"avx512_fp16"}
 
 
 def facts(
     torch: str | None = "2.8.0+cpu",
     ipex: str | None = "2.8.0",
-    flags: frozenset[str] = AVX512,
+    flags: frozenset[str] = AVX512_BF16,
     torchvision: str | None = "0.23.0",
     **accelerators: str,
 ) -> Facts:
@@ -46,7 +47,7 @@ def ids(plan: matrix.Plan) -> set[str]:
 
 
 def test_the_quick_preset_on_a_whole_machine() -> None:
-    """With torch, IPEX and AVX-512 every cell of the quick preset runs, launched twice."""
+    """With torch, IPEX and a CPU that computes in bf16 every cell of the quick preset runs, launched twice."""
     plan = matrix.make(Options(), facts())
     assert ids(plan) == {
         "resnet18-cpu-fp32-infer_jit-ipex",
@@ -67,8 +68,22 @@ def test_presets_grow() -> None:
     plans = [matrix.make(Options(preset=name), facts(flags=AVX512_FP16)) for name in ("quick", "nightly", "full")]
     quick, nightly, full = map(ids, plans)
     assert quick < nightly < full
-    assert [plan.launches for plan in plans] == [2, 5, 5]
+    assert [plan.launches for plan in plans] == [2, 3, 5]
     assert all(len(plan.cases) == len(ids(plan)) for plan in plans)
+
+
+def test_an_emulated_dtype_is_measured_where_it_is_asked_for() -> None:
+    """No preset spends its time on a dtype that the CPU emulates; who names it gets it, and so does who says all."""
+    plan = matrix.make(Options(), facts(flags=AVX512))
+    assert not any("-bf16-" in name for name in ids(plan))
+    assert {left.id: left.reason for left in plan.left_out}["resnet18-cpu-bf16-train-ipex"] == (
+        "this CPU only emulates bf16, which is slower than fp32: --dtype bf16 measures it all the same"
+    )
+    for wish in (("bf16",), (matrix.ALL,)):
+        asked = matrix.make(Options(dtype=wish), facts(flags=AVX512))
+        assert "resnet18-cpu-bf16-infer_jit-stock" in ids(asked)
+    # A kernel that tells no instruction sets tells nothing of this.
+    assert any("-bf16-" in name for name in ids(matrix.make(Options(), facts(flags=frozenset()))))
 
 
 def test_the_launches_that_were_asked_for_beat_the_presets() -> None:
