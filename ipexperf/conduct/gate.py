@@ -14,7 +14,7 @@ from ipexperf.result import Sample
 OTHERS = 0.25
 STEAL = 0.10
 DELAY = 0.20
-"""Shares above which a launch is contended: other processes' CPU time, the hypervisor's steal, our own run delay."""
+"""Shares above which a launch is contended: other processes' CPU time, the hypervisor's steal, our threads held up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,29 @@ def read(*workers: int) -> Reading:
 
 
 def between(before: Reading, after: Reading, samples: Sequence[Sample]) -> dict[str, float]:
-    """Shares of one core-second of the machine (others, steal) and of the sampled time (run delay)."""
+    """Shares of one core-second of the machine (others, steal) and of the sampled time (run delay, held up).
+
+    Threads that outnumber the cores wait for one another: that is how the case runs. So they are held up for no more
+    than the time in which the cores did not work for them.
+    """
     cores = os.cpu_count() or 1
     elapsed = max(after.at - before.at, 1e-3) * cores
     others = (after.busy - before.busy) - (after.ours - before.ours)
-    wall = sum(sample.wall for sample in samples)
+    wall = sum(sample.wall for sample in samples) * cores
+    delay = sum(sample.delay for sample in samples) / wall if wall else 0.0
+    own = sum(sample.cpu for sample in samples) / wall if wall else 1.0
     return {
         "others": max(0.0, others / elapsed),
         "steal": max(0.0, (after.steal - before.steal) / elapsed),
-        "run_delay": sum(sample.delay for sample in samples) / wall / cores if wall else 0.0,
+        "run_delay": delay,
+        "held_up": min(delay, max(0.0, 1.0 - own)),
     }
 
 
 def contended(shares: dict[str, float]) -> str:
     """The sentence for a launch outside the gate, or an empty text."""
-    limits = {"others": OTHERS, "steal": STEAL, "run_delay": DELAY}
-    told = {"others": "other processes took", "steal": "the hypervisor took", "run_delay": "threads waited for a core"}
+    limits = {"others": OTHERS, "steal": STEAL, "held_up": DELAY}
+    told = {"others": "other processes took", "steal": "the hypervisor took", "held_up": "threads waited for a core"}
     over = [f"{told[name]} {shares[name]:.0%} (limit {limit:.0%})" for name, limit in limits.items()
             if shares[name] > limit]  # fmt: skip
     return "; ".join(over)

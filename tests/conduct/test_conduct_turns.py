@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-FREE = {"others": 0.0, "steal": 0.0, "run_delay": 0.0}
+FREE = {"others": 0.0, "steal": 0.0, "run_delay": 0.0, "held_up": 0.0}
 
 
 def case(model: str = "tiny", dtype: str = "fp32") -> Case:
@@ -74,12 +74,13 @@ def test_an_arm_that_crashes_takes_the_other_with_it(fake: str, gone: Callable[[
     ("shares", "told"),
     [
         (FREE, ""),
-        ({"others": gate.OTHERS, "steal": gate.STEAL, "run_delay": gate.DELAY}, ""),
+        ({**FREE, "others": gate.OTHERS, "steal": gate.STEAL, "held_up": gate.DELAY}, ""),
+        ({**FREE, "run_delay": 0.9}, ""),
         ({**FREE, "others": 0.31}, "other processes took 31% (limit 25%)"),
         ({**FREE, "steal": 0.5}, "the hypervisor took 50% (limit 10%)"),
-        ({**FREE, "run_delay": 0.9}, "threads waited for a core 90% (limit 20%)"),
+        ({**FREE, "held_up": 0.9}, "threads waited for a core 90% (limit 20%)"),
         (
-            {"others": 0.4, "steal": 0.2, "run_delay": 0.0},
+            {**FREE, "others": 0.4, "steal": 0.2},
             "other processes took 40% (limit 25%); the hypervisor took 20% (limit 10%)",
         ),
     ],
@@ -95,7 +96,19 @@ def test_what_the_worker_used_is_not_held_against_it(monkeypatch: pytest.MonkeyP
     before = gate.Reading(at=100.0, busy=50.0, steal=1.0, ours=10.0)
     after = gate.Reading(at=110.0, busy=74.0, steal=3.0, ours=22.0)
     samples = [Sample(wall=1.0, cpu=1.0, delay=0.4), Sample(wall=1.0, cpu=1.0, delay=0.4)]
-    assert gate.between(before, after, samples) == pytest.approx({"others": 0.3, "steal": 0.05, "run_delay": 0.1})
+    found = gate.between(before, after, samples)
+    assert found == pytest.approx({"others": 0.3, "steal": 0.05, "run_delay": 0.1, "held_up": 0.1})
+
+
+def test_threads_that_wait_for_one_another_are_not_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More threads than cores wait however free the machine is; they are held up while the cores work for others."""
+    monkeypatch.setattr(gate.os, "cpu_count", lambda: 2)
+    reading = gate.Reading(at=100.0, busy=50.0, steal=0.0, ours=10.0)
+
+    def held_up(cpu: float) -> float:
+        return gate.between(reading, reading, [Sample(wall=1.0, cpu=cpu, delay=1.9)])["held_up"]
+
+    assert [held_up(2.0), held_up(1.0), held_up(0.0)] == pytest.approx([0.0, 0.5, 0.95])
 
 
 def test_a_quiet_clock_is_never_negative() -> None:
