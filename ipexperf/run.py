@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
 from ipexperf.case import AGAINST, AXES
-from ipexperf.conduct import pairs, placement
+from ipexperf.conduct import pairs, placement, yardstick
 from ipexperf.conduct.conductor import FLAG, Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import UsageError
@@ -73,6 +73,8 @@ class Run:
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
         self.plan = plan(options)
+        if options.yardstick:
+            yardstick.find(options.cache or folder / ".ipexperf")
         self._against = against(options, self.plan.cases)
         self.measurements: list[Measurement] = []
         self.verdicts: dict[str, Verdict] = {}

@@ -77,6 +77,9 @@ def check(options: Options) -> None:
     if options.start == start.FORK:
         source = options.sources.get("start", "--perf-start")
         raise UsageError(f"{source}: pairs of fresh processes are what is compared: leave it at {start.FRESH}")
+    if options.yardstick:
+        source = options.sources.get("yardstick", "--perf-yardstick")
+        raise UsageError(f"{source}: pairs take turns with the other arm, and need no yardstick")
     for name in OF_LAUNCHES:
         if options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{options.sources[name]}: pairs take turns until the judge is sure: say --perf-max-pairs")

@@ -190,6 +190,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-max-pairs", positive, None, "with pairs: how many at most (default: 24)", "N"),
     Option("--perf-inconclusive", inconclusive, "pass", "what an inconclusive test does: pass, fail or skip", "WORD"),
     Option("--perf-structure", structure, "warn", "what a changed structure of what ran does: warn, or fail", "WORD"),
+    Option(
+        "--perf-yardstick", flag, False, "let each case take turns with the yardstick that `ipexperf yardstick` made"
+    ),
     Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
     Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
@@ -235,6 +238,7 @@ class Options:
     inconclusive: str = "pass"
     timeout: float = 600.0
     structure: str = "warn"
+    yardstick: bool = False
     threads: int | None = None
     placement: places.Wish | None = None
     start: str = "fresh"
