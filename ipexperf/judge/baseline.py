@@ -251,6 +251,9 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
     )
     if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
+    environment = dict(environments[entry["environment"]])
+    if yardstick.content(environment) and not all(x.metrics.get(PRIMARY, 0) > 0 for x in sessions):
+        raise ValueError(f"{entry['id']} has units of a yardstick, and needs its seconds beside them")
     return CaseBaseline(
         case=Case.from_json(entry["case"]),
         sessions=sessions,
@@ -259,6 +262,6 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
         accepted_by=str(entry["accepted_by"]),
         accepted_at=str(entry["accepted_at"]),
         expires=None if entry["expires"] is None else str(entry["expires"]),
-        environment=dict(environments[entry["environment"]]),
+        environment=environment,
         fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
     )

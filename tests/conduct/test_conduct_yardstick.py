@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ipexperf import cli
+from ipexperf.bench import registry
 from ipexperf.bench import yardstick as works
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
@@ -20,6 +21,8 @@ from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.yardstick import Stick
 from ipexperf.errors import UsageError
 from ipexperf.result import Sample
+
+pytestmark = pytest.mark.usefixtures("registries")
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
@@ -32,7 +35,7 @@ def wheel(folder: Path, code: str) -> Path:
         "anchor.py": code,
         f"{info}/METADATA": "Metadata-Version: 2.1\nName: anchor\nVersion: 1.0\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/RECORD": f"anchor.py,sha256={digest},{len(code)}\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n",
+        f"{info}/RECORD": f"anchor.py,sha256={digest},{len(code)}\n{info}/METADATA,,\n{info}/RECORD,,\n",
     }
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in files.items():
@@ -58,11 +61,12 @@ def stick(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def conditions(fake: str, **more: Any) -> Conditions:
+    registry.load((fake,))
     return Conditions(Settings(load=(fake,)), timeout=60, samples=6, seconds=0.01, **more)
 
 
 def test_an_environment_is_named_by_what_is_in_it(tmp_path: Path) -> None:
-    """The same files in another folder are the same yardstick; one byte in one file makes another of the same version."""
+    """The same files in another folder are the same yardstick; with one other byte they are another."""
     one, same, other = (
         made(tmp_path / name, code) for name, code in (("a", "X = 1\n"), ("b", "X = 1\n"), ("c", "X = 2\n"))
     )
@@ -111,6 +115,7 @@ class Times:
         self.asked, self.slow = asked, 1.0
 
     def ask(self, do: str, *, count: int, block: int) -> dict[str, Any]:
+        assert (do, block) == ("sample", 1)
         self.asked.append("yardstick")
         return {"samples": [[self.slow, self.slow, 0.0]] * count}
 
@@ -155,7 +160,7 @@ def test_what_cannot_be_made_leaves_what_was_there(tmp_path: Path) -> None:
         yardstick.make(tmp_path, tmp_path / "nowhere.txt", lambda _: None)
     wrong = tmp_path / "wrong.txt"
     wrong.write_text(f"{tmp_path / 'nothing-1.0-py3-none-any.whl'}\n")
-    with pytest.raises(UsageError, match="wrong.txt cannot be installed: ERROR"):
+    with pytest.raises(UsageError, match=r"wrong\.txt cannot be installed: ERROR"):
         yardstick.make(tmp_path, wrong, lambda _: None)
     assert yardstick.ask(yardstick.find(tmp_path))["content"] == before
     assert not (tmp_path / "yardstick.part").exists()

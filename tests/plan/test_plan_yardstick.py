@@ -6,9 +6,9 @@ import pytest
 
 from ipexperf.bench.facts import Facts
 from ipexperf.case import Case
+from ipexperf.errors import UsageError
 from ipexperf.plan import arms, knobs, matrix, yardstick
 from ipexperf.plan.options import Options
-from ipexperf.errors import UsageError
 
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "scikit-learn": "1.7"}
 FACTS = Facts("/env/bin/python", PACKAGES, frozenset({"avx2"}), cores=8, compiler="/usr/bin/g++")
