@@ -236,9 +236,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     found = getattr(item, "callspec", None)
     if found is None or not isinstance(found.params.get(FIXTURE), Case):
         return None
-    from _pytest.runner import (
-        runtestprotocol,
-    )  # pytest has no public name for it; those that run tests again use it too
+    # pytest has no public name for it; the plugins that run tests again use it too.
+    from _pytest.runner import runtestprotocol
 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)

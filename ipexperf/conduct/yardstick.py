@@ -121,4 +121,4 @@ def beside(case: Case, python: str, request: Mapping[str, Any], timeout: float) 
             block = int(worker.ask("warm")["block"])
         except WorkerError as error:
             raise WorkerError("error", f"the yardstick: {error.outcome}: {error.reason}", error.log) from error
-        yield Stick(worker, {**told, "work": f"{work} {dtype}"}, block)
+        yield Stick(worker, {**told, "work": f"{work} {dtype}".strip()}, block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ def judged(suite: Suite, **said: list[str]) -> None:
 
 
 def looks(result: pytest.RunResult) -> list[str]:
-    return [line.split()[-1] for line in result.outlines if line.startswith("looked at")]
+    return re.findall(r"looked at (\w+)", result.stdout.str())
 
 
 def test_what_is_slow_twice_fails_once(suite: Suite) -> None:
