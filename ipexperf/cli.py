@@ -62,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     add_ab(subparsers)
     add_prepare(subparsers)
     add_why(subparsers)
+    add_selftest(subparsers)
+    add_doctor(subparsers)
+    add_yardstick(subparsers)
     return parser
 
 
@@ -118,6 +121,32 @@ def add_why(subparsers: Subparsers) -> None:
     why.add_why(parser)
     telling.add_history(parser)
     parser.set_defaults(run=why.run_why)
+
+
+def add_selftest(subparsers: Subparsers) -> None:
+    from ipexperf.commands import selftest
+
+    purpose = "try the judge on this machine: how often it is wrong, and what it finds"
+    parser = subparsers.add_parser("selftest", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    selftest.add_selftest(parser)
+    parser.set_defaults(run=selftest.run_selftest)
+
+
+def add_doctor(subparsers: Subparsers) -> None:
+    from ipexperf.commands import doctor
+
+    purpose = "tell what is wrong with this machine for measuring, and how small a slowdown it can show"
+    parser = subparsers.add_parser("doctor", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    doctor.add_doctor(parser)
+    parser.set_defaults(run=doctor.run_doctor)
+
+
+def add_yardstick(subparsers: Subparsers) -> None:
+    from ipexperf.commands import yardstick
+
+    purpose = "make the pinned environment that cases take turns with, or show it"
+    parser = subparsers.add_parser("yardstick", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    yardstick.add_yardstick(parser)
 
 
 if __name__ == "__main__":

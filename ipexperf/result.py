@@ -59,6 +59,8 @@ METRICS: dict[str, Metric] = {
         Metric("optimise_time", "s", False),
         Metric("trace_time", "s", False),
         Metric("first_inference", "s", False),
+        Metric("relative_time", "yardsticks", False),
+        Metric("yardstick_time", "s", None),
         Metric("peak_memory", "bytes", False),
         Metric("library_memory", "bytes", False),
         Metric("reserved_memory", "bytes", False),
@@ -76,6 +78,8 @@ METRICS: dict[str, Metric] = {
 }
 PRIMARY = "step_time"
 """The metric that is judged for speed: seconds a step, the median of a launch's samples."""
+RELATIVE = "relative_time"
+"""What is judged in its place where a yardstick took turns with the case: a step, in steps of the yardstick."""
 
 
 FEWER = "ended with fewer samples than asked"

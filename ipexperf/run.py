@@ -8,19 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf import known
 from ipexperf.bench import registry
 from ipexperf.case import AGAINST, AXES
-from ipexperf.conduct import pairs, placement
+from ipexperf.conduct import pairs, placement, yardstick
 from ipexperf.conduct.conductor import FLAG, Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import UsageError
-from ipexperf.plan import arms, knobs, matrix, start
+from ipexperf.judge import again
+from ipexperf.plan import arms, knobs, matrix
 from ipexperf.result import Measurement, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.judge.baseline import CaseBaseline
-    from ipexperf.judge.policy import Constants, PairPolicy, Policy
+    from ipexperf.judge.policy import Constants, PairPolicy
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options
 
@@ -44,11 +46,11 @@ def against(options: Options, cases: Sequence[Case]) -> Against | None:
     arms.check(options)
     source = options.sources.get("against", FLAG)
     words = arms.parse(options.against, source)
-    known = pairs.facts(words, options)
+    facts = pairs.facts(words, options)
     found = {}
     for case in cases:
-        found[case], unmet = words.case(case, known)
-        if reason := arms.why_not(found[case], known, unmet):
+        found[case], unmet = words.case(case, facts)
+        if reason := arms.why_not(found[case], facts, unmet):
             raise UsageError(f"{source}: {found[case].id} cannot run: {reason}")
         if reason := arms.no_turns(case):
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
@@ -72,8 +74,11 @@ class Run:
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
+        known.check(options)
         self.plan = plan(options)
         self._against = against(options, self.plan.cases)
+        if options.yardstick:
+            yardstick.find(options.cache or folder / ".ipexperf")
         self.measurements: list[Measurement] = []
         self.verdicts: dict[str, Verdict] = {}
         """What each test was decided by, by the uid of its case."""
@@ -82,7 +87,10 @@ class Run:
         self._folder = folder
         self._history: Any = None
         self._command: tuple[str, ...] = ()
-        self._policies: dict[str, Policy] = {}
+        self._known = known.Known(options, self.plan.cases, lambda: self._history)
+        self._say = say
+        self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
+        """What looked slower, until it is measured again."""
         self._recorded: set[str] = set()
         self.trouble = ""
         """Why it is not recorded how the run ended, or an empty text."""
@@ -96,11 +104,28 @@ class Run:
 
         self._history = History.open(self.options.db)
 
-    def measure(self, case: Case) -> tuple[Measurement, Verdict]:
-        """Measures, judges and records one case."""
-        measurement, verdict, policy = (
-            self._screened(case) if self._against is None else self._paired(case, self._against)
-        )
+    def measure(self, case: Case) -> tuple[Measurement, Verdict] | None:
+        """Measures, judges and records one case. None: it looks slower, and is to be measured again after the rest."""
+        if self._against is not None:
+            return self._keep(*self._paired(case, self._against))
+        measurement = self._conductor.measure(case)
+        verdict = self._known.judge(measurement)
+        if case in self._suspects:
+            first, before = self._suspects.pop(case)
+            measurement, verdict = again.together(first, measurement), again.settle(before, verdict)
+        elif verdict.outcome == "regressed":
+            self._suspects[case] = measurement, verdict
+            self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
+            return None
+        return self._screened(measurement, verdict)
+
+    def _screened(self, measurement: Measurement, verdict: Verdict) -> tuple[Measurement, Verdict]:
+        """What a case was found to be, with what ran, recorded."""
+        policy = self._known.policy(measurement.environment["machine_key"])
+        return self._keep(measurement, self._structured(measurement, verdict), policy)
+
+    def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> tuple[Measurement, Verdict]:
+        """Records one case."""
         self.measurements.append(measurement)
         self.verdicts[measurement.case.uid] = verdict
         if self._history is not None:
@@ -110,15 +135,6 @@ class Run:
             self._history.record(self.uid, measurement, verdict, policy)
             self._recorded.add(measurement.case.uid)
         return measurement, verdict
-
-    def _screened(self, case: Case) -> tuple[Measurement, Verdict, Constants]:
-        """The case alone, against what was accepted for it."""
-        from ipexperf.judge import screen
-
-        measurement = self._conductor.measure(case)
-        policy = self._policy(measurement.environment["machine_key"])
-        verdict = screen.judge(measurement, self._baseline(measurement), policy)
-        return measurement, self._structured(measurement, verdict), policy
 
     def _paired(self, case: Case, other: Against) -> tuple[Measurement, Verdict, Constants]:
         """The case in pairs with the other arm, until the judge is sure."""
@@ -142,38 +158,20 @@ class Run:
 
         if measurement.failure or measurement.never_began:
             return verdict
-        known = self._baseline(measurement)
+        before = self._known.baseline(measurement)
         found = structure.judge(
             [launch.fingerprint for launch in measurement.counted],
-            known.fingerprint if known and known.case == measurement.case else None,
-            lambda: self._accepted(known) if known else None,
+            before.fingerprint if before and before.case == measurement.case else None,
+            lambda: self._accepted(before) if before else None,
             gate=self.options.structure == "fail",
         )
         return dataclasses.replace(verdict, structure=found)
 
-    def _accepted(self, known: CaseBaseline) -> Mapping[str, Any] | None:
+    def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:
         """What ran when the baseline was accepted, where this history has that run."""
         from ipexperf.history import ran
 
-        return ran.accepted(self._history, known) if self._history is not None else None
-
-    def _policy(self, machine_key: str) -> Policy:
-        """Each case's share of the run's alarm rate, dealt out before the first verdict: so each verdict is final."""
-        from ipexperf.judge import baseline
-        from ipexperf.judge.policy import Policy
-
-        if machine_key not in self._policies:
-            known = baseline.read(self.options.baselines, machine_key)
-            # Each case once, under the name that it may be measured by: its own, or that of a fresh one.
-            judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self.plan.cases)
-            self._policies[machine_key] = Policy().shared(judged)
-        return self._policies[machine_key]
-
-    def _baseline(self, measurement: Measurement) -> CaseBaseline | None:
-        """What was accepted for this case on the machine that it was measured on."""
-        from ipexperf.judge import baseline
-
-        return baseline.read(self.options.baselines, measurement.environment["machine_key"]).find(measurement.case)
+        return ran.accepted(self._history, before) if self._history is not None else None
 
     def settled(self) -> RunVerdict:
         """What the run says as a whole, beside what each test says."""
@@ -187,6 +185,10 @@ class Run:
         from ipexperf.errors import HistoryError
 
         self._conductor.close()
+        try:
+            self._keep_suspects()
+        except HistoryError as error:
+            self.trouble = str(error)
         settled = self.settled()
         if self._history is not None:
             try:
@@ -196,6 +198,12 @@ class Run:
             self._history.close()
             self._history = None
         return not settled.fails and not self.trouble
+
+    def _keep_suspects(self) -> None:
+        """Records what the run ended too early to measure again: nobody called it regressed."""
+        while self._suspects:
+            _, (measurement, verdict) = self._suspects.popitem()
+            self._screened(measurement, again.never(verdict))
 
     def _close(self, settled: RunVerdict, status: str) -> None:
         from ipexperf.judge.policy import Policy
@@ -217,8 +225,8 @@ class Run:
         if self._against is not None:
             found = list((verdict.baseline or {}).get("differences", ()))
             return failure_block(measurement, verdict, found, self._reproduce(measurement.case), "")
-        known = self._baseline(measurement)
-        found = differences(known.environment, measurement.environment) if known else []
+        before = self._known.baseline(measurement)
+        found = differences(before.environment, measurement.environment) if before else []
         return failure_block(measurement, verdict, found, self._reproduce(measurement.case), self._accept(measurement))
 
     def _reproduce(self, case: Case) -> str:

@@ -62,6 +62,8 @@ class Settings:
     """So far the mode `train` goes; None: as far as the model says."""
     placement: Mapping[str, Any] | None = None
     """What the worker applies to itself, and proves: see `bench.placement`. None: it stays as it was started."""
+    injected: str = ""
+    """What slows the case down on purpose: see `bench.injections`. Only the judge's own test says so."""
     cards: Sequence[Mapping[str, str]] = ()
     """For each of several processes of a case, what its environment must say for it to have a device of its own."""
 
@@ -85,6 +87,11 @@ class Device(ABC):
         """What the environment of a worker must say for it to have this one of several such devices."""
         del index, environment
         return {}
+
+    def yardstick(self, case: Case | Cell) -> tuple[str, str] | None:
+        """The work of the yardstick that is of the kind of a case here, and its dtype as torch calls it, or None."""
+        del case
+        return None
 
     def start(self, settings: Settings) -> None:  # noqa: B027 - most devices have nothing to do
         """Makes the process ready, before anything is built: threads, index."""
@@ -372,7 +379,7 @@ class Mode(ABC):
         del case, cores
         return []
 
-    def processes(self, case: Case) -> int:
+    def processes(self, case: Case | Cell) -> int:
         """How many processes share the work of the case, each on a device of its own where there are several."""
         del case
         return 1

@@ -1,8 +1,8 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: prepare, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights, quantise,
-footprint, close. A reply is one line with `ok` true or false; lines with `say` before it are progress. Both have
-descriptors of their own, so that whatever torch and C++ print is in the log alone.
+Requests: prepare, yardstick, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights,
+quantise, footprint, close. A reply is one line with `ok` true or false; lines with `say` before it are progress. Both
+have descriptors of their own, so that whatever torch and C++ print is in the log alone.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import platform
 import re
 import signal
 import sys
@@ -20,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import environment, facts, guard, measure, outcome, placement, precision, registry
+from ipexperf.bench import environment, facts, guard, injections, measure, outcome, placement, precision, registry
 from ipexperf.bench.kinds import Device, Session, Settings, Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -88,7 +89,9 @@ class Worker:
         imported = time.perf_counter() - begin
         bench.device.reset_peak_memory()
         begin = time.perf_counter()
-        self._session = bench.mode.open(bench)
+        with injections.opening(bench.settings.injected):
+            self._session = bench.mode.open(bench)
+        injections.slow(self._session, bench.device.synchronise, bench.settings.injected)
         self._device = bench.device
         self._case = bench.case
         self._cold = bench.mode.cold
@@ -102,6 +105,18 @@ class Worker:
             "items": self._session.items(bench.case.batch),
             "cold": bench.mode.cold,
         }
+
+    def yardstick(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Becomes the yardstick that takes turns with a case, and says what it is made of."""
+        from ipexperf.bench import yardstick
+
+        placement.apply(request["placement"])
+        threads = request["threads"] or len(placement.allowed())
+        self._session = yardstick.Yardstick(request["work"], request["dtype"], threads)
+        self._device = registry.devices.get("cpu")
+        found = yardstick.packages()
+        told = {"python": platform.python_version(), "packages": [name for name, _ in found]}
+        return {"content": yardstick.content(found), **told}
 
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
         """Trains the case's model and saves its weights where the controller said."""

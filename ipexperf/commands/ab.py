@@ -27,8 +27,6 @@ SHORT = {"--max-pairs": "max_pairs", "--budget": "budget", "--tolerance": "toler
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
-    from ipexperf.plan.options import OPTIONS
-
     parser.add_argument(
         "--a", default="", metavar="ARM", help="first arm: PYTHON, KEY=VALUE, stack=stock, level=O0, ..."
     )
@@ -36,12 +34,7 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--turns", type=int, default=30, help="turns of each worker a pair (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=2, help="samples a turn (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="of the random start order")
-    known = {option.name: option for option in OPTIONS}
-    for flag, name in SHORT.items():
-        option, dest = known[name], f"ipexperf_{name}"
-        parser.add_argument(
-            flag, type=option.read, default=None, dest=dest, metavar=option.metavar, help=f"short for {option.flag}"
-        )
+    planning.add_short(parser, SHORT)
     planning.add_options(parser)
 
 

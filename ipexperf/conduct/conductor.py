@@ -17,7 +17,7 @@ from ipexperf.bench import artifact, registry, weights
 from ipexperf.bench import environment as surroundings
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import instances, kept, launch, memory, pairs, placement, seal
+from ipexperf.conduct import instances, kept, launch, memory, pairs, placement, seal, yardstick
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.server import Order, Servers
@@ -25,6 +25,7 @@ from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import ForkError, UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import arms, start
+from ipexperf.plan import yardstick as yardsticks
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
@@ -85,8 +86,16 @@ class Conductor:
             seconds=self._options.seconds,
             say=self._say,
         )
+        if self._options.yardstick:
+            conditions = self._with_yardstick(case, conditions)
         openmp = registry.modes.get(case.mode).openmp
         return placement.given(conditions, case, placement.find(self._options, openmp))
+
+    def _with_yardstick(self, case: Case, conditions: Conditions) -> Conditions:
+        """The conditions with the yardstick that takes turns with the case, or with a note why none does."""
+        if reason := yardsticks.why_not(case):
+            return dataclasses.replace(conditions, notes=(*conditions.notes, f"no yardstick beside it: {reason}"))
+        return dataclasses.replace(conditions, yardstick=yardstick.find(self._cache))
 
     def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
         """What gives each process of a case a device of its own, where it has several."""

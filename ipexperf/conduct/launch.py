@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 import time
@@ -15,7 +16,9 @@ from ipexperf.case import Case
 from ipexperf.conduct import gate
 from ipexperf.conduct.server import Server
 from ipexperf.conduct.worker import Worker
+from ipexperf.conduct.yardstick import Stick, beside
 from ipexperf.errors import WorkerError
+from ipexperf.judge import yardstick as yardsticks
 from ipexperf.result import FEWER, Check, Launch, LaunchOutcome, Sample
 
 CHUNK = 5
@@ -28,6 +31,8 @@ P99_SAMPLES = 662
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
 TIMES = ("import_time", "prepare_time", "warm_time")
 """What a worker tells of the time before its samples, as far as its mode has it."""
+RELATIVES = ("relative_time", "yardstick_time")
+"""What a yardstick tells, where one took turns with the case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Conditions:
     """What workers are forked from; None: they are started fresh."""
     notes: tuple[str, ...] = ()
     """What every launch says of how it was started."""
+    yardstick: str | None = None
+    """The interpreter of the yardstick that takes turns with the case; None: it runs alone."""
     instances: tuple[Conditions, ...] = ()
     """Of each worker, where several answer at the same time."""
 
@@ -78,7 +85,7 @@ def figures(samples: list[Sample], told: Mapping[str, Any]) -> dict[str, float]:
         "throughput": told["items"] / step,
         **percentiles(walls, told.get("block", 1)),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
-        **{name: told[name] for name in TIMES if name in told},
+        **{name: told[name] for name in (*TIMES, *RELATIVES) if name in told},
         "peak_memory": float(told["peak_memory"]),
     }
 
@@ -123,10 +130,14 @@ def _measured(worker: Worker, case: Case, index: int, conditions: Conditions) ->
     told = worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
     environment = worker.ask("environment")
     told.update({"block": 1} if told["cold"] else worker.ask("warm"))
-    before = gate.read(worker.pid)
-    # A cold start is one sample, and the launches of its case are how often it is measured.
-    samples = to_samples(worker.ask("sample", count=1)["samples"]) if told["cold"] else _sampled(worker, conditions)
-    shares = gate.between(before, gate.read(worker.pid), samples)
+    with _yardstick(case, conditions) as stick:
+        pids = [worker.pid, *([stick.worker.pid] if stick else [])]
+        before = gate.read(*pids)
+        # A cold start is one sample, and the launches of its case are how often it is measured.
+        samples = _asked(worker, 1) if told["cold"] else _sampled(worker, conditions, stick)
+        shares = gate.between(before, gate.read(*pids), samples)
+        told.update(stick.metrics() if stick else {})
+        environment.update({yardsticks.SECTION: stick.told} if stick else {})
     told.update(worker.ask("memory"))
     few = () if told["cold"] else notes(samples, conditions)
     done = record(index, samples, told, shares, worker)
@@ -157,13 +168,26 @@ def proven(worker: Worker, launch: Launch) -> Launch:
     return replace(launch, metrics=metrics, proof=proof, notes=told, fingerprint=ran, log=worker.log())
 
 
-def _sampled(worker: Worker, conditions: Conditions) -> list[Sample]:
-    """Samples until there are enough, or until patience ends."""
+def _yardstick(case: Case, conditions: Conditions) -> contextlib.AbstractContextManager[Stick | None]:
+    """The yardstick that takes turns with the case, where it has one."""
+    if conditions.yardstick is None:
+        return contextlib.nullcontext()
+    settings = conditions.settings
+    request = {"threads": settings.threads, "placement": settings.placement}
+    return beside(case, conditions.yardstick, request, conditions.timeout)
+
+
+def _asked(worker: Worker, count: int) -> list[Sample]:
+    return to_samples(worker.ask("sample", count=count)["samples"])
+
+
+def _sampled(worker: Worker, conditions: Conditions, stick: Stick | None) -> list[Sample]:
+    """Samples until there are enough, or until patience ends; with a yardstick in turns with it."""
     samples: list[Sample] = []
     begin = time.monotonic()
     # Both a least count and a least time: few long steps are as little evidence as many short ones in an instant.
     while len(samples) < conditions.samples or time.monotonic() - begin < conditions.seconds:
-        samples += to_samples(worker.ask("sample", count=CHUNK)["samples"])
+        samples += stick.turn(lambda count: _asked(worker, count)) if stick else _asked(worker, CHUNK)
         if len(samples) >= CHUNK and time.monotonic() - begin > PATIENCE * conditions.seconds:
             break  # steps of seconds: what there is by now must do, and the launch says so
     return samples

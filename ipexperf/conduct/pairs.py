@@ -33,6 +33,8 @@ class Effort:
     turns: int = 30
     steps: int = 2
     spent: Callable[[], bool] = lambda: False
+    prove: bool = True
+    """Whether the first pair must prove what its arms are: one that is spoilt on purpose cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def measure(
 ) -> Pairs:
     """Takes pairs until the judge is sure, there are as many as may be, or the budget is spent.
 
-    Only the first pair is proven. Where one of its arms is wrong, it is the last.
+    At most the first pair is proven. Where one of its arms is wrong, it is the last.
     """
     taken: list[Turns] = []
     decision, stopped = sequential.decide([], policy), ""
@@ -99,7 +101,8 @@ def measure(
             break
         say(f"{a.case.id} against {b.case.id}: pair {len(taken) + 1} of at most {policy.max_pairs}")
         try:
-            pair = turns.take(a, b, effort.turns, effort.steps, chance, say, index=len(taken), prove=not taken)
+            prove = effort.prove and not taken
+            pair = turns.take(a, b, effort.turns, effort.steps, chance, say, index=len(taken), prove=prove)
             taken.append(pair)
         except WorkerError as found:
             stopped, error = "an arm failed", found

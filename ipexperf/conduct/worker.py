@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ipexperf import bench
 from ipexperf.bench import guard
+from ipexperf.bench.environment import VARIABLES
 from ipexperf.bench.facts import Facts, gather
 from ipexperf.errors import UsageError, WorkerError
 
@@ -92,9 +93,14 @@ def variables_for(python: str | None, variables: Mapping[str, str] | None = None
     return {**kept, **(variables or {})}
 
 
-def environment_of(python: str | None, variables: Mapping[str, str] | None) -> dict[str, str]:
-    """The whole environment of a worker, or of the server that it is forked from."""
-    return {**QUIET, **variables_for(python, variables), **OFFLINE, "IPEXPERF_CONTROLLER": str(os.getpid())}
+def environment_of(python: str | None, variables: Mapping[str, str] | None, *, bare: bool = False) -> dict[str, str]:
+    """The whole environment of a worker, or of the server that it is forked from.
+
+    A bare one has none of the shell's variables that tune libraries: what they change would change it too.
+    """
+    found = variables_for(python, variables)
+    kept = {name: value for name, value in found.items() if not (bare and VARIABLES.match(name))}
+    return {**QUIET, **kept, **OFFLINE, "IPEXPERF_CONTROLLER": str(os.getpid())}
 
 
 def last_lines(log: IO[bytes]) -> str:
@@ -154,6 +160,8 @@ class Worker:
         timeout: float = 600.0,
         say: Callable[[str], None] = lambda _: None,
         server: Server | None = None,
+        *,
+        bare: bool = False,
     ) -> None:
         self._timeout = timeout
         self._say = say
@@ -177,7 +185,7 @@ class Worker:
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
                     stderr=self._log,
-                    env=environment_of(python, variables),
+                    env=environment_of(python, variables, bare=bare),
                     pass_fds=(requests, replies),
                     start_new_session=True,
                 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The order in which rows can be written: what is pointed at comes first.
 DIMENSIONS = (schema.environment, schema.case, schema.series, schema.run, schema.policy)
-FACTS = (schema.measurement, schema.launch, schema.samples, schema.verdict, schema.baseline)
+FACTS = (schema.measurement, schema.launch, schema.samples, schema.verdict, schema.baseline, schema.selftest)
 OTHER = "other"
 
 
@@ -31,11 +31,12 @@ class Merged:
     cases: int
     measurements: int
     launches: int
+    trials: int
     updated: int
 
     @property
     def new(self) -> bool:
-        return any((self.runs, self.cases, self.measurements, self.launches, self.updated))
+        return any((self.runs, self.cases, self.measurements, self.launches, self.trials, self.updated))
 
 
 def check(target: str | os.PathLike[str], others: list[Path]) -> Path:
@@ -69,6 +70,7 @@ def merge(path: Path, other: Path) -> Merged:
         cases=counts["case"],
         measurements=counts["measurement"],
         launches=counts["launch"],
+        trials=counts["selftest"],
         updated=updated,
     )
 

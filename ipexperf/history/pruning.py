@@ -19,6 +19,7 @@ from ipexperf.history.schema import (
     policy,
     run,
     samples,
+    selftest,
     series,
     verdict,
 )
@@ -30,9 +31,9 @@ What = Literal["runs", "samples"]
 FACTS = (samples, launch, verdict, measurement)
 ORPHANS = (
     (series, ((measurement.c.series_id, samples.c.series_id, verdict.c.series_id, baseline.c.series_id))),
-    (case, (series.c.case_id, launch.c.case_id)),
-    (policy, (verdict.c.policy_id,)),
-    (environment, (run.c.environment_id, launch.c.environment_id)),
+    (case, (series.c.case_id, launch.c.case_id, selftest.c.case_id)),
+    (policy, (verdict.c.policy_id, selftest.c.policy_id)),
+    (environment, (run.c.environment_id, launch.c.environment_id, selftest.c.environment_id)),
 )
 """What nothing points at any more, and by which columns it would be."""
 

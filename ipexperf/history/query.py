@@ -177,7 +177,7 @@ def _environment_document(stored: dict[str, Any], meta: dict[str, Any]) -> dict[
     return {**stored, "git": meta["git"]} if "git" in meta else dict(stored)
 
 
-def _case(row: RowMapping) -> Case:
+def case_of(row: RowMapping) -> Case:
     axes = {name: row[name] for name in ("model", "device", "dtype", "mode", "stack", "batch", "version")}
     return Case.from_json({**axes, **row["params"]})
 
@@ -213,7 +213,7 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
         answer.append(
             Recorded(
                 run_uid=row["uid"],
-                case=_case(fact),
+                case=case_of(fact),
                 outcome=judged.outcome if judged else fact["outcome"],
                 verdict=judged,
                 values=_values([record for record, _ in own]),

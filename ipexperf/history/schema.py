@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration: a history that says so needs no alembic to be opened."""
 
 metadata = MetaData(
@@ -161,4 +161,29 @@ baseline = Table(
     Column("accepted_by", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("superseded_by", Integer, ForeignKey("baseline.id"), index=True),
+)
+
+# What the judge said where the truth was known: nothing of it is in a series, a run or a baseline.
+selftest = Table(
+    "selftest",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("session", String(36), nullable=False, index=True),
+    Column("environment_id", Integer, ForeignKey("environment.id"), nullable=False, index=True),
+    Column("case_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
+    Column("policy_id", Integer, ForeignKey("policy.id"), nullable=False, index=True),
+    Column("injection", Text, nullable=False),
+    Column("size", Double),
+    Column("started_at", String(32), nullable=False),
+    Column("finished_at", String(32), nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("ratio", Double),
+    Column("lo", Double),
+    Column("hi", Double),
+    Column("mde", Double),
+    Column("cut", Boolean, nullable=False),
+    Column("log_ratios", JSON, nullable=False),
 )

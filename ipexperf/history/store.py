@@ -66,7 +66,7 @@ class History(Queries):
             connection.execute(
                 insert(run).values(
                     uid=uid,
-                    environment_id=_environment_id(connection, environment),
+                    environment_id=environment_of(connection, environment),
                     started_at=utc(meta["started_at"]) if "started_at" in meta else now(),
                     status="running",
                     meta=document,
@@ -145,9 +145,9 @@ class _Recorder:
         self._machine_key: str = self._environment["machine_key"]
 
     def record(self, judged: Verdict, policy: Constants | None) -> None:
-        environment_id = _environment_id(self._connection, self._environment)
+        environment_id = environment_of(self._connection, self._environment)
         document = rows.case_row(self._measured.case, self._run.meta.get("suite", ""))
-        case_id = _identify(self._connection, case, document)
+        case_id = identify(self._connection, case, document)
         self._refuse_repetition(case_id)
         self._learn_environment(environment_id)
         for metric, numbers in rows.metric_rows(self._measured):
@@ -186,11 +186,11 @@ class _Recorder:
 
     def _series_id(self, case_id: int, metric: str) -> int:
         row = rows.series_row(self._measured.case.uid, self._machine_key, metric)
-        return _identify(self._connection, series, {"case_id": case_id, **row})
+        return identify(self._connection, series, {"case_id": case_id, **row})
 
 
 def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Constants | None) -> None:
-    policy_id = _identify(connection, policies, rows.policy_row(judged, policy))
+    policy_id = identify(connection, policies, rows.policy_row(judged, policy))
     values = {"series_id": series_id, "run_id": run_id, "policy_id": policy_id}
     connection.execute(insert(verdict).values(**values, **rows.verdict_row(judged)))
 
@@ -203,7 +203,7 @@ def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
     if uids[0] not in known:
         raise HistoryError(f"{accepted.case.id} was never recorded on {accepted.machine_key} in this history.")
     values = {**rows.baseline_row(accepted), "series_id": known[uids[0]], "run_id": run_id}
-    mine = _identify(connection, baseline, values)
+    mine = identify(connection, baseline, values)
     others = (baseline.c.series_id.in_(list(known.values())), baseline.c.id != mine, baseline.c.superseded_by.is_(None))
     kept = select(run.c.id).where(run.c.uid.in_(accepted.kept - {accepted.run_uid}))
     gone = update(baseline).where(*others, baseline.c.run_id.not_in(kept))
@@ -212,13 +212,13 @@ def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
     connection.execute(update(baseline).where(baseline.c.id == mine).values(superseded_by=None))
 
 
-def _environment_id(connection: Connection, document: Mapping[str, Any]) -> int:
+def environment_of(connection: Connection, document: Mapping[str, Any]) -> int:
     if not isinstance(document.get("machine_key"), str):
         raise HistoryError("an environment needs a `machine_key`: it names what may be compared with what.")
-    return _identify(connection, environment, rows.environment_row(document))
+    return identify(connection, environment, rows.environment_row(document))
 
 
-def _identify(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
+def identify(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
     """Return the id of a row that is named by its content, writing it where it is new."""
     asked = select(table.c.id).where(table.c.uid == values["uid"])
     found = connection.execute(asked).scalar_one_or_none()

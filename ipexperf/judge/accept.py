@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
+from ipexperf.judge import yardstick
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, slot
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
 from ipexperf.judge.spread import compare
-from ipexperf.result import METRICS, PRIMARY, Outcome
+from ipexperf.result import METRICS, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -187,11 +188,12 @@ def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Sess
     machine_key = candidate.environment.get("machine_key")
     if machine_key != baselines.machine_key:
         raise _RefusedError(f"it was measured on {machine_key}, these baselines are of {baselines.machine_key}")
-    launches = tuple(candidate.metrics.get(PRIMARY, ()))
+    metric = yardstick.metric(candidate.environment)
+    launches = tuple(candidate.metrics.get(metric, ()))
     if len(launches) < policy.minimum_launches:
-        raise _RefusedError(f"it has {len(launches)} launches with a {PRIMARY}, {policy.minimum_launches} are needed")
+        raise _RefusedError(f"it has {len(launches)} launches with a {metric}, {policy.minimum_launches} are needed")
     if not all(0 < value < math.inf for value in launches):
-        raise _RefusedError(f"it has a {PRIMARY} that is not above 0 s")
+        raise _RefusedError(f"it has a {metric} that is not above 0 {METRICS[metric].unit}")
     return Session(
         run=candidate.run,
         started_at=candidate.started_at,
@@ -243,12 +245,19 @@ def diff(old: Baselines, new: Baselines) -> list[Change]:
                 what=_what(left, right),
                 old=left.step_time if left else None,
                 new=right.step_time if right else None,
-                ratio=right.step_time / left.step_time if left and right else None,
+                ratio=_forgiven(left, right) if left and right else None,
                 sessions=f"{len(left.sessions) if left else 0} -> {len(right.sessions) if right else 0}",
                 reason=right.reason if right else "",
             )
         )
     return rows
+
+
+def _forgiven(old: CaseBaseline, new: CaseBaseline) -> float:
+    """How much slower the case may now be: in what is judged, where that is the same on both sides."""
+    if yardstick.content(old.environment) == yardstick.content(new.environment):
+        return new.level / old.level
+    return new.step_time / old.step_time
 
 
 def _what(old: CaseBaseline | None, new: CaseBaseline | None) -> str:

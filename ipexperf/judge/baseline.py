@@ -15,7 +15,9 @@ from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.errors import BaselineError
+from ipexperf.judge import yardstick
 from ipexperf.judge.spread import centre
+from ipexperf.result import PRIMARY
 
 FORMAT = 1
 DIGITS = 6
@@ -26,7 +28,10 @@ WIDTH = 110
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What one accepted run measured: the launches' step times in seconds, and the medians of all metrics."""
+    """What one accepted run measured: the medians of all metrics, and of each launch what speed is judged by.
+
+    That is its step time in seconds, or in units of the yardstick that the environment names.
+    """
 
     run: str
     started_at: str
@@ -51,9 +56,16 @@ class CaseBaseline:
     """What ran in the newest session: version and digest; None: it was accepted before there were any."""
 
     @property
-    def step_time(self) -> float:
-        """The centre of the sessions, in seconds a step."""
+    def level(self) -> float:
+        """The centre of the sessions in what is judged: seconds a step, or units of a yardstick."""
         return math.exp(centre([statistics.fmean(map(math.log, session.launches)) for session in self.sessions]))
+
+    @property
+    def step_time(self) -> float:
+        """The same in seconds a step, whatever is judged."""
+        if yardstick.content(self.environment) is None:
+            return self.level
+        return math.exp(centre([math.log(session.metrics[PRIMARY]) for session in self.sessions]))
 
     def expired(self, now: str) -> bool:
         """Whether its last day is over. It is judged against still, and that is said loudly."""
@@ -239,6 +251,9 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
     )
     if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
+    environment = dict(environments[entry["environment"]])
+    if yardstick.content(environment) and not all(x.metrics.get(PRIMARY, 0) > 0 for x in sessions):
+        raise ValueError(f"{entry['id']} has units of a yardstick, and needs its seconds beside them")
     return CaseBaseline(
         case=Case.from_json(entry["case"]),
         sessions=sessions,
@@ -247,6 +262,6 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
         accepted_by=str(entry["accepted_by"]),
         accepted_at=str(entry["accepted_at"]),
         expires=None if entry["expires"] is None else str(entry["expires"]),
-        environment=dict(environments[entry["environment"]]),
+        environment=environment,
         fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
     )

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from ipexperf.case import Case
+from ipexperf.judge import yardstick
 
 FINDINGS = ("variables", "software", "hardware", "placement")
 """The sections whose differences explain a verdict. `git` is left out: every commit differs from the last."""
@@ -28,9 +29,11 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
 
 
 def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The fields that forbid comparing times: another machine, another processor, other threads."""
-    before = {"machine_key": old.get("machine_key"), **_placement(old)}
-    after = {"machine_key": new.get("machine_key"), **_placement(new)}
+    """The fields that forbid comparing times: another machine, another processor, other threads, another yardstick."""
+    before, after = (
+        {"machine_key": one.get("machine_key"), "yardstick": yardstick.content(one), **_placement(one)}
+        for one in (old, new)
+    )
     return _changes(before, after, list(dict.fromkeys([*before, *after])))
 
 

@@ -6,9 +6,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.judge import yardstick
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.spread import Comparison, compare
-from ipexperf.result import PRIMARY, Measurement, Outcome, Verdict
+from ipexperf.result import METRICS, Measurement, Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,11 +36,13 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         return Verdict("invalid", measurement.invalid, policy=policy.label)
     if measurement.contended:
         return Verdict("invalid", measurement.contended, policy=policy.label, contended=True)
-    launches = measurement.values(PRIMARY)
+    metric = yardstick.metric(measurement.environment)
+    launches = measurement.values(metric)
     if not launches:
-        return Verdict("failed", f"no launch reported {PRIMARY}", policy=policy.label)
+        return Verdict("failed", f"no launch reported {metric}", policy=policy.label)
     if not all(0 < value < math.inf for value in launches):
-        return Verdict("invalid", f"a launch reported {PRIMARY} of {min(launches):g} s", policy=policy.label)
+        reason = f"a launch reported {metric} of {min(launches):g} {METRICS[metric].unit}"
+        return Verdict("invalid", reason, policy=policy.label)
     if baseline is None:
         return Verdict("no_baseline", "nothing was accepted for this case on this machine yet", policy=policy.label)
 
@@ -60,7 +63,7 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         return Verdict("invalid", "; ".join([suspicion, *notes]), policy=policy.label, baseline=facts)
     if len(launches) < policy.minimum_launches:
         reason = f"{len(launches)} launch has no spread: {policy.minimum_launches} are needed to judge speed"
-        ratio = launches[0] / baseline.step_time
+        ratio = launches[0] / baseline.level
         return Verdict("inconclusive", "; ".join([reason, *notes]), ratio=ratio, policy=policy.label, baseline=facts)
 
     comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
@@ -129,6 +132,7 @@ def _facts(baseline: CaseBaseline, measurement: Measurement, found: Sequence[str
     newest = max(baseline.sessions, key=lambda session: session.started_at)
     return {
         "step_time": baseline.step_time,
+        "yardstick": yardstick.content(baseline.environment),
         "sessions": len(baseline.sessions),
         "run": newest.run,
         "commit": newest.commit,
@@ -144,6 +148,8 @@ def _facts(baseline: CaseBaseline, measurement: Measurement, found: Sequence[str
 
 def _notes(baseline: CaseBaseline, measurement: Measurement, found: Sequence[str]) -> list[str]:
     notes = []
+    if stick := yardstick.content(baseline.environment):
+        notes.append(f"in units of the yardstick {stick}")
     unmeasured = [name for name in sorted(baseline.accuracy) if measurement.median(name) is None]
     if unmeasured:
         notes.append(f"{', '.join(unmeasured)} known to the baseline, not measured this time")

@@ -19,6 +19,8 @@ from ipexperf.plan.options import Options
 
 OF_PAIRS = ("tolerance", "alpha", "max_pairs")
 """The options that say how pairs are judged: they are the policy's."""
+OF_BASELINES = ("baseline_from", "window")
+"""The options that say what is judged against where there is no other arm."""
 OF_LAUNCHES = ("launches", "samples", "seconds")
 """The options that say how long a launch or a case is measured that is judged against a baseline."""
 
@@ -77,6 +79,12 @@ def check(options: Options) -> None:
     if options.start == start.FORK:
         source = options.sources.get("start", "--perf-start")
         raise UsageError(f"{source}: pairs of fresh processes are what is compared: leave it at {start.FRESH}")
+    if options.yardstick:
+        source = options.sources.get("yardstick", "--perf-yardstick")
+        raise UsageError(f"{source}: pairs take turns with the other arm, and need no yardstick")
+    for name in OF_BASELINES:
+        if options.sources.get(name, "").startswith("--"):
+            raise UsageError(f"{options.sources[name]}: pairs are judged against the other arm: leave it out")
     for name in OF_LAUNCHES:
         if options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{options.sources[name]}: pairs take turns until the judge is sure: say --perf-max-pairs")

@@ -11,7 +11,7 @@ from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell
 from ipexperf.bench.knobs import Knob
 from ipexperf.errors import UsageError
-from ipexperf.plan import placement, start
+from ipexperf.plan import placement, start, yardstick
 from ipexperf.plan.options import SHORTHANDS, Options
 
 
@@ -51,6 +51,8 @@ def spelled(options: Options, name: str, value: str) -> str:
 
 def option(name: str, value: str) -> str:
     """The option with which a case with this setting is asked for."""
+    if name == yardstick.KNOB:
+        return f"--perf-{name}"
     return f"--perf-{name} {value}" if name in (placement.KNOB, start.KNOB) else f"--perf-knobs {name}={value}"
 
 
@@ -61,7 +63,7 @@ def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
         wish = dataclasses.replace(wish, openmp=None)  # its mode has that in any case
     told = str(wish or "")
     where = ((placement.KNOB, told),) if told else ()
-    return tuple(sorted([*cell.knobs, *where, *start.named(cell, options)]))
+    return tuple(sorted([*cell.knobs, *where, *start.named(cell, options), *yardstick.named(cell, options)]))
 
 
 def check(options: Options) -> None:

@@ -19,6 +19,8 @@ INCONCLUSIVE = ("pass", "fail", "skip")
 
 STRUCTURE = ("warn", "fail")
 
+BASELINES = ("files", "history")
+
 
 def words(text: str) -> tuple[str, ...]:
     """A comma list."""
@@ -110,6 +112,21 @@ def structure(text: str) -> str:
     return text
 
 
+def baseline_from(text: str) -> str:
+    """Where that is found which cases are judged against."""
+    if text not in BASELINES:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(BASELINES)}, got '{text}'")
+    return text
+
+
+def window(text: str) -> int:
+    """How many runs a window has: so many that their noise is known, and no more than a baseline keeps."""
+    number = positive(text)
+    if not 3 <= number <= 12:
+        raise argparse.ArgumentTypeError(f"expected 3 to 12 runs, got '{text}'")
+    return number
+
+
 def preset(text: str) -> str:
     """A preset's name."""
     from ipexperf.plan.matrix import PRESETS
@@ -172,6 +189,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-preset", preset, "quick", "which part of the matrix: quick, nightly or full", "NAME"),
     Option("--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB"),
     Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
+    Option(
+        "--perf-baseline-from", baseline_from, "files", "what is judged against: accepted files, or history", "WORD"
+    ),
+    Option("--perf-window", window, 12, "with history: so many of the branch's last runs, 3 to 12", "N"),
     Option("--perf-launches", positive, None, "fresh processes a case (default: the preset's)", "N"),
     Option("--perf-batch", positive, None, "batch size of every case (default: the preset's, or the model's)", "N"),
     Option(
@@ -190,6 +211,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-max-pairs", positive, None, "with pairs: how many at most (default: 24)", "N"),
     Option("--perf-inconclusive", inconclusive, "pass", "what an inconclusive test does: pass, fail or skip", "WORD"),
     Option("--perf-structure", structure, "warn", "what a changed structure of what ran does: warn, or fail", "WORD"),
+    Option(
+        "--perf-yardstick", flag, False, "let each case take turns with the yardstick that `ipexperf yardstick` made"
+    ),
     Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
     Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
@@ -218,6 +242,8 @@ class Options:
     preset: str = "quick"
     db: str = "ipexperf.db"
     baselines: Path = Path("baselines")
+    baseline_from: str = "files"
+    window: int = 12
     launches: int | None = None
     batch: int | None = None
     size: str | int | None = None
@@ -235,6 +261,7 @@ class Options:
     inconclusive: str = "pass"
     timeout: float = 600.0
     structure: str = "warn"
+    yardstick: bool = False
     threads: int | None = None
     placement: places.Wish | None = None
     start: str = "fresh"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.judge.ratios import sound
-from ipexperf.plan import placement, start
+from ipexperf.plan import placement, start, yardstick
 from ipexperf.report.fingerprints import structure_lines
 from ipexperf.report.shares import ratio_lines
 from ipexperf.report.units import digits, interval, percent, plural, seconds
@@ -94,12 +94,12 @@ def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict
         if values and sound(measurement, verdicts.get(measurement.case.uid)):
             # The geometric mean, as every ratio has it.
             speeds[measurement.case] = statistics.geometric_mean(values)
-    return {case.uid: speed / speeds[base] for case, speed in speeds.items() if (base := yardstick(case)) in speeds}
+    return {case.uid: speed / speeds[base] for case, speed in speeds.items() if (base := to_beat(case)) in speeds}
 
 
-def yardstick(case: Case) -> Case:
+def to_beat(case: Case) -> Case:
     """The plain case that a case is to beat: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
-    conditions = tuple(knob for knob in case.knobs if knob[0] in (placement.KNOB, start.KNOB, AGAINST))
+    conditions = tuple(knob for knob in case.knobs if knob[0] in (placement.KNOB, start.KNOB, yardstick.KNOB, AGAINST))
     return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0], knobs=conditions)
 
 

@@ -21,6 +21,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Device, Mode, Session, Stack, Workbench
 from ipexperf.bench.subjects import Dataset, Examples, Split
+from ipexperf.case import Case
 from ipexperf.result import Check
 
 Step = Callable[[], int]
@@ -36,6 +37,10 @@ class FakeDevice(Device):
     def why_not(self, facts: Facts) -> str | None:
         del facts
         return None
+
+    def yardstick(self, case: Case | Cell) -> tuple[str, str]:
+        del case
+        return "arithmetic", ""
 
     def synchronise(self) -> None:
         """Nothing is ever left to do."""

@@ -13,7 +13,7 @@ from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start
 from ipexperf.plan.options import Options
-from ipexperf.report.table import yardstick
+from ipexperf.report.table import to_beat
 
 FACTS = Facts(
     "/env/bin/python",
@@ -79,4 +79,4 @@ def test_what_is_no_start_is_refused() -> None:
 
 def test_a_forked_case_is_held_against_a_forked_one() -> None:
     """The yardstick of the table began as the case did."""
-    assert yardstick(planned("infer_jit", start="fork")) == planned("infer", start="fork")
+    assert to_beat(planned("infer_jit", start="fork")) == planned("infer", start="fork")

@@ -16,7 +16,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
-from ipexperf.report.table import run_lines, speedups, summary_lines, yardstick
+from ipexperf.report.table import run_lines, speedups, summary_lines, to_beat
 from ipexperf.result import EMULATED, FEWER, Launch, Measurement, Verdict
 
 RATIOS = st.floats(1e-6, 1e6)
@@ -197,9 +197,9 @@ def test_no_number_makes_the_table_wider_than_120(
 
 
 def test_every_kind_of_inference_is_held_against_plain_stock_inference() -> None:
-    assert yardstick(FAST) == PLAIN
-    assert yardstick(replace(FAST, mode="train")) == replace(PLAIN, mode="train")
-    assert yardstick(replace(FAST, batch=64)) != PLAIN
+    assert to_beat(FAST) == PLAIN
+    assert to_beat(replace(FAST, mode="train")) == replace(PLAIN, mode="train")
+    assert to_beat(replace(FAST, batch=64)) != PLAIN
 
 
 def test_what_is_invalid_is_no_speedup_and_no_yardstick() -> None:

@@ -9,9 +9,12 @@ from typing import Any
 
 from ipexperf.bench import placement, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Device, Settings
+from ipexperf.bench.kinds import Cell, Device, Settings
 from ipexperf.bench.lazy import torch
+from ipexperf.case import Case
 
+LANGUAGE = ("text_classification", "language_modelling", "recommendation")
+"""The tasks whose networks are products of matrices; those of the others convolve."""
 _RESET_PEAK = "5"
 """What the kernel wants in clear_refs to forget the highest resident size so far."""
 
@@ -25,6 +28,11 @@ class Cpu(Device):
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch")
+
+    def yardstick(self, case: Case | Cell) -> tuple[str, str] | None:
+        """Of the same class of work, and of its dtype where the yardstick has that."""
+        images = registry.models.get(case.model).task not in LANGUAGE
+        return ("convolution" if images else "product"), ("bfloat16" if case.dtype == "bf16" else "float32")
 
     def start(self, settings: Settings) -> None:
         torch.set_num_threads(settings.threads or len(placement.allowed()))

@@ -179,7 +179,7 @@ class TrainDdp(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         return untrainable(cell) or too_many(int(cell.knob("ranks") or RANKS), facts)
 
-    def processes(self, case: Case) -> int:
+    def processes(self, case: Case | Cell) -> int:
         return int(dict(case.knobs).get("ranks", RANKS))
 
     def open(self, bench: Workbench) -> Session:

@@ -1,0 +1,86 @@
+"""The yardstick: a fixed piece of work in a pinned environment, which takes turns with a case.
+
+What it takes says how quick the machine was just then. It runs under an interpreter of its own, so that nothing of the
+software under test is in it: a slowdown there would cancel itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import platform
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ipexperf.bench.kinds import Session
+from ipexperf.bench.lazy import torch
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check
+
+VERSION = 1
+"""Raised when any of the works changes: it is another yardstick then."""
+TERMS = 20_000
+
+
+def convolution(dtype: str) -> Callable[[], Any]:
+    """A layer of an image network, 1.8 GFLOP."""
+    kind = getattr(torch, dtype)
+    layer = torch.nn.Conv2d(64, 64, 3, padding=1).to(kind).to(memory_format=torch.channels_last)
+    images = torch.randn(8, 64, 56, 56).to(kind).to(memory_format=torch.channels_last)
+    return lambda: layer(images)
+
+
+def product(dtype: str) -> Callable[[], Any]:
+    """A layer of a language model, 2.4 GFLOP."""
+    kind = getattr(torch, dtype)
+    layer, tokens = torch.nn.Linear(768, 3072).to(kind), torch.randn(512, 768).to(kind)
+    return lambda: layer(tokens)
+
+
+def arithmetic(dtype: str) -> Callable[[], Any]:
+    """Python alone, for a device of one's own: the environment needs no package for it."""
+    del dtype
+    return lambda: sum(number * number for number in range(TERMS))
+
+
+WORKS = {work.__name__: work for work in (convolution, product, arithmetic)}
+
+
+class Yardstick(Session):
+    """One of the works, ready to be stepped."""
+
+    def __init__(self, work: str, dtype: str, threads: int) -> None:
+        if work not in WORKS:
+            raise WorkerError("error", f"the yardstick has no work '{work}': choose from {', '.join(WORKS)}")
+        if work != arithmetic.__name__:
+            torch.set_num_threads(threads)
+            torch.manual_seed(0)
+            torch.set_grad_enabled(False)
+        self._work = WORKS[work](dtype)
+
+    def step(self) -> None:
+        self._work()
+
+    def accuracy(self) -> tuple[dict[str, float], list[Check]]:
+        return {}, []
+
+    def proof(self) -> list[Check]:
+        return []
+
+
+def packages() -> list[tuple[str, str]]:
+    """Each installed package, by name and version, with a digest of its files as its installer recorded them."""
+    found = importlib.metadata.distributions()
+    return sorted((f"{one.metadata['Name'].lower()} {one.version}", _digest(one.read_text("RECORD"))) for one in found)
+
+
+def _digest(record: str | None) -> str:
+    """Scripts hold the environment's own path, and what an installer notes is of that day: both are left out."""
+    rows = [row for row in (record or "").splitlines() if not row.startswith("../") and ".dist-info/" not in row]
+    return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
+
+
+def content(found: Iterable[tuple[str, str]]) -> str:
+    """The name of an environment by its content: its packages, its Python, and the works."""
+    document = "\n".join([f"works {VERSION}", f"python {platform.python_version()}", *map(" ".join, found)])
+    return hashlib.sha256(document.encode()).hexdigest()[:12]

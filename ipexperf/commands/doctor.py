@@ -1,0 +1,87 @@
+"""`ipexperf doctor`: what is wrong with this machine for measuring, and how small a slowdown it can show."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.commands import planning
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipexperf.conduct.machine import Finding
+    from ipexperf.judge.policy import PairPolicy
+    from ipexperf.plan.options import Options
+
+SHORT = {"--seconds": "budget", "--max-pairs": "max_pairs", "--tolerance": "tolerance", "--alpha": "alpha"}
+WRONG = 1
+"""The exit status where something is wrong."""
+MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Declares its options."""
+    parser.add_argument("--no-pairs", action="store_true", help="look only: measure nothing")
+    planning.add_short(parser, SHORT)
+    planning.add_options(parser)
+
+
+def run_doctor(arguments: argparse.Namespace) -> int:
+    """Looks first, then measures one case against itself."""
+    from ipexperf.bench.placement import allowed
+    from ipexperf.conduct import machine, pairs
+    from ipexperf.judge.policy import PairPolicy
+    from ipexperf.plan import arms
+
+    options = planning.resolve(arguments)
+    arms.check(options)
+    policy = PairPolicy(**arms.policy(options))
+    facts = pairs.facts(arms.ArmWords(), options)
+    found = machine.look(machine.Machine(Path("/"), tuple(allowed()), facts, os.environ))
+    sys.stdout.write("\n".join(_findings(found)) + "\n")
+    sys.stdout.flush()
+    if not arguments.no_pairs:
+        sys.stdout.write("\n".join(_measured(options, policy)) + "\n")
+    return WRONG if any(finding.state == "wrong" for finding in found) else 0
+
+
+def _findings(found: Sequence[Finding]) -> list[str]:
+    width = max(len(finding.name) for finding in found)
+    lines = []
+    for finding in found:
+        advice = f": {finding.advice}" if finding.advice else ""
+        lines.append(f"{MARKS[finding.state]:<5}  {finding.name:<{width}}  {finding.found}{advice}")
+    return lines
+
+
+def _measured(options: Options, policy: PairPolicy) -> list[str]:
+    """The first case of the plan that can take turns, against itself."""
+    from ipexperf import run, selftest
+    from ipexperf.conduct import pairs
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.plan import arms
+    from ipexperf.report import reach as report
+
+    plan = run.plan(options)
+    facts = pairs.facts(arms.ArmWords(), options)
+    trials, left_out = selftest.plan(plan.cases, (), facts)
+    if not trials:
+        raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
+    conductor = Conductor(options, plan.launches, Path.cwd(), _say)
+    chance = random.Random()  # noqa: S311 - a start order, no secret
+    done = selftest.Selftest(conductor, policy, pairs.Effort(spent=conductor.spent), chance, _say)
+    try:
+        done.go(trials[:1])
+    finally:
+        done.close()
+    return report.lines(done.done[0], policy) if done.done else ["nothing was measured: the time was over"]
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"  {text}\n")

@@ -1,0 +1,88 @@
+"""`ipexperf selftest`: the judge on this machine, tried on what is the same and on what was slowed down on purpose."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.commands import planning
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from ipexperf.selftest import Selftest
+
+SHORT = {"--seconds": "budget", "--max-pairs": "max_pairs", "--tolerance": "tolerance", "--alpha": "alpha"}
+"""Short ways to say the options of the suite that a selftest is most often given."""
+NOTHING = 1
+"""The exit status where not one trial was judged."""
+
+
+def add_selftest(parser: argparse.ArgumentParser) -> None:
+    """Declares its options."""
+    from ipexperf.plan.options import positive, words
+
+    add = parser.add_argument
+    add("--rounds", type=positive, default=1, help="how often all of it is done (default: %(default)s)")
+    told = "injections to try, or none: busy3, busy10, avx, channels_last, ... (default: all)"
+    add("--injections", type=words, default=None, metavar="NAMES", help=told)
+    add("--turns", type=positive, default=30, help="turns of each worker a pair (default: %(default)s)")
+    add("--steps", type=positive, default=2, help="samples a turn (default: %(default)s)")
+    add("--seed", type=int, default=None, help="of the random start order")
+    planning.add_short(parser, SHORT)
+    planning.add_options(parser)
+
+
+def run_selftest(arguments: argparse.Namespace) -> int:
+    """Tries the judge until all is done or the time is over; Ctrl-C leaves what was measured."""
+    from ipexperf import run, selftest
+    from ipexperf.conduct import pairs
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.judge.policy import PairPolicy
+    from ipexperf.plan import arms, injections
+
+    options = planning.resolve(arguments)
+    for name in ("against", "inconclusive"):
+        if options.sources.get(name, "").startswith("--"):
+            raise UsageError(f"{options.sources[name]} is for tests: selftest tells what it finds")
+    arms.check(options)
+    policy = PairPolicy(**arms.policy(options))
+    plan = run.plan(options)
+    facts = pairs.facts(arms.ArmWords(), options)
+    found = injections.chosen(arguments.injections, options, facts)
+    trials, left_out = selftest.plan(plan.cases, found, facts)
+    if not trials:
+        raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
+    conductor = Conductor(options, plan.launches, Path.cwd(), _say)
+    effort = pairs.Effort(arguments.turns, arguments.steps, conductor.spent)
+    chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
+    done = selftest.Selftest(conductor, policy, effort, chance, _say, None if options.no_record else options.db)
+    try:
+        done.go(trials * arguments.rounds)
+    finally:
+        _tell(done, left_out)
+        done.close()
+    return 0 if any(trial.counts for trial in done.done) else NOTHING
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"  {text}\n")
+
+
+def _tell(done: Selftest, left_out: Counter[str]) -> None:
+    """Prints what was found, be it all or what there was by then."""
+    from ipexperf.judge import selftest
+    from ipexperf.report import selftest as report
+
+    tolerance = done.policy.tolerance
+    lines = report.lines(selftest.summarise(done.done, tolerance), selftest.spread(done.done), left_out)
+    kept = done.kept()
+    if len(kept) > len(done.done):
+        told = report.told(selftest.summarise(kept, tolerance).slower)
+        lines.append(f"false alarms over all selftests of this machine that are kept: {told}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,50 @@
+"""`ipexperf yardstick`: makes the pinned environment that cases take turns with, and shows what it is."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from ipexperf.errors import UsageError, WorkerError
+
+
+def add_yardstick(parser: argparse.ArgumentParser) -> None:
+    """Declares its two subcommands."""
+    made = parser.add_subparsers(metavar="make|show", required=True)
+    one = made.add_parser("make", help="make it, in place of one that is there", description="Make the yardstick.")
+    told = "the packages of it, each with its version (default: the list that comes with ipexperf)"
+    one.add_argument("--list", type=Path, default=None, metavar="FILE", help=told)
+    one.set_defaults(run=run_make)
+    other = made.add_parser("show", help="show what it is made of", description="Show the yardstick.")
+    other.set_defaults(run=run_show)
+    for parser_of in (one, other):
+        default = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
+        text = "as --perf-cache (default: $IPEXPERF_CACHE or .ipexperf)"
+        parser_of.add_argument("--cache", type=Path, default=default, metavar="DIR", help=text)
+
+
+def run_make(arguments: argparse.Namespace) -> int:
+    """Makes the environment, and says what came out: each baseline that is accepted with it names that."""
+    from ipexperf.conduct import yardstick
+
+    yardstick.make(arguments.cache, arguments.list or yardstick.LIST, _say)
+    return run_show(arguments)
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    """Asks the environment itself."""
+    from ipexperf.conduct import yardstick
+
+    try:
+        found = yardstick.ask(yardstick.find(arguments.cache))
+    except WorkerError as error:
+        raise UsageError(f"the yardstick in {arguments.cache} cannot run: {error}") from None
+    lines = [f"yardstick {found['content']} in {arguments.cache / yardstick.FOLDER}", f"  Python {found['python']}"]
+    sys.stdout.write("\n".join([*lines, *(f"  {name}" for name in found["packages"])]) + "\n")
+    return 0
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"  {text}\n")

@@ -1,0 +1,235 @@
+"""The machine as it is for measuring: what the kernel, the interpreter and the variables say, and what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from ipexperf.bench import libraries, placement
+from ipexperf.bench.facts import Facts
+
+CPUS = "sys/devices/system/cpu"
+LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
+"""Variables that hide instructions from the libraries."""
+WANTED = ("torchvision", "intel-extension-for-pytorch", "scikit-learn")
+BUSY = 0.25
+"""Load by others, in cores of this machine's share, from which on it is said to be busy."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `wrong` makes times less than they could be; `note` is worth knowing."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    found: str
+    advice: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Machine:
+    """Where to look: the root of the file system, the cores that workers may use, their interpreter, the variables."""
+
+    root: Path
+    cores: tuple[int, ...]
+    facts: Facts
+    variables: Mapping[str, str]
+
+    def read(self, path: str) -> str | None:
+        """The text of a file of the kernel, or None where there is no such file to be read."""
+        try:
+            return (self.root / path).read_text().strip()
+        except OSError:
+            return None
+
+    def of_cores(self, path: str) -> dict[int, str]:
+        """What a file says of each core that has it."""
+        told = {core: self.read(f"{CPUS}/cpu{core}/{path}") for core in self.cores}
+        return {core: text for core, text in told.items() if text is not None}
+
+
+def look(machine: Machine) -> list[Finding]:
+    """Everything there is to say, in a fixed order."""
+    return [finding for check in CHECKS for finding in check(machine)]
+
+
+def governor(machine: Machine) -> Iterator[Finding]:
+    found = sorted(set(machine.of_cores("cpufreq/scaling_governor").values()))
+    if not found:
+        told = "cannot be read, as in most virtual machines: the clock is the host's affair"
+        yield Finding("governor", "note", told)
+    elif found == ["performance"]:
+        yield Finding("governor", "ok", "performance")
+    else:
+        told = "the clock follows the load: cpupower frequency-set -g performance"
+        yield Finding("governor", "wrong", ", ".join(found), told)
+
+
+def turbo(machine: Machine) -> Iterator[Finding]:
+    off = machine.read(f"{CPUS}/intel_pstate/no_turbo")
+    boost = machine.read(f"{CPUS}/cpufreq/boost")
+    on = off == "0" if off is not None else boost == "1"
+    if off is None and boost is None:
+        yield Finding("turbo", "note", "cannot be read")
+    elif on:
+        path = f"/{CPUS}/intel_pstate/no_turbo" if off is not None else f"/{CPUS}/cpufreq/boost"
+        value = "1" if off is not None else "0"
+        told = f"the clock depends on heat and on other cores: echo {value} > {path}"
+        yield Finding("turbo", "wrong", "on", told)
+    else:
+        yield Finding("turbo", "ok", "off")
+
+
+def siblings(machine: Machine) -> Iterator[Finding]:
+    """Two threads of one core take its units from one another: whether they did differs from run to run."""
+    groups = {tuple(_ranges(text)) for text in machine.of_cores("topology/thread_siblings_list").values()}
+    if not groups:
+        yield Finding("siblings", "note", "cannot be read")
+        return
+    shared = sorted(tuple(core for core in group if core in machine.cores) for group in groups)
+    shared = [group for group in shared if len(group) > 1]
+    if not shared:
+        yield Finding("siblings", "ok", "each core that may be used is alone on its core")
+        return
+    spare = {core for group in shared for core in group[1:]}
+    cores = placement.ranges([core for core in machine.cores if core not in spare])
+    told = "; ".join(" and ".join(map(str, group)) for group in shared[:3])
+    more = f" and {len(shared) - 3} more pairs" if len(shared) > 3 else ""
+    yield Finding("siblings", "wrong", f"one core each: {told}{more}", f"--perf-placement cores={cores}")
+
+
+def huge_pages(machine: Machine) -> Iterator[Finding]:
+    text = machine.read("sys/kernel/mm/transparent_hugepage/enabled")
+    chosen = re.search(r"\[(\w+)\]", text or "")
+    if chosen is None:
+        yield Finding("huge pages", "note", "cannot be read")
+    elif chosen[1] == "never":
+        told = "large networks wait for page tables: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+        yield Finding("huge pages", "wrong", "never", told)
+    else:
+        yield Finding("huge pages", "ok", chosen[1])
+
+
+def container(machine: Machine) -> Iterator[Finding]:
+    """A quota of CPU time stops all threads at once, for the rest of each period."""
+    quota = _quota(machine)
+    if quota is None:
+        yield Finding("CPU limit", "ok", "none")
+        return
+    throttled = re.search(r"^nr_throttled (\d+)", machine.read("sys/fs/cgroup/cpu.stat") or "", re.MULTILINE)
+    told = f"{quota:g} CPUs of time for {len(machine.cores)} cores"
+    told += f", throttled {throttled[1]} times so far" if throttled else ""
+    if quota >= len(machine.cores):
+        yield Finding("CPU limit", "ok", told)
+    else:
+        advice = f"threads are stopped in the middle of a step: --perf-threads {max(1, int(quota))}, or lift the limit"
+        yield Finding("CPU limit", "wrong", told, advice)
+
+
+def _quota(machine: Machine) -> float | None:
+    """How many CPUs' time the container may take, by either kind of control group; None: all of it."""
+    version2 = machine.read("sys/fs/cgroup/cpu.max")
+    if version2 is not None:
+        quota, _, period = version2.partition(" ")
+    else:
+        quota, period = (machine.read(f"sys/fs/cgroup/cpu/cpu.cfs_{word}_us") or "" for word in ("quota", "period"))
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
+
+
+def busy(machine: Machine) -> Iterator[Finding]:
+    load = float((machine.read("proc/loadavg") or "0").split()[0])
+    told = f"a load of {load:g} on {len(machine.cores)} cores"
+    if load > BUSY * len(machine.cores):
+        yield Finding("other work", "wrong", told, "wait until the machine is free: contended launches do not count")
+    else:
+        yield Finding("other work", "ok", told)
+    if "hypervisor" in machine.facts.cpu_flags:
+        advice = "neighbours take time that nobody here sees: compare in pairs (--perf-against, ipexperf ab)"
+        yield Finding("virtual machine", "note", "yes", advice)
+
+
+def allocator(machine: Machine) -> Iterator[Finding]:
+    places = [str(machine.root / folder.lstrip("/")) for folder in libraries.folders(*libraries.prefixes())]
+    for name, pattern in placement.ALLOCATORS.items():
+        if libraries.find(name, pattern, places):
+            yield Finding("allocator", "ok", f"{name} is at hand: --perf-placement allocator={name}")
+            return
+    yield Finding("allocator", "note", "only that of the C library", "the vendor's guide advises jemalloc or tcmalloc")
+
+
+def packages(machine: Machine) -> Iterator[Finding]:
+    from ipexperf.bench.stacks import ipex
+
+    facts = machine.facts
+    if absent := facts.missing("torch"):
+        yield Finding("torch", "wrong", absent, "nothing but fakes can be measured")
+        return
+    yield Finding("torch", "ok", str(facts.packages["torch"]))
+    missing = [name for name in WANTED if facts.packages.get(name) is None]
+    if missing:
+        yield Finding(
+            "packages", "note", f"not installed: {', '.join(missing)}", "`ipexperf cases --why` says for what"
+        )
+    own = facts.packages.get(ipex.PACKAGE)
+    if own is not None:
+        mismatch = ipex.version_mismatch(str(facts.packages["torch"]), own)
+        advice = "install the torch that this IPEX was built for" if mismatch else ""
+        yield Finding("IPEX", "wrong" if mismatch else "ok", mismatch or own, advice)
+    for name, reason in (("OpenMP", facts.without("iomp5")), ("compiler", facts.uncompiled())):
+        if reason:
+            yield Finding(name, "note", reason)
+
+
+def instructions(machine: Machine) -> Iterator[Finding]:
+    flags = machine.facts.cpu_flags
+    masks = [f"{name}={machine.variables[name]}" for name in LIMITS if machine.variables.get(name)]
+    if masks:
+        advice = "unset it: the libraries use fewer instructions than this CPU has"
+        yield Finding("instructions", "wrong", f"masked by {', '.join(masks)}", advice)
+    if "amx_tile" in flags:
+        yield Finding("AMX", "wrong" if masks else "ok", "masked" if masks else "there")
+    elif "avx512_bf16" in flags:
+        yield Finding("AMX", "note", "not there: bf16 has the instructions of AVX-512 alone")
+    else:
+        yield Finding("AMX", "note", "not there, nor AVX-512 for bf16: bf16 is emulated, and slower than fp32")
+
+
+def waiting(machine: Machine) -> Iterator[Finding]:
+    """A thread that spins while it waits takes the core of the worker whose turn it is."""
+    policy, block = machine.variables.get("OMP_WAIT_POLICY", ""), machine.variables.get("KMP_BLOCKTIME", "0")
+    if policy.upper() == "ACTIVE" or block not in ("", "0"):
+        told = f"OMP_WAIT_POLICY={policy or 'unset'}, KMP_BLOCKTIME={block}"
+        yield Finding(
+            "waiting threads", "wrong", told, "unset both: workers that take turns must wait without spinning"
+        )
+    threads = machine.variables.get("OMP_NUM_THREADS", "")
+    if threads.isdigit() and int(threads) != len(machine.cores):
+        told = f"OMP_NUM_THREADS={threads} on {len(machine.cores)} cores"
+        yield Finding(
+            "threads", "note", told, "workers have a thread a core whatever it says; --perf-threads is obeyed"
+        )
+
+
+def _ranges(text: str) -> Iterable[int]:
+    """The numbers of a list such as `0-3,8`."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+CHECKS: tuple[Callable[[Machine], Iterable[Finding]], ...] = (
+    governor,
+    turbo,
+    siblings,
+    huge_pages,
+    container,
+    busy,
+    allocator,
+    packages,
+    instructions,
+    waiting,
+)
+"""What is looked at, in the order in which it is told."""

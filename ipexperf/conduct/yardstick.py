@@ -1,0 +1,124 @@
+"""The yardstick beside a launch: it takes turns with the case, and what disturbs one disturbs the other alike."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import shutil
+import statistics
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.conduct.worker import Worker
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.judge.pairs import neighbour_ratio
+from ipexperf.result import Sample
+
+FOLDER = "yardstick"
+LIST = Path(__file__).with_name("yardstick.txt")
+"""The packages of the environment that is made where no other list is given, each with its version."""
+WAIT = 120.0
+"""Seconds that it may take to say what it is."""
+STEPS = 2
+"""Samples a turn, as in pairs."""
+
+
+def python_of(cache: Path) -> Path:
+    """The interpreter of the yardstick that a cache has, or would have."""
+    return cache / FOLDER / "bin" / "python"
+
+
+def find(cache: Path) -> str:
+    """That interpreter, which must be there."""
+    python = python_of(cache)
+    if not python.exists():
+        told = f"there is no yardstick in {cache}: make one with `ipexperf yardstick make`"
+        raise UsageError(f"--perf-yardstick: {told}")
+    return str(python.absolute())
+
+
+def make(cache: Path, packages: Path, say: Callable[[str], None]) -> Path:
+    """An environment with just these packages, put in place when it is whole; one that is there is replaced."""
+    place, part = cache / FOLDER, cache / f"{FOLDER}.part"
+    if not packages.is_file():
+        raise UsageError(f"{packages}: there is no such list of packages")
+    shutil.rmtree(part, ignore_errors=True)
+    say(f"making an environment of {packages.name}")
+    try:
+        # Without pip: what installs is no part of what is pinned.
+        venv.create(part, symlinks=True)
+        _install(part, packages)
+        shutil.rmtree(place, ignore_errors=True)
+        part.rename(place)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return python_of(cache)
+
+
+def _install(environment: Path, packages: Path) -> None:
+    python = environment / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "-r", str(packages)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UsageError(f"the packages of {packages} cannot be installed: {last}")
+
+
+def ask(python: str) -> dict[str, Any]:
+    """What the environment of a yardstick says that it is."""
+    with Worker(python, timeout=WAIT, bare=True) as worker:
+        return worker.ask("yardstick", work="arithmetic", dtype="", threads=1, placement=None)
+
+
+@dataclass(slots=True)
+class Stick:
+    """A live yardstick, and the turns that it took with a case."""
+
+    worker: Worker
+    told: Mapping[str, Any]
+    """What it is: `content`, `packages` and `work`."""
+    block: int
+    own: list[float] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+
+    def turn(self, sample: Callable[[int], list[Sample]]) -> list[Sample]:
+        """A turn of the case and one of the yardstick, in the order A B, B A: the case's samples."""
+        first = len(self.own) % 2 == 0
+        mine = [] if first else self._sample()
+        samples = sample(STEPS)
+        mine = mine or self._sample()
+        self.own.append(math.fsum(mine))
+        self.others.append(math.fsum(taken.wall for taken in samples))
+        return samples
+
+    def _sample(self) -> list[float]:
+        return [wall for wall, *_ in self.worker.ask("sample", count=STEPS, block=self.block)["samples"]]
+
+    def metrics(self) -> dict[str, float]:
+        """The case in units of the yardstick, turn by turn, and what that took itself."""
+        relative = math.exp(neighbour_ratio(self.own, self.others))
+        return {"relative_time": relative, "yardstick_time": statistics.median(self.own) / STEPS}
+
+
+@contextlib.contextmanager
+def beside(case: Case, python: str, request: Mapping[str, Any], timeout: float) -> Iterator[Stick]:
+    """A yardstick of the case's kind that is warm, and ends with the block. What fails before that is its own fault."""
+    kind = registry.devices.get(case.device).yardstick(case)
+    if kind is None:
+        raise WorkerError("error", f"the yardstick has no work of the kind of {case.device}")
+    work, dtype = kind
+    with contextlib.ExitStack() as stack:
+        try:
+            worker = stack.enter_context(Worker(python, timeout=timeout, bare=True))
+            told = worker.ask("yardstick", work=work, dtype=dtype, **request)
+            block = int(worker.ask("warm")["block"])
+        except WorkerError as error:
+            raise WorkerError("error", f"the yardstick: {error.outcome}: {error.reason}", error.log) from error
+        yield Stick(worker, {**told, "work": f"{work} {dtype}".strip()}, block)

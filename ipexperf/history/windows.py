@@ -1,0 +1,85 @@
+"""What the last runs of a branch measured, as a baseline: a window that moves, beside the one that was accepted."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import TYPE_CHECKING
+
+from ipexperf.history.ran import ran
+from ipexperf.judge import structure, yardstick
+from ipexperf.judge.baseline import CaseBaseline, Session
+from ipexperf.judge.environment import incomparable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ipexperf.case import Case
+    from ipexperf.history.records import Recorded
+    from ipexperf.history.store import History
+
+ACCURACIES = ("accuracy", "loss", "fidelity", "agreement")
+LAUNCHES = 2
+"""A session with fewer launches has no spread."""
+
+
+class Windows:
+    """The windows of a history's cases. Each run is read once."""
+
+    def __init__(self, history: History, runs: int) -> None:
+        self._history = history
+        self._runs = runs
+        self._read: dict[str, list[Recorded]] = {}
+
+    def of(self, case: Case, environment: Mapping[str, Any], before: str | None = None) -> CaseBaseline | None:
+        """The last runs of the environment's branch with this case, on its machine; None where there are none."""
+        branch, machine_key = (environment.get("git") or {}).get("branch"), environment["machine_key"]
+        metric = yardstick.metric(environment)
+        asked = self._history.window(case, machine_key, metric, branch=branch, before=before, limit=self._runs)
+        found = [one for uid, *_ in asked if (one := self._recorded(uid, case)) and _sound(one, metric)]
+        # Sessions of other threads, or of another yardstick, are no noise of this one. Where there are only such,
+        # the newest of them is what the judge will call not comparable.
+        alike = [one for one in found if not incomparable(one.environment, environment)]
+        kept = alike or found[-1:]
+        return _baseline(case, kept, metric if alike else None, branch) if kept else None
+
+    def _recorded(self, uid: str, case: Case) -> Recorded | None:
+        if uid not in self._read:
+            self._read[uid] = self._history.measurements(uid)
+        return next((one for one in self._read[uid] if one.case == case), None)
+
+
+def _sound(found: Recorded, metric: str) -> bool:
+    values = found.values.get(metric, ())
+    good = found.outcome not in ("failed", "invalid") and all(0 < value < math.inf for value in values)
+    return good and len(values) >= LAUNCHES
+
+
+def _baseline(case: Case, found: Sequence[Recorded], metric: str | None, branch: str | None) -> CaseBaseline:
+    newest = found[-1]
+    state, known = ran(newest)
+    medians = [_medians(one) for one in found]
+    return CaseBaseline(
+        case=case,
+        sessions=tuple(_session(one, metric or yardstick.metric(one.environment)) for one in found),
+        accuracy={name: statistics.median(x[name] for x in medians if name in x) for name in _measured(medians)},
+        reason=f"the last {len(found)} runs of {branch or 'all branches'}",
+        accepted_by="the history",
+        accepted_at=newest.started_at,
+        expires=None,
+        environment=newest.environment,
+        fingerprint=structure.name(known) if state.outcome == "same" else None,
+    )
+
+
+def _session(found: Recorded, metric: str) -> Session:
+    return Session(found.run_uid, found.started_at, found.commit or "", found.values[metric], _medians(found))
+
+
+def _medians(found: Recorded) -> dict[str, float]:
+    return {name: statistics.median(values) for name, values in found.values.items() if values}
+
+
+def _measured(medians: Sequence[Mapping[str, float]]) -> list[str]:
+    return [name for name in ACCURACIES if any(name in one for one in medians)]

@@ -1,0 +1,35 @@
+"""What looks slower is measured again, later in the run and in fresh processes, before it is called regressed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ipexperf.result import Measurement, Verdict
+
+
+def together(first: Measurement, second: Measurement) -> Measurement:
+    """Both measurements as one: every launch is on record, the later ones numbered on."""
+    begin = len(first.launches)
+    later = (replace(launch, index=begin + number) for number, launch in enumerate(second.launches))
+    launches = (*first.launches, *later)
+    return replace(first, launches=launches, finished_at=second.finished_at, cut=first.cut or second.cut)
+
+
+def settle(first: Verdict, second: Verdict) -> Verdict:
+    """What two looks at a case say: regressed is what both call so, by themselves."""
+    if second.outcome == "regressed":
+        return replace(second, reason=f"{second.reason}; measured twice in this run, {_percent(first)} at first")
+    told = f"it looked slower at first ({_percent(first)}) and was measured again after the other cases: "
+    if second.outcome in ("failed", "invalid"):
+        return replace(second, reason=told + second.reason)
+    return replace(second, outcome="inconclusive", reason=f"{told}{second.outcome}: {second.reason}")
+
+
+def never(first: Verdict) -> Verdict:
+    """What is left of a verdict where the run ended before the second look."""
+    told = f"it looked slower ({_percent(first)}), and the run ended before it was measured again: {first.reason}"
+    return replace(first, outcome="inconclusive", reason=told)
+
+
+def _percent(verdict: Verdict) -> str:
+    return "by an unknown share" if verdict.ratio is None else f"{100 * (verdict.ratio - 1):+.1f} %"

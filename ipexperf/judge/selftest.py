@@ -1,0 +1,147 @@
+"""The judge's own error rate: trials whose truth is known, counted. Pure functions on plain records."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ipexperf.case import Case
+from ipexperf.result import Outcome
+
+CONFIDENCE = 0.95
+"""Of the intervals of rates."""
+JUDGED: tuple[Outcome, ...] = ("ok", "improved", "regressed", "inconclusive")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One comparison of a case with itself, slowed down on purpose or not at all, and what the judge said of it."""
+
+    case: Case
+    injection: str
+    size: float | None
+    """The slowdown that was injected, as a fraction: 0 in an A/A; None: it is not known beforehand."""
+    outcome: Outcome
+    reason: str
+    started_at: str
+    finished_at: str
+    seconds: float
+    log_ratios: tuple[float, ...] = ()
+    ratio: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    mde: float | None = None
+    cut: bool = False
+    """Whether the budget ended it before the judge was sure: it says nothing of the judge."""
+
+    @property
+    def pairs(self) -> int:
+        return len(self.log_ratios)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is one of those that rates are made of."""
+        return self.outcome in JUDGED and not self.cut
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often something was found, with its exact binomial interval."""
+
+    found: int
+    of: int
+    lo: float
+    hi: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All trials of one size. `missed` is what was called ok (or improved) though it is not below the tolerance."""
+
+    size: float
+    trials: int
+    caught: int
+    missed: int
+    within: int
+    """Called ok where the slowdown is below the tolerance: nobody's business."""
+    inconclusive: int
+    pairs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What trials say together."""
+
+    slower: Rate
+    """A/A trials that were called regressed: false alarms."""
+    faster: Rate
+    """A/A trials that were called improved."""
+    undecided: int
+    """A/A trials that ended inconclusive."""
+    rows: tuple[Row, ...]
+    measured: tuple[Trial, ...]
+    """Trials of an injection whose size was not known beforehand: no promise, so no miss."""
+    cut: int
+    failed: tuple[Trial, ...]
+    pairs: int
+    seconds: float
+
+
+def rate(found: int, of: int) -> Rate:
+    """Clopper and Pearson's interval: exact, and never narrower than it says."""
+    from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
+
+    tail = (1 - CONFIDENCE) / 2
+    lo = float(betaincinv(found, of - found + 1, tail)) if found else 0.0
+    hi = float(betaincinv(found + 1, of - found, 1 - tail)) if found < of else 1.0
+    return Rate(found, of, lo, hi)
+
+
+def summarise(trials: Sequence[Trial], tolerance: float) -> Summary:
+    """Counts what was right and what was wrong. What was cut short, or failed, is counted apart."""
+    counted = [trial for trial in trials if trial.counts]
+    same = [trial for trial in counted if trial.size == 0]
+    sizes = sorted({trial.size for trial in counted if trial.size})
+    return Summary(
+        slower=rate(_count(same, "regressed"), len(same)),
+        faster=rate(_count(same, "improved"), len(same)),
+        undecided=_count(same, "inconclusive"),
+        rows=tuple(_row(size, [trial for trial in counted if trial.size == size], tolerance) for size in sizes),
+        measured=tuple(trial for trial in counted if trial.size is None),
+        cut=sum(trial.cut for trial in trials),
+        failed=tuple(trial for trial in trials if trial.outcome not in JUDGED),
+        pairs=sum(trial.pairs for trial in trials),
+        seconds=sum(trial.seconds for trial in trials),
+    )
+
+
+def _row(size: float, trials: Sequence[Trial], tolerance: float) -> Row:
+    harmless = size < tolerance
+    called_ok = _count(trials, "ok")
+    return Row(
+        size=size,
+        trials=len(trials),
+        caught=_count(trials, "regressed"),
+        missed=_count(trials, "improved") + (0 if harmless else called_ok),
+        within=called_ok if harmless else 0,
+        inconclusive=_count(trials, "inconclusive"),
+        pairs=sum(trial.pairs for trial in trials),
+        seconds=sum(trial.seconds for trial in trials),
+    )
+
+
+def _count(trials: Sequence[Trial], outcome: Outcome) -> int:
+    return sum(trial.outcome == outcome for trial in trials)
+
+
+def spread(trials: Sequence[Trial]) -> float | None:
+    """The log standard deviation of pairs, pooled within trials: what the machine adds to equal and to slowed arms."""
+    parts = [trial.log_ratios for trial in trials if trial.pairs > 1 and all(map(math.isfinite, trial.log_ratios))]
+    freedom = sum(len(part) - 1 for part in parts)
+    if not freedom:
+        return None
+    squares = sum(statistics.variance(part) * (len(part) - 1) for part in parts)
+    return float((squares / freedom) ** 0.5)

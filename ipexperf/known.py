@@ -1,0 +1,94 @@
+"""What the cases of a run are judged against: accepted files, or the last runs with those as their anchor."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from ipexperf.errors import UsageError
+from ipexperf.plan import start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ipexperf.case import Case
+    from ipexperf.history.store import History
+    from ipexperf.history.windows import Windows
+    from ipexperf.judge.baseline import CaseBaseline
+    from ipexperf.judge.policy import Policy
+    from ipexperf.plan.options import Options
+    from ipexperf.result import Measurement, Verdict
+
+HISTORY = "history"
+
+
+def check(options: Options) -> None:
+    """Refuses what contradicts itself, before anything is measured."""
+    rolling = options.baseline_from == HISTORY
+    source = options.sources.get("window", "")
+    if source.startswith("--") and not rolling:
+        raise UsageError(f"{source}: only --perf-baseline-from history has a window")
+    if rolling and options.no_record:
+        source = options.sources.get("no_record", "--perf-no-record")
+        raise UsageError(f"{source}: --perf-baseline-from history judges against what was recorded: leave it out")
+
+
+class Known:
+    """The baselines of a run's cases, and the alarm rate that the cases share."""
+
+    def __init__(self, options: Options, cases: Sequence[Case], history: Callable[[], History]) -> None:
+        self._options = options
+        self._cases = cases
+        self._history = history
+        self._policies: dict[str, Policy] = {}
+        self._windows: dict[str, CaseBaseline | None] = {}
+
+    @property
+    def rolling(self) -> bool:
+        """Whether the last runs are what cases are judged against."""
+        return self._options.baseline_from == HISTORY
+
+    def policy(self, machine_key: str) -> Policy:
+        """Each case's share of the run's alarm rate, dealt out before the first verdict: so each verdict is final."""
+        from ipexperf.judge import baseline
+        from ipexperf.judge.policy import Policy
+
+        if machine_key not in self._policies:
+            known = baseline.read(self._options.baselines, machine_key)
+            # Each case once, under the name that it may be measured by: its own, or that of a fresh one.
+            judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self._cases)
+            # Against the last runs and against the anchor a case has two chances of a false alarm.
+            self._policies[machine_key] = Policy().shared(2 * len(self._cases) if self.rolling else judged)
+        return self._policies[machine_key]
+
+    def baseline(self, measurement: Measurement) -> CaseBaseline | None:
+        """What a case is judged against."""
+        if not self.rolling:
+            return self._accepted(measurement)
+        uid = measurement.case.uid
+        if uid not in self._windows:
+            self._windows[uid] = self._last.of(measurement.case, measurement.environment, measurement.started_at)
+        return self._windows[uid]
+
+    @functools.cached_property
+    def _last(self) -> Windows:
+        from ipexperf.history.windows import Windows
+
+        return Windows(self._history(), self._options.window)
+
+    def _accepted(self, measurement: Measurement) -> CaseBaseline | None:
+        """What was accepted for this case on the machine that it was measured on."""
+        from ipexperf.judge import baseline
+
+        return baseline.read(self._options.baselines, measurement.environment["machine_key"]).find(measurement.case)
+
+    def judge(self, measurement: Measurement) -> Verdict:
+        """The verdict, beside that against the anchor where the last runs are judged against."""
+        from ipexperf.judge import anchor, screen
+
+        policy = self.policy(measurement.environment["machine_key"])
+        verdict = screen.judge(measurement, self.baseline(measurement), policy)
+        if not self.rolling or measurement.never_began:
+            return verdict
+        accepted = self._accepted(measurement)
+        return anchor.beside(verdict, screen.judge(measurement, accepted, policy) if accepted else None)

@@ -1,0 +1,131 @@
+"""What `ipexperf selftest` slows a case down with: each injection, and why a case cannot have it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ipexperf.bench import injections, registry
+from ipexperf.bench.facts import Facts
+from ipexperf.case import Case
+from ipexperf.errors import UsageError
+from ipexperf.plan import arms
+from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.options import Options
+
+AA = "A/A"
+"""The name of the trial in which nothing is injected."""
+NONE = "none"
+INSTRUCTIONS = (
+    ("AVX512_CORE_BF16", "amx_tile"),
+    ("AVX512_CORE", "avx512_bf16"),
+    ("AVX2", "avx512bw"),
+    ("AVX", "avx2"),
+    ("SSE41", "avx"),
+)
+"""Steps down for oneDNN, each with the flag of a CPU that has more than it."""
+BUSY = (3, 5, 10)
+"""Per cent of a step that a core is kept busy for behind it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Injection:
+    """One slow-down. `size` is known beforehand, as a fraction, or None: then it is measured, and no promise."""
+
+    name: str
+    size: float | None = None
+    arm: str = ""
+    """What the slowed arm's text says."""
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What its workers are told beside their case."""
+
+    @property
+    def words(self) -> ArmWords:
+        return arms.parse(self.arm, f"injection {self.name}")
+
+
+def every(options: Options, facts: Facts) -> tuple[Injection, ...]:
+    """All that there are for this machine, those whose size is known first."""
+    threads = (options.threads or facts.cores) - 1
+    return (
+        *(Injection(f"busy{size}", size / 100, settings=_injected(f"{injections.BUSY}={size / 100}")) for size in BUSY),
+        *(Injection(name.lower(), arm=f"ONEDNN_MAX_CPU_ISA={name}") for name, _ in INSTRUCTIONS),
+        Injection("channels_last", arm="channels_last=off"),
+        Injection(injections.UNFROZEN, settings=_injected(injections.UNFROZEN)),
+        Injection(injections.UNFUSED, settings=_injected(injections.UNFUSED)),
+        Injection("threads", settings={"threads": threads}),
+    )
+
+
+def _injected(text: str) -> dict[str, Any]:
+    return {"injected": text}
+
+
+def chosen(names: tuple[str, ...] | None, options: Options, facts: Facts) -> tuple[Injection, ...]:
+    """Those that were asked for by name; all, where nobody asked."""
+    found = {injection.name: injection for injection in every(options, facts)}
+    if names is None:
+        return tuple(found.values())
+    if names == (NONE,):
+        return ()
+    for name in names:
+        if name not in found:
+            raise UsageError(f"--injections: {registry.unknown('injection', name, [*found, NONE])}")
+    return tuple(found[name] for name in dict.fromkeys(names))
+
+
+def slowed(injection: Injection, case: Case, facts: Facts) -> tuple[Case, str | None]:
+    """The case as the slowed arm has it, and why it cannot be slowed down so, or None."""
+    if reason := next((reason for why in _WHY_NOT if (reason := why(injection, case, facts))), None):
+        return case, reason
+    other, unmet = injection.words.case(case, facts)
+    if unmet is None and injection.words.knobs and other == case:
+        return case, f"{case.id} has {injection.arm} anyway"
+    return other, arms.why_not(other, facts, unmet)
+
+
+def _steps_elsewhere(injection: Injection, case: Case, facts: Facts) -> str | None:
+    del facts
+    if not injection.settings or registry.modes.get(case.mode).processes(case) == 1:
+        return None
+    return f"the steps of {case.mode} are made by processes of their own"
+
+
+def _instructions(injection: Injection, case: Case, facts: Facts) -> str | None:
+    flags = {name.lower(): flag for name, flag in INSTRUCTIONS}
+    if injection.name not in flags:
+        return None
+    if case.device != "cpu":
+        return f"oneDNN's instructions are those of a CPU, not of {case.device}"
+    flag = flags[injection.name]
+    return None if flag in facts.cpu_flags else f"this CPU has no {flag}: {injection.name} takes nothing from it"
+
+
+def _graph(injection: Injection, case: Case, facts: Facts) -> str | None:
+    del facts
+    if injection.name not in (injections.UNFROZEN, injections.UNFUSED):
+        return None
+    if case.mode != "infer_jit" or case.dtype == "int8":
+        return f"{injection.name} is for a graph that infer_jit traces itself"
+    if injection.name == injections.UNFUSED and (case.stack, case.device) != ("ipex", "cpu"):
+        return "it is IPEX's fusion on the CPU that can be switched off"
+    return None
+
+
+def _threads(injection: Injection, case: Case, facts: Facts) -> str | None:
+    del facts
+    if injection.name != "threads":
+        return None
+    if case.device != "cpu":
+        return f"threads do not compute on {case.device}"
+    return None if injection.settings["threads"] >= 1 else "one thread cannot be one less"
+
+
+_WHY_NOT: tuple[Callable[[Injection, Case, Facts], str | None], ...] = (
+    _steps_elsewhere,
+    _instructions,
+    _graph,
+    _threads,
+)
+"""What may stand against an injection, asked in this order."""

@@ -1,0 +1,31 @@
+"""`--perf-yardstick`: which cases may take turns with a yardstick, and how that names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipexperf.bench.kinds import Cell
+    from ipexperf.case import Case
+    from ipexperf.plan.options import Options
+
+KNOB = "yardstick"
+"""The name under which it is part of a case: steps that took turns with other work are no series of a worker alone."""
+ON = "on"
+
+
+def why_not(cell: Cell | Case) -> str:
+    """Why a case has no yardstick beside it, or an empty text."""
+    from ipexperf.bench import registry  # now, not by every pytest run that declares the options
+
+    mode, device = registry.modes.get(cell.mode), registry.devices.get(cell.device)
+    if mode.cold:
+        return f"{cell.mode} is timed once a process, and takes no turns"
+    if mode.batch is not None or mode.processes(cell) > 1:
+        return f"the steps of {cell.mode} are made by several processes"
+    return "" if device.yardstick(cell) else f"it has no work of the kind of {cell.device}"
+
+
+def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
+    """What is added to the knobs of a case that has one: it has a series of its own."""
+    return ((KNOB, ON),) if options.yardstick and not why_not(cell) else ()

@@ -1,0 +1,70 @@
+"""What `ipexperf selftest` prints: how often the judge was wrong on this machine, and what it cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipexperf.judge.selftest import CONFIDENCE, Rate, Row, Summary, Trial
+from ipexperf.report.units import percent, plural, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+HEADER = ("size", "trials", "caught", "missed", "within tolerance", "inconclusive", "pairs", "time")
+
+
+def lines(summary: Summary, spread: float | None, left_out: Mapping[str, int]) -> list[str]:
+    """The whole of it."""
+    found = [_alarms(summary), *_known(summary.rows), *_measured(summary.measured)]
+    found += [f"failed: {_named(trial)}: {trial.outcome}: {trial.reason}" for trial in summary.failed]
+    if summary.cut:
+        found.append(f"cut short by the budget, and not counted: {plural(summary.cut, 'trial')}")
+    if spread is not None:
+        found.append(f"pairs of one trial spread by {spread:.1%} (log standard deviation)")
+    found.append(f"spent: {plural(summary.pairs, 'pair')}, {seconds(summary.seconds)}")
+    for reason, count in sorted(left_out.items()):
+        found.append(f"left out {plural(count, 'time')}: {reason}")
+    return found
+
+
+def told(rate: Rate) -> str:
+    """A rate in words: '1 of 40 (95 % interval 0.1 % to 13.2 %)'."""
+    if not rate.of:
+        return "none was judged"
+    return f"{rate.found} of {rate.of} ({CONFIDENCE:.0%} interval {rate.lo:.1%} to {rate.hi:.1%})"
+
+
+def _alarms(summary: Summary) -> str:
+    if not summary.slower.of:
+        return "false alarms: no A/A was judged"
+    more = f"called improved: {summary.faster.found}; inconclusive: {summary.undecided}"
+    return f"false alarms, A/A called regressed: {told(summary.slower)}; {more}"
+
+
+def _known(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    cells = [
+        (
+            percent(1 + row.size),
+            *map(str, (row.trials, row.caught, row.missed, row.within, row.inconclusive, row.pairs)),
+            seconds(row.seconds),
+        )
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(HEADER, *cells, strict=True)]
+    table = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (HEADER, *cells)]
+    return ["slow-downs of known size:", *(f"  {line}" for line in table)]
+
+
+def _measured(trials: Sequence[Trial]) -> list[str]:
+    """No promise was made of their size: what was measured is told, and nothing of them is a miss."""
+    told = []
+    for trial in trials:
+        size = percent(trial.ratio) if trial.ratio is not None else "not measured"
+        told.append(f"  {_named(trial)}: {size}, {trial.outcome}, {plural(trial.pairs, 'pair')}")
+    return ["slow-downs of unknown size, as measured:", *told] if told else []
+
+
+def _named(trial: Trial) -> str:
+    return f"{trial.case.id}, {trial.injection}"

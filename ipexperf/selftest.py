@@ -1,0 +1,168 @@
+"""A selftest: plan, pairs, judge and history tied together, trial by trial."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.conduct import conductor as conducting
+from ipexperf.conduct import pairs
+from ipexperf.errors import WorkerError
+from ipexperf.judge.selftest import Trial
+from ipexperf.plan import arms, injections
+from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.injections import Injection
+from ipexperf.result import Outcome
+
+if TYPE_CHECKING:
+    from ipexperf.bench.facts import Facts
+    from ipexperf.case import Case
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.conduct.pairs import Effort, Pairs
+    from ipexperf.judge.policy import PairPolicy
+
+
+def plan(
+    cases: Sequence[Case], found: Sequence[Injection], facts: Facts
+) -> tuple[list[tuple[Injection, Case, Case]], Counter[str]]:
+    """What is tried in a round: first every case against itself, then each injection in every case that can have it."""
+    left_out: Counter[str] = Counter()
+    able = []
+    for case in cases:
+        if reason := arms.no_turns(case):
+            left_out[reason] += 1
+        else:
+            able.append(case)
+    trials = [(injections.Injection(injections.AA, 0.0), case, case) for case in able]
+    for injection in found:
+        for case in able:
+            other, reason = injections.slowed(injection, case, facts)
+            if reason:
+                left_out[reason] += 1
+            else:
+                trials.append((injection, case, other))
+    return trials, left_out
+
+
+class Selftest:
+    """Does the trials one after the other, and keeps each the moment it ends, where a history is named."""
+
+    def __init__(
+        self,
+        conductor: Conductor,
+        policy: PairPolicy,
+        effort: Effort,
+        chance: random.Random,
+        say: Callable[[str], None],
+        db: str | None = None,
+    ) -> None:
+        self.policy = policy
+        self.done: list[Trial] = []
+        self.machine_key: str | None = None
+        self._conductor = conductor
+        self._effort = effort
+        self._chance = chance
+        self._say = say
+        self._began = time.monotonic()
+        self._broken: set[str] = set()
+        self._history: Any = None
+        if db is not None:
+            from ipexperf.history.store import History
+            from ipexperf.history.values import run_uid
+
+            self._history, self._session = History.open(db), run_uid()
+
+    def go(self, trials: Sequence[tuple[Injection, Case, Case]]) -> None:
+        """Does them all, or as many as the time is enough for."""
+        for number, (injection, case, other) in enumerate(trials, 1):
+            if self._conductor.spent():
+                self._say(f"the time is over: {len(trials) - number + 1} of {len(trials)} trials were not begun")
+                return
+            if case.uid in self._broken:
+                continue  # its A/A failed: whatever is injected, it would fail again
+            spent = time.monotonic() - self._began
+            self._say(f"trial {number} of {len(trials)}, after {spent:.0f} s: {injection.name}, {case.id}")
+            self._one(injection, case, other)
+
+    def _one(self, injection: Injection, case: Case, other: Case) -> None:
+        """One comparison of a case with itself, slowed down or not."""
+        started, begin = conducting.now(), time.monotonic()
+        # What is spoilt cannot prove that it is not. That the case itself is what it says, its A/A has proven.
+        effort = dataclasses.replace(self._effort, prove=injection.size == 0)
+        found, failure = None, ""
+        try:
+            a = pairs.arm(self._conductor, case, ArmWords(), "as it is")
+            b = pairs.arm(self._conductor, other, injection.words, injection.name)
+            b = dataclasses.replace(b, conditions=b.conditions.given(**injection.settings))
+            found = pairs.measure(a, b, self.policy, effort, self._chance, self._say)
+        except WorkerError as error:
+            failure = f"{error.outcome}: {error}"
+        seconds = time.monotonic() - begin
+        self._keep(_trial(injection, case, found, failure, started, seconds), found)
+
+    def _keep(self, trial: Trial, found: Pairs | None) -> None:
+        self.done.append(trial)
+        self._say(f"{trial.injection}, {trial.case.id}: {trial.outcome}: {trial.reason}")
+        if trial.size == 0 and trial.outcome in ("failed", "invalid"):
+            self._broken.add(trial.case.uid)
+        if found is None or not found.taken:
+            return  # no worker could say where it was: there is nothing to keep
+        where = found.taken[0].a.environment
+        self.machine_key = where["machine_key"]
+        if self._history is not None:
+            from ipexperf.history import selftests
+
+            selftests.record(self._history, self._session, trial, where, self.policy, Path.cwd().name)
+
+    def kept(self) -> list[Trial]:
+        """All trials of this machine under this policy, of earlier selftests too."""
+        if self._history is None or self.machine_key is None:
+            return []
+        from ipexperf.history import selftests
+
+        return selftests.trials(self._history, self.machine_key, self.policy)
+
+    def close(self) -> None:
+        """Ends what outlives a trial."""
+        self._conductor.close()
+        if self._history is not None:
+            self._history.close()
+
+
+def _trial(injection: Injection, case: Case, found: Pairs | None, failure: str, started: str, seconds: float) -> Trial:
+    """What became of one comparison, as it is counted and kept."""
+    decision = found.decision if found else None
+    outcome, reason = _ended(found, failure)
+    return Trial(
+        case=case,
+        injection=injection.name,
+        size=injection.size,
+        outcome=outcome,
+        reason=reason,
+        started_at=started,
+        finished_at=conducting.now(),
+        seconds=seconds,
+        log_ratios=tuple(found.log_ratios) if found else (),
+        ratio=decision.ratio if decision else None,
+        lo=decision.lo if decision else None,
+        hi=decision.hi if decision else None,
+        mde=decision.mde if decision else None,
+        cut=bool(found and found.cut),
+    )
+
+
+def _ended(found: Pairs | None, failure: str) -> tuple[Outcome, str]:
+    """The outcome of a comparison and its reason: that an arm failed, or is wrong, comes before what pairs say."""
+    if found is None:
+        return "failed", failure
+    if found.error is not None:
+        return "failed", f"{found.error.outcome}: {found.error}"
+    for pair in found.taken[:1]:
+        if flaw := pairs.wrong(pair.a.launch) or pairs.wrong(pair.b.launch):
+            return "invalid", flaw
+    return found.decision.outcome, f"{found.decision.reason}; {found.stopped}"

@@ -1,0 +1,77 @@
+"""Slow-downs on purpose: they do what their name says, in the worker, and only there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from bench_cases import alone
+
+from ipexperf.bench import injections
+from ipexperf.bench.kinds import Settings
+from ipexperf.bench.worker import Worker
+from ipexperf.case import Case
+from ipexperf.errors import WorkerError
+
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+IPEX = importlib.util.find_spec("intel_extension_for_pytorch") is not None
+
+
+class Clock:
+    """A clock that only work moves: each look at it takes a thousandth of a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+@pytest.mark.parametrize("share", [0.03, 0.05, 0.1, 1.0])
+def test_a_busy_step_takes_its_share_longer(share: float) -> None:
+    """To the precision of the clock, however long the step was this time."""
+    clock = Clock()
+    for seconds in (1.0, 2.0, 0.5):
+
+        def step(seconds: float = seconds) -> None:
+            clock.now += seconds
+
+        begin = clock.now
+        injections.busy(step, lambda: None, share, clock)()
+        assert clock.now - begin == pytest.approx(seconds * (1 + share), abs=0.005)
+
+
+def test_a_worker_slows_the_case_that_it_is_told_to(fake: str) -> None:
+    """The step of its session is another; without a word of it, it is the session's own."""
+
+    def stepped(**more: Any) -> bool:
+        worker = Worker(lambda _: None)
+        request = {"case": CASE.to_json(), "settings": asdict(Settings(load=(fake,), **more))}
+        worker.prepare(json.loads(json.dumps(request)))
+        return "step" in vars(worker._ready[0])
+
+    assert not stepped()
+    assert stepped(injected="busy=0.05")
+
+
+def test_an_unknown_injection_is_an_error(fake: str) -> None:
+    """Not a case that is measured as it is and counted as slowed down."""
+    request = {"case": CASE.to_json(), "settings": asdict(Settings(load=(fake,), injected="bussy=0.05"))}
+    with pytest.raises(
+        WorkerError, match=r"^unknown injection 'bussy=0.05': choose from busy=SHARE, unfrozen, unfused$"
+    ):
+        Worker(lambda _: None).prepare(request)
+
+
+@pytest.mark.skipif(not IPEX, reason="needs IPEX")
+def test_a_spoilt_graph_is_not_frozen_and_not_fused() -> None:
+    """What the proof of a case would say of it: the injection is real, and the proof catches it."""
+    found: dict[str, list[str]] = alone("spoilt.py")
+    assert found[""] == []
+    assert "jit" in found["unfrozen"]
+    assert "graph_fusion" in found["unfused"]
+    assert found["freeze"] == ["restored"]

@@ -1,0 +1,139 @@
+"""A machine made of files: what is wrong with it for measuring is said, and nothing is where nothing is wrong."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ipexperf.bench.facts import Facts
+from ipexperf.conduct import machine
+from ipexperf.conduct.machine import Finding, Machine
+
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+FACTS = Facts(
+    "/env/bin/python", PACKAGES, frozenset({"avx2", "avx512_bf16", "amx_tile"}), compiler="/usr/bin/g++", iomp5="/x.so"
+)
+CPUS = machine.CPUS
+FILES = {
+    **{f"{CPUS}/cpu{core}/cpufreq/scaling_governor": "performance" for core in range(4)},
+    **{f"{CPUS}/cpu{core}/topology/thread_siblings_list": f"{core % 4},{core % 4 + 4}" for core in range(4)},
+    f"{CPUS}/intel_pstate/no_turbo": "1",
+    "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
+    "sys/fs/cgroup/cpu.max": "max 100000",
+    "proc/loadavg": "0.10 0.20 0.30 1/200 4242",
+    "usr/lib/libjemalloc.so.2": "",
+}
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Machine:
+    """A machine of four cores with which nothing is wrong."""
+    there = Machine(tmp_path, (0, 1, 2, 3), FACTS, {})
+    put(there, FILES)
+    return there
+
+
+def put(there: Machine, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (there.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (there.root / path).write_text(text + "\n")
+
+
+def found(there: Machine, name: str) -> Finding:
+    [finding] = [finding for finding in machine.look(there) if finding.name == name]
+    return finding
+
+
+def test_nothing_is_wrong_with_a_good_machine(good: Machine) -> None:
+    assert {finding.state for finding in machine.look(good)} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "told", "advice"),
+    [
+        ({f"{CPUS}/cpu2/cpufreq/scaling_governor": "powersave"}, "governor", "performance, powersave", "cpupower"),
+        ({f"{CPUS}/intel_pstate/no_turbo": "0"}, "turbo", "on", "echo 1 > /sys/devices/system/cpu/intel_pstate"),
+        (
+            {f"{CPUS}/cpu{core}/topology/thread_siblings_list": "0-1" if core < 2 else "2-3" for core in range(4)},
+            "siblings",
+            "one core each: 0 and 1; 2 and 3",
+            "--perf-placement cores=0,2",
+        ),
+        ({"sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]"}, "huge pages", "never", "madvise"),
+        (
+            {"sys/fs/cgroup/cpu.max": "150000 100000", "sys/fs/cgroup/cpu.stat": "nr_periods 9\nnr_throttled 7"},
+            "CPU limit",
+            "1.5 CPUs of time for 4 cores, throttled 7 times so far",
+            "--perf-threads 1,",
+        ),
+        ({"proc/loadavg": "3.50 1 1 2/200 4242"}, "other work", "a load of 3.5 on 4 cores", "wait"),
+    ],
+)
+def test_what_the_kernel_says_is_wrong_is_told_with_its_cure(
+    good: Machine, files: dict[str, str], name: str, told: str, advice: str
+) -> None:
+    """One thing is changed in a machine with which nothing is wrong, and one thing is wrong."""
+    put(good, files)
+    wrong = found(good, name)
+    assert (wrong.state, wrong.found) == ("wrong", told)
+    assert advice in wrong.advice
+    assert sum(finding.state == "wrong" for finding in machine.look(good)) == 1
+
+
+def test_the_older_kind_of_control_group_is_read_too(good: Machine) -> None:
+    """And the other way to switch turbo off."""
+    (good.root / "sys/fs/cgroup/cpu.max").unlink()
+    put(good, {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"})
+    assert found(good, "CPU limit").state == "wrong"
+    put(good, {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1"})
+    assert found(good, "CPU limit").state == "ok"
+    (good.root / CPUS / "intel_pstate/no_turbo").unlink()
+    put(good, {f"{CPUS}/cpufreq/boost": "1"})
+    assert found(good, "turbo").state == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("facts", "variables", "name", "state", "told"),
+    [
+        ({"packages": {**PACKAGES, "torch": "2.9.1"}}, {}, "IPEX", "wrong", "IPEX 2.8.0 is built for torch 2.8"),
+        ({"packages": {}}, {}, "torch", "wrong", "torch not installed in /env/bin/python"),
+        ({"packages": {"torch": "2.9.1", "torchvision": "0.2"}}, {}, "packages", "note", "intel-extension-for-pytorch"),
+        ({"iomp5": ""}, {}, "OpenMP", "note", "libiomp5.so"),
+        ({"compiler": ""}, {}, "compiler", "note", "C++ compiler"),
+        ({"cpu_flags": frozenset({"avx2"})}, {}, "AMX", "note", "bf16 is emulated"),
+        ({"cpu_flags": frozenset({"avx2", "avx512_bf16"})}, {}, "AMX", "note", "AVX-512 alone"),
+        ({"cpu_flags": FACTS.cpu_flags | {"hypervisor"}}, {}, "virtual machine", "note", "yes"),
+        ({}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}, "AMX", "wrong", "masked"),
+        ({}, {"ATEN_CPU_CAPABILITY": "avx2"}, "instructions", "wrong", "masked by ATEN_CPU_CAPABILITY=avx2"),
+        ({}, {"OMP_WAIT_POLICY": "ACTIVE"}, "waiting threads", "wrong", "OMP_WAIT_POLICY=ACTIVE"),
+        ({}, {"KMP_BLOCKTIME": "200"}, "waiting threads", "wrong", "KMP_BLOCKTIME=200"),
+        ({}, {"OMP_NUM_THREADS": "1"}, "threads", "note", "OMP_NUM_THREADS=1 on 4 cores"),
+    ],
+)
+def test_what_the_software_lacks_is_told(
+    good: Machine, facts: dict[str, object], variables: dict[str, str], name: str, state: str, told: str
+) -> None:
+    """Missing packages, versions that do not fit, and instructions that are not there or hidden."""
+    there = replace(good, facts=replace(FACTS, **facts), variables=variables)  # type: ignore[arg-type]
+    assert found(there, name).state == state
+    assert told in found(there, name).found
+
+
+def test_what_cannot_be_read_is_no_fault(tmp_path: Path) -> None:
+    """A virtual machine or a container that shows nothing: what is not known is said to be."""
+    there = Machine(tmp_path, (0, 1), FACTS, {})
+    states = {finding.name: finding.state for finding in machine.look(there)}
+    unknown = ("governor", "turbo", "siblings", "huge pages", "allocator")
+    assert [states[name] for name in unknown] == ["note"] * 5
+    assert "wrong" not in states.values()
+
+
+def test_this_machine_can_be_looked_at() -> None:
+    """Whatever is found here, there is something to say of each thing."""
+    there = Machine(Path("/"), tuple(sorted(os.sched_getaffinity(0))), FACTS, os.environ)
+    names = [finding.name for finding in machine.look(there)]
+    assert {"governor", "turbo", "siblings", "CPU limit", "AMX"} <= set(names)
+    assert len(names) == len(set(names))

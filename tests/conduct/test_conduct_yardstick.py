@@ -1,0 +1,201 @@
+"""The yardstick: an environment that is named by its content, and a worker in it that takes turns with a case."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipexperf import cli
+from ipexperf.bench import registry
+from ipexperf.bench import yardstick as works
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import launch, worker, yardstick
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.yardstick import Stick
+from ipexperf.errors import UsageError
+from ipexperf.result import Sample
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+
+
+def wheel(folder: Path, code: str) -> Path:
+    """A package of one file, as an installer wants it."""
+    path, info = folder / "anchor-1.0-py3-none-any.whl", "anchor-1.0.dist-info"
+    digest = base64.urlsafe_b64encode(hashlib.sha256(code.encode()).digest()).rstrip(b"=").decode()
+    files = {
+        "anchor.py": code,
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: anchor\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": f"anchor.py,sha256={digest},{len(code)}\n{info}/METADATA,,\n{info}/RECORD,,\n",
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+def made(cache: Path, code: str | None = None) -> dict[str, Any]:
+    """A yardstick with this package, or with none, and what it says of itself."""
+    cache.mkdir(exist_ok=True)
+    packages = cache / "packages.txt"
+    packages.write_text(f"{wheel(cache, code)}\n" if code else "# nothing\n")
+    python = yardstick.make(cache, packages, lambda _: None)
+    return yardstick.ask(str(python))
+
+
+@pytest.fixture(scope="module")
+def stick(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The interpreter of a yardstick without any package."""
+    cache = tmp_path_factory.mktemp("cache")
+    made(cache)
+    return yardstick.find(cache)
+
+
+def conditions(fake: str, **more: Any) -> Conditions:
+    registry.load((fake,))
+    return Conditions(Settings(load=(fake,)), timeout=60, samples=6, seconds=0.01, **more)
+
+
+def test_an_environment_is_named_by_what_is_in_it(tmp_path: Path) -> None:
+    """The same files in another folder are the same yardstick; with one other byte they are another."""
+    one, same, other = (
+        made(tmp_path / name, code) for name, code in (("a", "X = 1\n"), ("b", "X = 1\n"), ("c", "X = 2\n"))
+    )
+    assert one["packages"] == other["packages"] == ["anchor 1.0"]
+    assert one["content"] == same["content"] != other["content"]
+
+
+def test_a_changed_work_is_another_yardstick(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = works.content([("torch 2.8", "abc")])
+    assert found == works.content([("torch 2.8", "abc")]) != works.content([("torch 2.8", "abd")])
+    monkeypatch.setattr(works, "VERSION", works.VERSION + 1)
+    assert works.content([("torch 2.8", "abc")]) != found
+
+
+def test_a_launch_takes_turns_with_it(fake: str, stick: str) -> None:
+    """Its time is told in seconds and in steps of the yardstick, and the environment names that."""
+    done, environment = launch.run(CASE, 0, conditions(fake, yardstick=stick), accuracy=False)
+    assert (done.outcome, done.reason) == ("ok", "")
+    assert len(done.samples) >= 6
+    assert len(done.samples) % yardstick.STEPS == 0
+    assert done.metrics["relative_time"] > 0
+    assert done.metrics["yardstick_time"] > 0
+    found = environment["yardstick"]
+    assert (len(found["content"]), found["packages"], found["work"]) == (12, [], "arithmetic")
+
+
+def test_a_launch_alone_has_neither(fake: str) -> None:
+    done, environment = launch.run(CASE, 0, conditions(fake), accuracy=False)
+    assert "yardstick" not in environment
+    assert not {"relative_time", "yardstick_time"} & set(done.metrics)
+
+
+def test_a_yardstick_that_fails_is_named(fake: str, tmp_path: Path) -> None:
+    """The case did nothing wrong: a person must know where to look."""
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    done, _ = launch.run(CASE, 0, conditions(fake, yardstick=str(broken)), accuracy=False)
+    assert (done.outcome, done.reason) == ("error", "the yardstick: crashed: ended with exit status 3")
+
+
+class Times:
+    """A worker that stands in for the yardstick's: each step takes as long as the machine is slow."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked, self.slow = asked, 1.0
+
+    def ask(self, do: str, *, count: int, block: int) -> dict[str, Any]:
+        assert (do, block) == ("sample", 1)
+        self.asked.append("yardstick")
+        return {"samples": [[self.slow, self.slow, 0.0]] * count}
+
+
+def test_what_the_machine_does_to_both_cancels() -> None:
+    """It gets five times slower in the middle: the case in seconds does too, in steps of the yardstick it does not."""
+    asked: list[str] = []
+    stand_in = Times(asked)
+    found = Stick(stand_in, {}, 1)  # type: ignore[arg-type] # what is asked of a worker is all that is needed
+
+    def sample(count: int) -> list[Sample]:
+        asked.append("case")
+        return [Sample(3 * stand_in.slow, 0.0, 0.0)] * count
+
+    taken = []
+    for slow in (1.0, 1.0, 5.0, 5.0):
+        stand_in.slow = slow
+        taken += found.turn(sample)
+    assert asked == ["case", "yardstick", "yardstick", "case"] * 2
+    assert {one.wall for one in taken} == {3.0, 15.0}
+    assert found.metrics() == {"relative_time": pytest.approx(3.0), "yardstick_time": pytest.approx(3.0)}
+    stand_in.slow = math.inf
+    found.turn(sample)
+    assert math.isnan(found.metrics()["relative_time"])
+
+
+def test_nothing_of_the_shell_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The liar: a variable that slows the libraries of both would cancel itself. The case has it, the yardstick not."""
+    for name in ("ONEDNN_MAX_CPU_ISA", "LD_PRELOAD", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    assert worker.environment_of(None, None)["ONEDNN_MAX_CPU_ISA"] == "SSE41"
+    bare = worker.environment_of(None, None, bare=True)
+    assert not {"ONEDNN_MAX_CPU_ISA", "LD_PRELOAD", "OMP_NUM_THREADS"} & set(bare)
+    assert (bare["OMP_WAIT_POLICY"], "PATH" in bare) == ("PASSIVE", True)
+
+
+def test_what_cannot_be_made_leaves_what_was_there(tmp_path: Path) -> None:
+    """A list that is not there, and a package that is none: one sentence, and the old yardstick."""
+    before = made(tmp_path)["content"]
+    with pytest.raises(UsageError, match="there is no such list of packages"):
+        yardstick.make(tmp_path, tmp_path / "nowhere.txt", lambda _: None)
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_text(f"{tmp_path / 'nothing-1.0-py3-none-any.whl'}\n")
+    with pytest.raises(UsageError, match=r"wrong\.txt cannot be installed: ERROR"):
+        yardstick.make(tmp_path, wrong, lambda _: None)
+    assert yardstick.ask(yardstick.find(tmp_path))["content"] == before
+    assert not (tmp_path / "yardstick.part").exists()
+
+
+def test_the_command_makes_and_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The name that baselines will have, and every package."""
+    packages = tmp_path / "packages.txt"
+    packages.write_text(f"{wheel(tmp_path, 'X = 1')}\n")
+    cache = ("--cache", str(tmp_path / ".ipexperf"))
+    assert cli.main(["yardstick", "show", *cache]) == cli.USAGE_ERROR
+    assert "make one with `ipexperf yardstick make`" in capsys.readouterr().err
+    assert cli.main(["yardstick", "make", "--list", str(packages), *cache]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[2:] == ["  anchor 1.0"]
+    assert cli.main(["yardstick", "show", *cache]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_an_unknown_work_is_refused() -> None:
+    with pytest.raises(Exception, match="the yardstick has no work 'sorting': choose from convolution, product"):
+        works.Yardstick("sorting", "float32", 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("work", ["convolution", "product"])
+def test_a_work_is_done_in_its_dtype(work: str, dtype: str) -> None:
+    """What the layer answers has the dtype that it was asked for."""
+    torch = pytest.importorskip("torch")
+    answer = works.WORKS[work](dtype)()
+    assert answer.dtype is getattr(torch, dtype)
+    assert bool(torch.isfinite(answer).all())
+
+
+def test_the_list_that_comes_with_it_pins_every_package() -> None:
+    lines = [line for line in yardstick.LIST.read_text().splitlines() if line and not line.startswith("#")]
+    assert [line for line in lines if line.count("==") != 1] == []
+    assert any(line.startswith("torch==") for line in lines)

@@ -1,0 +1,114 @@
+"""Trials of selftests in a history: kept as they were, in no run, and where the history goes they go too."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from history_records import HARDWARE, OK, make_case, make_measurement
+
+from ipexperf.history import History, merging, pruning, schema
+from ipexperf.history.selftests import record, trials
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.selftest import Trial
+
+POLICY = PairPolicy()
+BEGIN, END = "2026-01-01T00:00:00.000000+00:00", "2026-01-01T00:01:00.000000+00:00"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "history.db"
+
+
+def make_trial(**changes):
+    given = {
+        "case": make_case(knobs=(("level", "O0"),)),
+        "injection": "busy10",
+        "size": 0.1,
+        "outcome": "regressed",
+        "reason": "10.1% slower",
+        "started_at": BEGIN,
+        "finished_at": END,
+        "seconds": 60.5,
+        "log_ratios": (0.1, 0.09, 0.11, 0.1),
+        "ratio": 1.105,
+        "lo": 1.09,
+        "hi": 1.12,
+        "mde": 0.03,
+    }
+    return Trial(**{**given, **changes})
+
+
+def keep(path, *made, session="a"):
+    with History.open(path) as history:
+        for trial in made:
+            record(history, session, trial, HARDWARE, POLICY, "suite")
+
+
+def kept(path, *asked):
+    with History.open(path) as history:
+        return trials(history, *asked)
+
+
+def test_a_trial_comes_back_as_it_was(path):
+    """With its case, and with what is not known: a size, an interval."""
+    unknown = make_trial(injection="avx", size=None, lo=None, hi=None, mde=None, cut=True, started_at=END)
+    keep(path, make_trial(), unknown)
+    assert kept(path) == [make_trial(), unknown]
+
+
+def test_a_pair_without_a_ratio_comes_back_as_none_at_all(path):
+    """JSON has no NaN; a number that is none is none when it is read again."""
+    keep(path, make_trial(outcome="invalid", log_ratios=(0.1, math.nan)))
+    assert [math.isnan(value) for value in kept(path)[0].log_ratios] == [False, True]
+
+
+def test_trials_are_found_by_machine_and_policy(path):
+    keep(path, make_trial())
+    assert len(kept(path, HARDWARE["machine_key"], POLICY)) == 1
+    assert kept(path, "another-machine") == []
+    assert kept(path, None, PairPolicy(tolerance=0.1)) == []
+
+
+def test_trials_are_in_no_run(path):
+    """Nothing that was tried on the judge is a measurement of the case."""
+    keep(path, make_trial())
+    with History.open(path) as history:
+        assert history.runs() == []
+        assert history.trend() == []
+
+
+def test_a_history_of_before_gets_the_table(path, monkeypatch):
+    """After a backup, and with what it held."""
+    monkeypatch.setattr(schema, "REVISION", "0001")
+    with History.open(path) as history:
+        uid = history.start_run(HARDWARE, {})
+        history.record(uid, make_measurement(), OK)
+    monkeypatch.undo()
+    assert kept(path) == []
+    keep(path, make_trial())
+    with History.open(path) as history:
+        assert len(history.measurements(uid)) == 1
+    assert path.with_name("history.db.backup-0001").exists()
+
+
+def test_merging_brings_trials_once(path, tmp_path):
+    """From a file that knows neither the case nor the policy; a second time changes nothing."""
+    other = tmp_path / "other.db"
+    keep(other, make_trial())
+    History.open(path).close()
+    merging.check(path, [other])
+    assert merging.merge(path, other).trials == 1
+    assert not merging.merge(path, other).new
+    assert kept(path) == [make_trial()]
+
+
+def test_pruning_leaves_trials_and_what_they_point_at(path):
+    """The case was never run, and its policy judged nothing else: both stay."""
+    with History.open(path) as history:
+        uid = history.start_run(HARDWARE, {"started_at": "2025-01-01T00:00:00Z"})
+        history.record(uid, make_measurement(), OK)
+        record(history, "a", make_trial(), HARDWARE, POLICY, "suite")
+        assert pruning.prune(history, "2025-06-01", delete_them=True).runs == (uid,)
+        assert trials(history) == [make_trial()]

@@ -1,0 +1,105 @@
+"""The last runs of a branch as a baseline: which count, how many, and what they say together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement
+
+from ipexperf.history import History
+from ipexperf.history.windows import Windows
+from ipexperf.result import Launch, Verdict
+
+CASE = make_case()
+
+
+def environment(branch="main", **more):
+    return {**ENVIRONMENT, "git": {"commit": "abc", "branch": branch, "dirty": False}, **more}
+
+
+@pytest.fixture
+def history(tmp_path):
+    with History.open(tmp_path / "history.db") as opened:
+        yield opened
+
+
+def night(history, number, step=0.01, *, where=None, launches=None, verdict=OK, case=CASE):
+    where = where or environment()
+    uid = history.start_run(where, {"started_at": f"2026-01-{number:02d}T00:00:00Z"})
+    launches = launches or tuple(make_launch(index, step + 0.0001 * index, accuracy=0.9) for index in range(3))
+    history.record(uid, make_measurement(case, launches=launches, environment=where), verdict)
+    history.finish_run(uid, "finished")
+    return uid
+
+
+def window(history, runs=12, where=None, before=None):
+    return Windows(history, runs).of(CASE, where or environment(), before)
+
+
+def test_the_last_runs_are_the_sessions_oldest_first(history):
+    """As many as were asked for, each with its launches."""
+    uids = [night(history, number, 0.01 + number / 1000) for number in range(1, 7)]
+    found = window(history, 4)
+    assert [session.run for session in found.sessions] == uids[2:]
+    assert found.sessions[0].launches == pytest.approx((0.0132, 0.0133, 0.0134), abs=1e-3)
+    assert (found.accepted_by, found.reason) == ("the history", "the last 4 runs of main")
+    assert found.accuracy == {"accuracy": pytest.approx(0.9)}
+
+
+def test_another_branch_and_another_machine_are_no_part_of_it(history):
+    night(history, 1)
+    night(history, 2, where=environment("feature"))
+    night(history, 3, where=environment(machine_key="another"))
+    assert len(window(history).sessions) == 1
+    assert window(history, where=environment("nowhere")) is None
+
+
+def test_only_runs_before_this_one_are_looked_at(history):
+    for number in (1, 2, 3):
+        night(history, number)
+    assert len(window(history, before="2026-01-03T00:00:00Z").sessions) == 2
+
+
+def test_what_failed_was_wrong_or_had_one_launch_is_left_out(history):
+    """A night without a number, one whose accuracy left its bound, and one that has no spread."""
+    night(history, 1)
+    night(history, 2, launches=(Launch(0, "crashed", "signal 11"),), verdict=Verdict("failed", "crashed"))
+    night(history, 3, verdict=Verdict("invalid", "accuracy changed"))
+    night(history, 4, launches=(make_launch(0, 0.01),))
+    assert len(window(history).sessions) == 1
+
+
+def test_a_night_that_regressed_is_part_of_it(history):
+    """The window moves with the branch; that the branch became slower is for the anchor to say."""
+    night(history, 1)
+    night(history, 2, 0.02, verdict=Verdict("regressed", "slower"))
+    assert len(window(history).sessions) == 2
+
+
+def test_sessions_of_other_threads_are_no_noise_of_this_one(history):
+    """Left out where there are others; alone they are shown to the judge, who will call them not comparable."""
+    other = environment(hardware={"threads": 4})
+    night(history, 1, where=other)
+    here = environment(hardware={"threads": 2})
+    assert window(history, where=here).environment["hardware"]["threads"] == 4
+    night(history, 2, where=here)
+    assert [x.run for x in window(history, where=here).sessions] != []
+    assert window(history, where=here).environment["hardware"]["threads"] == 2
+    assert len(window(history, where=here).sessions) == 1
+
+
+def test_with_a_yardstick_its_units_are_the_sessions(history):
+    """Nights without it are nights of another unit."""
+    where = environment(yardstick={"content": "aaaa"})
+    launches = tuple(make_launch(index, 0.01, relative_time=0.5) for index in range(3))
+    night(history, 1)
+    night(history, 2, where=where, launches=launches)
+    found = window(history, where=where)
+    assert [session.launches for session in found.sessions] == [(0.5, 0.5, 0.5)]
+    assert found.step_time == pytest.approx(0.01)
+
+
+def test_a_case_that_never_ran_has_no_window(history):
+    night(history, 1, case=replace(CASE, batch=4))
+    assert window(history) is None

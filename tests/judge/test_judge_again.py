@@ -1,0 +1,98 @@
+"""Two looks and two baselines: regressed is what both looks say, and what either baseline says beyond doubt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from judge_records import QUIET, baseline, measurement
+
+from ipexperf.judge import again, anchor, screen
+from ipexperf.judge.policy import Policy
+from ipexperf.result import Check, Outcome, Verdict
+
+POLICY = Policy()
+SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, policy="p", baseline={"run": "a"})
+OK = Verdict("ok", "a slowdown above 5 % is excluded", ratio=1.01, policy="p", baseline={"run": "b"})
+
+
+def test_what_is_slow_twice_has_regressed() -> None:
+    found = again.settle(replace(SLOW, ratio=1.3), SLOW)
+    assert (found.outcome, found.ratio) == ("regressed", 1.2)
+    assert found.reason == "20 % slower; measured twice in this run, +30.0 % at first"
+
+
+@pytest.mark.parametrize("outcome", ["ok", "improved", "inconclusive"])
+def test_what_is_slow_once_is_an_open_question(outcome: Outcome) -> None:
+    """Neither an alarm nor an all-clear: the machine, or the case, differs from itself."""
+    found = again.settle(SLOW, replace(OK, outcome=outcome))
+    assert (found.outcome, found.fails) == ("inconclusive", False)
+    assert found.reason.startswith("it looked slower at first (+20.0 %) and was measured again after the other cases: ")
+
+
+@pytest.mark.parametrize("outcome", ["failed", "invalid"])
+def test_what_breaks_at_the_second_look_is_broken(outcome: Outcome) -> None:
+    assert again.settle(SLOW, replace(OK, outcome=outcome)).outcome == outcome
+
+
+def test_a_run_that_ends_before_the_second_look_calls_nothing_regressed() -> None:
+    found = again.never(SLOW)
+    assert (found.outcome, found.fails) == ("inconclusive", False)
+    assert "the run ended before it was measured again" in found.reason
+
+
+def test_all_launches_of_both_looks_are_on_record() -> None:
+    """Numbered on, so that none hides another."""
+    one, other = measurement([0.02, 0.03]), measurement([0.01, 0.04, 0.05])
+    found = again.together(one, replace(other, cut="the budget was spent"))
+    assert [launch.index for launch in found.launches] == [0, 1, 2, 3, 4]
+    assert found.values("step_time") == (0.02, 0.03, 0.01, 0.04, 0.05)
+    assert found.cut == "the budget was spent"
+
+
+def drifted(night: int) -> Verdict:
+    """A case that becomes one per cent slower each night, against the last twelve nights and against an anchor."""
+    nights = [[0.01 * 1.01**back * noise for noise in (0.999, 1.0, 1.001)] for back in range(night)]
+    measured = measurement([0.01 * 1.01**night * noise for noise in (0.999, 1.0, 1.001)])
+    rolling = screen.judge(measured, baseline(nights[-12:]), POLICY)
+    return anchor.beside(rolling, screen.judge(measured, baseline(QUIET), POLICY))
+
+
+def test_one_per_cent_a_night_is_seen_by_the_anchor() -> None:
+    """The liar is the window alone: it moves along, and never says so."""
+    nights = [[0.01 * 1.01**back] * 3 for back in range(60)]
+    alone = [
+        screen.judge(measurement(nights[night]), baseline(nights[night - 12 : night]), POLICY)
+        for night in range(12, 60)
+    ]
+    assert "regressed" not in {verdict.outcome for verdict in alone}
+    assert drifted(3).outcome != "regressed"
+    late = drifted(59)
+    assert late.outcome == "regressed"
+    assert late.reason.startswith("against the anchor, though not against the last runs (")
+    assert late.ratio == pytest.approx(1.01**59, rel=0.02)
+
+
+def test_the_last_runs_are_what_is_told_where_the_anchor_has_no_alarm() -> None:
+    """With what the anchor says behind it, in words and in numbers."""
+    found = anchor.beside(OK, replace(OK, outcome="inconclusive", ratio=1.034))
+    assert (found.outcome, found.ratio) == ("ok", 1.01)
+    assert found.reason.endswith("; against the anchor inconclusive, +3.4 %")
+    assert found.baseline is not None
+    assert found.baseline["anchor"]["ratio"] == 1.034
+    assert anchor.beside(SLOW, OK).outcome == "regressed"
+
+
+def test_without_an_anchor_that_is_said() -> None:
+    assert anchor.beside(OK, None).reason.endswith("; there is no anchor: nothing was accepted for this case")
+
+
+def test_accuracy_that_the_anchor_lost_is_lost() -> None:
+    """It may have walked away in steps that no window sees."""
+    measured = measurement([0.01] * 3, accuracy=0.80)
+    held = screen.judge(measured, baseline(QUIET, accuracy={"accuracy": 0.90}), POLICY)
+    found = anchor.beside(screen.judge(measured, baseline(QUIET, accuracy={"accuracy": 0.81}), POLICY), held)
+    assert (found.outcome, found.fails) == ("invalid", True)
+    unproven = measurement([0.01] * 3, proof=(Check("dtype", ok=False, found="fp32", expected="bf16"),))
+    verdict = screen.judge(unproven, baseline(), POLICY)
+    assert anchor.beside(verdict, verdict).reason.startswith("proof failed")

@@ -1,0 +1,65 @@
+"""How small a slowdown a machine can show: as often as it says, and never from too little."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.reach import Reach, reach
+from ipexperf.judge.sequential import decide
+
+POLICY = PairPolicy()
+
+
+def noisy(pairs: int, shift: float, spread: float, seed: int) -> list[float]:
+    chance = random.Random(seed)  # noqa: S311 - a simulation, no secret
+    return [chance.gauss(shift, spread) for _ in range(pairs)]
+
+
+def known(log_ratios: list[float], policy: PairPolicy = POLICY) -> Reach:
+    found = reach(log_ratios, policy)
+    assert found is not None
+    return found
+
+
+def test_a_slowdown_of_the_size_that_is_told_is_found() -> None:
+    """Simulated: on machines whose noise is as large as is reckoned with, four in five of them, or more."""
+    told = known(noisy(6, 0.0, 0.03, 1))
+    size = math.log1p(told.smallest)
+    found = [decide(noisy(24, size, told.at_most, seed), POLICY).outcome for seed in range(300)]
+    assert 0.7 < found.count("regressed") / 300 < 0.95
+    small = [decide(noisy(24, size / 3, told.at_most, seed), POLICY).outcome for seed in range(300)]
+    assert small.count("regressed") / 300 < 0.3
+
+
+def test_the_machine_is_seldom_noisier_than_is_told() -> None:
+    """Four pairs know little of their spread: in four of five machines it is below what is reckoned with."""
+    held = sum(known(noisy(4, 0.0, 0.02, seed)).at_most >= 0.02 for seed in range(1000))
+    assert 0.77 < held / 1000 < 0.83
+
+
+@given(st.lists(st.floats(-0.5, 0.5), min_size=2, max_size=24), st.floats(-0.5, 0.5))
+def test_more_pairs_show_smaller_slowdowns(values: list[float], shift: float) -> None:
+    """Fewer show no more than all, but for what lies about the tolerance; where they lie as a whole means nothing."""
+    found = known(values)
+    effects = [effect for _, effect in found.effects]
+    assert [pairs for pairs, _ in found.effects] == [4, 6, 10, 15, 24]
+    assert effects[-1] <= max(min(effects[:4]), POLICY.tolerance)
+    assert effects[-1] > math.expm1(POLICY.margin)
+    assert known([value + shift for value in values]).smallest == pytest.approx(found.smallest, rel=1e-6, abs=1e-6)
+
+
+def test_the_most_pairs_are_those_of_the_policy() -> None:
+    assert [pairs for pairs, _ in known([0.0, 0.01], PairPolicy(max_pairs=5)).effects] == [4, 5]
+    assert [pairs for pairs, _ in known([0.0, 0.01], PairPolicy(max_pairs=2)).effects] == [2]
+
+
+@pytest.mark.parametrize("values", [[], [0.1], [0.1, math.nan], [math.inf, 0.0, 0.0]])
+def test_too_little_says_nothing(values: list[float]) -> None:
+    """Not a slowdown of nought, and not one of infinity."""
+    assert reach(values, POLICY) is None

@@ -1,0 +1,82 @@
+"""Which slow-downs a case can have, and why it cannot have the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ipexperf.bench.facts import Facts
+from ipexperf.case import Case
+from ipexperf.errors import UsageError
+from ipexperf.plan import injections
+from ipexperf.plan.options import Options
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+HERE = Facts("/env/bin/python", PACKAGES, frozenset({"avx", "avx2", "fma"}), cores=2)
+JIT = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
+EVERY = {injection.name: injection for injection in injections.every(Options(), HERE)}
+
+
+def why_not(name: str, case: Case = JIT, facts: Facts = HERE) -> str | None:
+    every = {injection.name: injection for injection in injections.every(Options(), facts)}
+    return injections.slowed(every[name], case, facts)[1]
+
+
+def able(case: Case, facts: Facts = HERE) -> set[str]:
+    return {name for name in EVERY if why_not(name, case, facts) is None}
+
+
+def test_a_jitted_case_on_ipex_can_have_all_that_this_machine_can() -> None:
+    """But for steps of instruction sets that the CPU does not have."""
+    busy = {"busy3", "busy5", "busy10"}
+    assert able(JIT) == {*busy, "avx", "sse41", "channels_last", "unfrozen", "unfused", "threads"}
+    assert able(replace(JIT, stack="stock")) == {*busy, "avx", "sse41", "channels_last", "unfrozen", "threads"}
+    assert able(replace(JIT, mode="train")) == {*busy, "avx", "sse41", "channels_last", "threads"}
+
+
+def test_a_larger_cpu_has_more_steps_down() -> None:
+    flags = HERE.cpu_flags | {"avx512bw", "avx512vl", "avx512dq", "avx512_bf16", "amx_tile"}
+    assert {"avx2", "avx512_core", "avx512_core_bf16"} < able(JIT, replace(HERE, cpu_flags=flags))
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "facts", "told"),
+    [
+        ("avx2", JIT, HERE, "this CPU has no avx512bw: avx2 takes nothing from it"),
+        ("threads", JIT, replace(HERE, cores=1), "one thread cannot be one less"),
+        ("busy5", replace(JIT, mode="train_ddp"), HERE, "the steps of train_ddp are made by processes of their own"),
+        ("unfrozen", replace(JIT, mode="infer"), HERE, "unfrozen is for a graph that infer_jit traces itself"),
+        ("unfused", replace(JIT, stack="stock"), HERE, "it is IPEX's fusion on the CPU that can be switched off"),
+        ("sse41", replace(JIT, device="cuda"), HERE, "oneDNN's instructions are those of a CPU, not of cuda"),
+        (
+            "channels_last",
+            replace(JIT, knobs=(("channels_last", "off"),)),
+            HERE,
+            "resnet18-cpu-fp32-infer_jit-ipex+channels_last:off has channels_last=off anyway",
+        ),
+    ],
+)
+def test_what_a_case_cannot_have_has_a_reason(name: str, case: Case, facts: Facts, told: str) -> None:
+    """An injection that would change nothing is no injection: it would be counted as a miss."""
+    assert why_not(name, case, facts) == told
+
+
+def test_only_what_is_busy_has_a_known_size() -> None:
+    """What the others cost depends on the machine: it is measured, and is no promise."""
+    sizes = {injection.name: injection.size for injection in EVERY.values() if injection.size is not None}
+    assert sizes == {"busy3": 0.03, "busy5": 0.05, "busy10": 0.1}
+
+
+def test_one_thread_less_is_counted_from_what_was_asked_for() -> None:
+    names = {x.name: x.settings for x in injections.every(Options(threads=8), HERE)}
+    assert names["threads"] == {"threads": 7}
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    assert injections.chosen(("none",), Options(), HERE) == ()
+    assert [x.name for x in injections.chosen(("avx", "avx", "busy3"), Options(), HERE)] == ["avx", "busy3"]
+    with pytest.raises(UsageError, match="unknown injection 'fusion'"):
+        injections.chosen(("fusion",), Options(), HERE)

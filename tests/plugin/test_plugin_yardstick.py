@@ -1,0 +1,43 @@
+"""`--perf-yardstick`: cases take turns with it, in a series of their own; without one nothing is measured."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from ipexperf.conduct import yardstick
+
+if TYPE_CHECKING:
+    from conftest import Suite
+
+
+def test_without_a_yardstick_nothing_is_measured(suite: Suite) -> None:
+    result = suite.run("tiny", "--perf-yardstick")
+    assert result.ret == 4
+    told = "--perf-yardstick: there is no yardstick in *.ipexperf: make one with `ipexperf yardstick make`"
+    result.stderr.fnmatch_lines([f"*{told}"])
+
+
+def test_a_case_beside_a_yardstick_is_a_case_of_its_own(suite: Suite) -> None:
+    """Its name says so, its environment names the yardstick, and both times are kept."""
+    packages = suite.path / "packages.txt"
+    packages.write_text("# nothing\n")
+    yardstick.make(suite.path / ".ipexperf", packages, lambda _: None)
+    result = suite.run("tiny", "--perf-yardstick")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*tiny-fake-fp32-spin-plain+yardstick:on*"])
+    with closing(sqlite3.connect(suite.path / "ipexperf.db")) as connection:
+        metrics = {row[0] for row in connection.execute("SELECT metric FROM series")}
+        documents = [json.loads(row[0]) for row in connection.execute("SELECT doc FROM environment")]
+    assert {"step_time", "relative_time", "yardstick_time"} <= metrics
+    assert [len(one["yardstick"]["content"]) for one in documents if "yardstick" in one] == [12]
+
+
+def test_pairs_need_none(suite: Suite) -> None:
+    result = suite.raw(*suite.load, "--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin",
+                       "--stack", "plain", "--perf-yardstick", "--perf-against", "dtype=bf16")  # fmt: skip
+    assert result.ret == 4
+    told = "--perf-yardstick: pairs take turns with the other arm, and need no yardstick"
+    result.stderr.fnmatch_lines([f"*{told}"])

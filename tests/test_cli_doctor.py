@@ -1,0 +1,109 @@
+"""`ipexperf doctor`: looks, measures one case against itself, and says how small a slowdown can be shown."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ipexperf import cli
+from ipexperf.conduct import machine, turns
+from ipexperf.conduct.machine import Finding
+from ipexperf.conduct.turns import Side, Turns
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check, Launch, Sample
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
+WHERE = {"machine_key": "fake-2c"}
+Doctor = Callable[..., int]
+
+
+@pytest.fixture
+def doctor(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
+    """Runs the command on a fake case, on a machine with which nothing is wrong."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(machine, "look", lambda _: [Finding("governor", "ok", "performance")])
+    return lambda *more: cli.main(["doctor", f"--perf-load={fake}", *CELL, *more])
+
+
+def told(monkeypatch: pytest.MonkeyPatch, spread: float, shift: float = 1.0, *checks: Check) -> None:
+    chance = random.Random(5)  # noqa: S311 - a simulation, no secret
+
+    def side(time: float) -> Side:
+        return Side(((Sample(time, time, 0.0),),), Launch(0, "ok", proof=checks), WHERE)
+
+    monkeypatch.setattr(
+        turns, "take", lambda *_, **__: Turns(side(1.0), side(shift * math.exp(chance.gauss(0, spread))))
+    )
+
+
+def test_a_quiet_machine_can_gate_on_little(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """And nothing is written anywhere: a look is no measurement."""
+    told(monkeypatch, 0.002)
+    assert doctor() == 0
+    out = capsys.readouterr().out
+    assert out.startswith("ok     governor  performance\nA/A of tiny-fake-fp32-spin-plain: ok: ")
+    (line,) = [line for line in out.splitlines() if "honestly" in line]
+    assert 4 < float(line.split(": ")[1].partition("%")[0]) < 6
+    assert "against a stored baseline: 30% at the least, until 3 accepted sessions" in out
+    assert not (tmp_path / "ipexperf.db").exists()
+
+
+def test_a_noisy_machine_is_told_so(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(monkeypatch, 0.2)
+    assert doctor() == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "honestly" in line]
+    assert float(line.split(": ")[1].partition("%")[0]) > 15
+
+
+def test_a_machine_that_tells_the_same_apart_can_gate_on_nothing(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The liar: its second arm is slower, whatever runs there."""
+    told(monkeypatch, 0.002, 1.2)
+    assert doctor() == 0
+    out = capsys.readouterr().out
+    assert "the same software was called another: trust no gate here" in out
+    assert "honestly gate on" not in out
+
+
+def test_what_is_wrong_is_marked_and_ends_with_1(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A step of a pipeline can ask for it."""
+    wrong = Finding("turbo", "wrong", "on", "switch it off")
+    monkeypatch.setattr(machine, "look", lambda _: [wrong, Finding("AMX", "note", "not there")])
+    assert doctor("--no-pairs") == 1
+    assert capsys.readouterr().out == "WRONG  turbo  on: switch it off\nnote   AMX    not there\n"
+
+
+def test_a_case_that_fails_says_nothing_of_the_machine(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(monkeypatch, 0.002, 1.0, Check("dtype", ok=False, found="float32", expected="bf16"))
+    assert doctor() == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "A/A of tiny-fake-fp32-spin-plain: invalid: dtype: found float32, expected bf16",
+        "how small a slowdown this machine can show is not known",
+    ]
+
+    def die(*_: object, **__: object) -> Turns:
+        raise WorkerError("crashed", "killed by SIGSEGV")
+
+    monkeypatch.setattr(turns, "take", die)
+    assert doctor() == 0
+    assert "is not known" in capsys.readouterr().out
+
+
+def test_what_a_doctor_cannot_do_is_one_sentence(doctor: Doctor, capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor("--max-pairs", "25") == cli.USAGE_ERROR
+    assert capsys.readouterr().err == "ipexperf: max_pairs: expected 1 to 24 pairs, got 25\n"
