@@ -28,7 +28,7 @@ def not_frozen() -> None:
         finally:
             torch.jit.freeze = frozen
 
-    JitSession.trace = traced  # type: ignore[method-assign]
+    JitSession.trace = traced
 
 
 def fusion_off() -> None:
@@ -39,7 +39,7 @@ def fusion_off() -> None:
         importlib.import_module("intel_extension_for_pytorch").enable_onednn_fusion(enabled=False)
         return trace(self, network, example)
 
-    JitSession.trace = traced  # type: ignore[method-assign]
+    JitSession.trace = traced
 
 
 def _behind_first_relu(work: Callable[[Any], Any]) -> None:
@@ -52,7 +52,7 @@ def _behind_first_relu(work: Callable[[Any], Any]) -> None:
         relu.register_forward_hook(lambda _, __, answer: work(answer))
         return network
 
-    InferenceSession.placed = with_hook  # type: ignore[method-assign]
+    InferenceSession.placed = with_hook
 
 
 def copy() -> None:
@@ -81,16 +81,16 @@ def reloading() -> None:
 
     def loading(self: InferenceSession) -> None:
         if not hasattr(self, "kept"):
-            self.kept = {name: value.clone() for name, value in self.network.state_dict().items()}  # type: ignore[attr-defined]
-        self.network.load_state_dict(self.kept)  # type: ignore[attr-defined]
+            self.kept = {name: value.clone() for name, value in self.network.state_dict().items()}
+        self.network.load_state_dict(self.kept)
         step(self)
 
-    InferenceSession.step = loading  # type: ignore[method-assign]
+    InferenceSession.step = loading
 
 
 def autocast_off() -> None:
     """A case in bf16 computes in fp32."""
-    _inference.autocast = lambda *_, **__: nullcontext()  # type: ignore[assignment]
+    _inference.autocast = lambda *_, **__: nullcontext()
 
 
 INJECTIONS = {

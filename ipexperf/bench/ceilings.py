@@ -125,9 +125,10 @@ def _grown(make: Maker, device: Device, dtype: str) -> Trial:
 
 def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:
     if dtype == "int8":
-        return tuple(device.put(torch.randint(-64, 64, (size, size), dtype=torch.int8)) for _ in range(2))  # type: ignore[return-value]
-    kind = precision.torch_dtype(dtype)
-    return tuple(device.put(torch.randn(size, size).to(kind)) for _ in range(2))  # type: ignore[return-value]
+        a, b = (torch.randint(-64, 64, (size, size), dtype=torch.int8) for _ in range(2))
+    else:
+        a, b = (torch.randn(size, size).to(precision.torch_dtype(dtype)) for _ in range(2))
+    return device.put(a), device.put(b)
 
 
 def _plain(device: Device, dtype: str, size: int) -> Trial:

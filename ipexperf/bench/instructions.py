@@ -21,7 +21,7 @@ from ipexperf.result import Check
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Instructions for a dtype: what people call them, the kernel's flag, and the words of oneDNN that stand for them."""
+    """Instructions for a dtype: what people call them, the flag in Linux, and what oneDNN calls them."""
 
     called: str
     flag: str
@@ -70,12 +70,13 @@ def check(kernels: Iterable[Kernel], dtype: str, means: Means) -> Check:
     told = f"{means.called} in {used} of {ran.total()} kernels of oneDNN in {dtype}"
     if not ran and dtype == "int8":
         # FBGEMM computes stock's quantised layers, and has no log.
-        return Check("instructions", True, "no kernel of oneDNN in int8, and no other tells", f"{means.called} where told")
+        told = "no kernel of oneDNN in int8, and those of others do not tell"
+        return Check("instructions", True, told, f"{means.called} where it is told")
     return Check("instructions", used > 0, f"{told}: {shown}" if shown else told, f"{means.called} in at least one")
 
 
 def proof(step: Callable[[], Any], case: Case) -> list[Check]:
-    """Evidence in a step with oneDNN's log; none where the processor has nothing for the dtype, or a person forbade it."""
+    """Evidence in a step with oneDNN's log; none where the processor has nothing for it, or a person forbade that."""
     means = best(case.dtype, facts.cpu_flags())
     if case.device != "cpu" or means is None or limit(means, os.environ):
         return []

@@ -1,6 +1,6 @@
 """What a step has to do, whatever software does it: floating point operations, and elements that must be moved.
 
-Counted on the host, in the untouched network and fp32: of a packed, jitted or converted one torch's counter sees nothing.
+Counted on the host, in the untouched network and fp32: torch's counter sees nothing of a packed or jitted one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Work:
 
 
 def count(step: Callable[[], Any]) -> Work:
-    """Counts a step of an untouched network: of what torch's counter knows, and of embeddings. All else may be fused."""
+    """Counts a step of an untouched network: what torch's counter knows, and embeddings. All else may be fused."""
     counter = importlib.import_module("torch.utils.flop_counter")
     attention = _attention(counter)
     moved = {**dict.fromkeys((*counter.flop_registry, *attention), _moved), **_embeddings()}

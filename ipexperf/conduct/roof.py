@@ -42,9 +42,7 @@ class Roofs:
         devices = registry.modes.get(case.mode).processes(case) if conditions.accelerator else 1
         return [_held(x, work, case.dtype, found, devices) if x.outcome == "ok" else x for x in launches]
 
-    def _ceilings(
-        self, device: str, conditions: Conditions, environment: Mapping[str, Any]
-    ) -> Mapping[str, Any] | str:
+    def _ceilings(self, device: str, conditions: Conditions, environment: Mapping[str, Any]) -> Mapping[str, Any] | str:
         """What is known of the machine under these conditions, or why nothing is."""
         name = address(device, conditions, environment)
         if name not in self._known:
@@ -67,9 +65,9 @@ class Roofs:
 
 def _held(launch: Launch, work: Mapping[str, Any], dtype: str, found: Mapping[str, Any] | str, devices: int) -> Launch:
     rated = roof.rated(launch, work, dtype)
-    return roof.noted(rated, f"has no roof: {found}") if isinstance(found, str) else roof.under(
-        rated, found, dtype, devices
-    )
+    if isinstance(found, str):
+        return roof.noted(rated, f"has no roof: {found}")
+    return roof.under(rated, found, dtype, devices)
 
 
 def together(conditions: Conditions) -> Conditions:

@@ -53,6 +53,6 @@ def noted(launch: Launch, note: str) -> Launch:
 
 
 def work(launches: tuple[Launch, ...]) -> Mapping[str, Any] | None:
-    """What was counted in any of a case's launches, or None."""
+    """What was counted in any of a case's launches; None where nothing was, or nothing that can be counted is done."""
     known = (x.fingerprint.get("beside", {}).get("work") for x in launches if x.fingerprint)
-    return next((found for found in known if found and found["items"] > 0), None)
+    return next((found for found in known if found and (found["flops"] or found["elements"])), None)

@@ -87,10 +87,11 @@ def test_one_among_several_is_enough_and_those_of_another_dtype_are_none() -> No
     """A depthwise or small layer may do without; a layer in float32 says nothing of bf16."""
     means = instructions.best("bf16", SAPPHIRE)
     assert means is not None
-    some = kernels(line("brg_conv_fwd:avx512_core_amx"), line("jit_dw:avx512_core_bf16"), line("jit_dw:avx512_core_bf16"))
+    others = [line("jit_dw:avx512_core_bf16")] * 2
+    some = kernels(line("brg_conv_fwd:avx512_core_amx"), *others)
     assert instructions.check(some, "bf16", means).ok
-    others = kernels(line("brg_conv_fwd:avx512_core_amx", "f32"), line("jit:avx512_core_bf16"))
-    assert not instructions.check(others, "bf16", means).ok
+    wrong = kernels(line("brg_conv_fwd:avx512_core_amx", "f32"), *others)
+    assert not instructions.check(wrong, "bf16", means).ok
 
 
 def test_without_any_kernel_of_the_dtype_bf16_is_wrong_and_int8_is_not_told() -> None:

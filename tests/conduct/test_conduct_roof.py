@@ -21,7 +21,7 @@ CONDITIONS = Conditions(Settings(threads=2))
 ENVIRONMENT: dict[str, Any] = {
     "machine_key": "box-2c",
     "software": {"torch": "2.8.0"},
-    "variables": {"OMP_WAIT_POLICY": "PASSIVE", "TORCHINDUCTOR_CACHE_DIR": "/tmp/now"},
+    "variables": {"OMP_WAIT_POLICY": "PASSIVE", "TORCHINDUCTOR_CACHE_DIR": "now"},
 }
 TOLD: dict[str, Any] = {
     "version": 1,
@@ -106,7 +106,7 @@ def test_other_threads_or_another_placement_have_others(roofs: Roofs, worker: Me
 def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(roofs: Roofs, worker: Measuring) -> None:
     """It is what the share of the roof is to show. And a folder of the moment is no other machine."""
     roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
-    limits = {"ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "TORCHINDUCTOR_CACHE_DIR": "/tmp/b"}
+    limits = {"ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "TORCHINDUCTOR_CACHE_DIR": "later"}
     limited = {**ENVIRONMENT, "variables": {**ENVIRONMENT["variables"], **limits}}
     roofs.over([DONE], CASE, CONDITIONS, limited)
     assert len(worker.asked) == 1

@@ -100,3 +100,5 @@ def test_what_was_counted_is_found_in_any_launch() -> None:
     old = launch(fingerprint={"digest": "abc"})
     assert roof.work((launch(), old)) is None
     assert roof.work((launch(), old, launch(fingerprint={"beside": {"work": WORK}}))) == WORK
+    unknown = {"work": {"items": 8, "flops": 0, "elements": 0}}
+    assert roof.work((launch(fingerprint={"beside": unknown}),)) is None
