@@ -48,6 +48,9 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("step_time", "s", False),
         Metric("throughput", "items/s", True),
+        Metric("flop_rate", "FLOP/s", True),
+        Metric("byte_rate", "bytes/s", True),
+        Metric("of_roof", "fraction", True),
         Metric("p50", "s", False),
         Metric("p90", "s", False),
         Metric("p99", "s", False),
@@ -129,6 +132,10 @@ class Launch:
     """What a reader of the numbers must know of how they were taken, such as `FEWER: 7 of 20`."""
     fingerprint: Mapping[str, Any] | None = None
     """What ran, as `bench.fingerprint` wrote it down; None: nothing could be looked at."""
+    against: Mapping[str, Any] | None = None
+    """What the other arm ran, where this is one of a pair that was looked at."""
+    roof: Mapping[str, Any] | None = None
+    """What `of_roof` is a part of: the ceilings of its dtype and of memory, and which of them binds; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,16 @@ def plan(options: Options) -> matrix.Plan:
     return matrix.make(options, facts)
 
 
+def _armed(measurement: Measurement, verdict: Verdict) -> Verdict:
+    """The verdict on pairs, with what the case runs otherwise than the other arm."""
+    from ipexperf.judge import structure
+
+    if measurement.failure or not measurement.counted:
+        return verdict
+    first = measurement.counted[0]
+    return dataclasses.replace(verdict, structure=structure.between(first.against, first.fingerprint))
+
+
 class Run:
     """One invocation of the suite. A case is in the database the moment it ends."""
 
@@ -150,7 +160,8 @@ class Run:
             "log_ratios": found.log_ratios,
             "trimmed": found.decision.trimmed,
         }
-        return measurement, judge.judge(measurement, found.decision, facts, other.policy), other.policy
+        verdict = judge.judge(measurement, found.decision, facts, other.policy)
+        return measurement, _armed(measurement, verdict), other.policy
 
     def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """The verdict, with what became of what ran: it is held against the digest that was accepted."""

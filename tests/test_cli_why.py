@@ -35,9 +35,13 @@ def captured(calls: int, seconds: float, version: int = 1) -> dict[str, Any]:
     }
 
 
-def measured(fingerprint: Any, model: str = "resnet50", batch: int = 16) -> Measurement:
-    case = Case(model, "cpu", "bf16", "infer", "ipex", batch, 224)
-    launches = tuple(Launch(index, "ok", metrics={"step_time": 0.0125}, fingerprint=fingerprint) for index in range(2))
+def measured(
+    fingerprint: Any, model: str = "resnet50", batch: int = 16, other: Any = None, knobs: Any = ()
+) -> Measurement:
+    case = Case(model, "cpu", "bf16", "infer", "ipex", batch, 224, knobs=knobs)
+    launches = tuple(
+        Launch(index, "ok", metrics={"step_time": 0.0125}, fingerprint=fingerprint, against=other) for index in range(2)
+    )
     return Measurement(case, launches, ENVIRONMENT, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z")
 
 
@@ -113,6 +117,7 @@ def test_a_baseline_is_what_it_is_held_against(capsys):
         (("last", ID), f"nothing was accepted for {ID} on {KEY}: name a run with --against"),
         (("last", ID, "--against", "20990101"), "no run matches '20990101'"),
         (("last~3", "vgg16-cpu-bf16-infer-ipex", "--against", "last"), "unknown case"),
+        (("last~3", "vgg16-cpu-bf16-infer-ipex", "--arm"), "only cases of --perf-against have one"),
     ],
 )
 def test_what_cannot_be_told_is_one_sentence(capsys, arguments, sentence):
@@ -120,6 +125,21 @@ def test_what_cannot_be_told_is_one_sentence(capsys, arguments, sentence):
     assert err.startswith("ipexperf: ")
     assert sentence in err
     assert err.count("\n") == 1
+
+
+def test_the_other_arm_of_a_pair_is_one_to_be_held_against(capsys):
+    """What it ran was recorded beside the case: words, memory, and whose it is."""
+    memory = {"allocations": 4, "allocated": 2**20, "peak": 2**20}
+    other = {**captured(1, 0.001), "beside": {"memory": memory}}
+    own = {**captured(2, 0.003), "beside": {"memory": {**memory, "allocations": 5}}}
+    with History.open("ipexperf.db") as history:
+        uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-09T10:00:00Z"})
+        pair = measured(own, other=other, knobs=(("against", "stack=stock"),))
+        history.record(uid, pair, Verdict("ok", "as fast"))
+    out = told(capsys, "last", pair.case.id, "--arm")
+    assert "before  the other arm (stack=stock): 000000000001" in out
+    assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out
+    assert "  memory of a step: 4 -> 5 allocations, 1 -> 1 MiB in all, 1 -> 1 MiB at once" in out
 
 
 def test_a_baseline_that_this_history_does_not_know_is_said_to_be(capsys, tmp_path):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -15,12 +14,13 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ipexperf.bench import onednn, proof, trace
 from ipexperf.bench.kinds import Device
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.work import Work
 
 VERSION = 1
 """Of the canonical form: two fingerprints of different versions are not compared."""
@@ -40,6 +40,8 @@ class Seen:
     structure: Any
     seconds: list[float] | None = None
     unparsed: tuple[str, ...] = ()
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """What belongs to the look, and to no digest."""
 
 
 Look = Callable[[], Mapping[str, Seen]]
@@ -62,8 +64,9 @@ def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False
 
 def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Seen]:  # noqa: FBT001 - partial
     kind = device.name if device.accelerator else "cpu"
-    events = proof.traced(step, everywhere=everywhere, device=kind)
-    found = {"operators": Seen(*trace.operators(events))}
+    events = proof.traced(step, everywhere=everywhere, device=kind, memory=True)
+    taken = trace.memory(events, accelerator=device.accelerator)
+    found = {"operators": Seen(*trace.operators(events), beside={"memory": taken})}
     return {**found, "kernels": Seen(*trace.kernels(events))} if device.accelerator else found
 
 
@@ -133,12 +136,9 @@ def _bare(code: str) -> str:
     return "\n".join(line for line in code.splitlines() if not line.lstrip().startswith("#"))
 
 
-def flops(work: Callable[[], Any]) -> int:
-    """Floating point operations of a step of the untouched network, which no stack has hidden from torch's counter."""
-    counter = importlib.import_module("torch.utils.flop_counter").FlopCounterMode(display=False)
-    with torch.random.fork_rng(devices=[]), torch.enable_grad(), counter:
-        work()
-    return int(counter.get_total_flops())
+def flops(work: Work, items: int) -> dict[str, Seen]:
+    """Floating point operations of a step of the untouched network; beside them, for the roof, of how many items."""
+    return {"flops": Seen(work.flops, beside={"work": {"items": items, **asdict(work)}})}
 
 
 def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
@@ -150,11 +150,15 @@ def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
     again = {name: seen.structure for name, seen in second.items()}
     unstable = sorted(name for name in {*structure, *again} if structure.get(name) != again.get(name))
     unparsed = [line[:LINE] for seen in first.values() for line in seen.unparsed]
+    beside, later = ({name: one for seen in look.values() for name, one in seen.beside.items()}
+                     for look in (first, second))  # fmt: skip
     return {
         "version": VERSION,
         "digest": None if missing or unstable else digest(structure),
         "structure": structure,
         "times": {name: _short(seen.seconds) for name, seen in first.items() if seen.seconds is not None},
+        "beside": {name: one for name, one in beside.items() if later.get(name) == one},
+        "unsteady": sorted(name for name, one in beside.items() if later.get(name) != one),
         "unstable": unstable,
         "missing": missing,
         "unparsed": unparsed[:SHOWN],

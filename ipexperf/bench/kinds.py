@@ -115,6 +115,12 @@ class Device(ABC):
     def peak_memory(self) -> int:
         """Bytes that were taken at the highest point since the reset, beyond what there was at the reset."""
 
+    def ceilings(self, say: Callable[[str], None]) -> dict[str, Any]:
+        """What can be done here at most, in operations and bytes a second, as `bench.ceilings` writes it down."""
+        from ipexperf.bench import ceilings
+
+        return ceilings.measure(self, say)
+
     def describe(self) -> dict[str, Any]:
         """Name, driver and properties, for the environment record."""
         return {"name": self.name}

@@ -58,6 +58,8 @@ class Kernel:
     operands: tuple[str, ...]
     layout: str = ""
     """`channels_last` or `contiguous`; empty where that means nothing or cannot be told apart."""
+    implementation: str = ""
+    """What oneDNN calls the kernel, with its instructions: `brg_conv_fwd:avx2`; empty where another library ran."""
 
     @property
     def dtype(self) -> str:
@@ -182,16 +184,20 @@ def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
     ]
 
 
-def traced(step: Callable[[], Any], *, everywhere: bool = False, device: str = "cpu") -> list[dict[str, Any]]:
+def traced(
+    step: Callable[[], Any], *, everywhere: bool = False, device: str = "cpu", memory: bool = False
+) -> list[dict[str, Any]]:
     """One step under torch's profiler: everything that it saw, as the events of its trace.
 
     It sees the thread that calls it and those of autograd; `everywhere` means each thread of the process. With the
-    name of an accelerator it sees the kernels there as well.
+    name of an accelerator it sees the kernels there as well; with `memory`, each allocation.
     """
     config = torch._C._profiler._ExperimentalConfig(profile_all_threads=everywhere)  # noqa: SLF001 - the only way
     kinds = torch.profiler.ProfilerActivity
     activities = [kinds.CPU, *([] if device == "cpu" else [getattr(kinds, device.upper())])]
-    with torch.profiler.profile(record_shapes=True, activities=activities, experimental_config=config) as profile:
+    with torch.profiler.profile(
+        record_shapes=True, profile_memory=memory, activities=activities, experimental_config=config
+    ) as profile:
         step()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
@@ -265,7 +271,7 @@ def arithmetic_of(log: onednn.Log) -> list[Kernel]:
         several = batch is not None and set(batch[1].split("x")) != {"1"}
         name = "batch_matmul" if several else line.name
         layout = _tagged(images.tag, line.problem) if images else ""
-        found.append(Kernel(name, tuple(_ONEDNN_NAMES.get(kind, kind) for kind in chosen), layout))
+        found.append(Kernel(name, tuple(_ONEDNN_NAMES.get(kind, kind) for kind in chosen), layout, line.implementation))
     return found
 
 

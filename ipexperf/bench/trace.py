@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ ROWS = 400
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of what ran on an accelerator."""
 _OPERATOR = "cpu_op"
+_MEMORY = "[memory]"
 _OWN = ("profiler::", "autograd::engine::evaluate_function", "## ")
 """What the profiler and autograd write about themselves: the operators inside say the same."""
 _HASH = re.compile(r"[0-9a-f]{12,}|(?<=Region: )[\d/]+")
@@ -69,6 +71,14 @@ def kernels(events: Iterable[dict[str, Any]]) -> Section:
             seconds[name] += event.get("dur", 0) / 1e6
     rows = [{"kernel": name, "calls": count} for name, count in calls.items()]
     return limited(rows, [seconds[name] for name in calls])
+
+
+def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, int]:
+    """What a step took of torch's allocator: how often, how much in all, and the most at once beyond its beginning."""
+    marks = [x for x in events if x.get("name") == _MEMORY and bool(x["args"]["Device Type"]) == accelerator]
+    changes = [int(mark["args"]["Bytes"]) for mark in sorted(marks, key=lambda x: (x["ts"], x["args"]["Ev Idx"]))]
+    taken = [change for change in changes if change > 0]
+    return {"allocations": len(taken), "allocated": sum(taken), "peak": max((0, *itertools.accumulate(changes)))}
 
 
 def plain(kernel: str) -> str:

@@ -1,7 +1,7 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: prepare, yardstick, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights,
-quantise, footprint, close. A reply is one line with `ok` true or false; lines with `say` before it are progress. Both
+quantise, footprint, ceilings, close. A reply is one line with `ok` true or false; lines with `say` before it are progress. Both
 have descriptors of their own, so that whatever torch and C++ print is in the log alone.
 """
 
@@ -135,6 +135,18 @@ class Worker:
         from ipexperf.bench.footprint import look
 
         return dict(look(self._workbench(request)))
+
+    def ceilings(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Measures what this machine can do, on a device, without any case."""
+        from ipexperf.bench import ceilings
+
+        ceilings.free()
+        settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
+        registry.load(settings.load)
+        placement.apply(settings.placement)
+        device = registry.devices.get(request["device"])
+        device.start(settings)
+        return {"ceilings": device.ceilings(self._say)}
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

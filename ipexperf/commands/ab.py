@@ -115,6 +115,7 @@ def _lines(cases: Sequence[Case], words: Sequence[ArmWords], found: Pairs) -> li
         lines += [f"differs  {line}" for line in found.differences]
     else:
         lines.append(f"{SAME}, so that what is found is noise")
+    lines += _ran(found)
     if decision.ratio is not None:
         lines.append(f"time of b against a: {units.percent(decision.ratio)}")
     lines += [f"{decision.outcome}: {decision.reason}", f"stopped: {found.stopped}"]
@@ -124,3 +125,14 @@ def _lines(cases: Sequence[Case], words: Sequence[ArmWords], found: Pairs) -> li
         apart = (statistics.median(pair.b.times) / statistics.median(pair.a.times) for pair in found.taken)
         lines.append(f"the same pairs as if measured apart: {', '.join(map(units.percent, apart))}")
     return lines
+
+
+def _ran(found: Pairs) -> list[str]:
+    """What b runs otherwise than a, as the first pair was looked at."""
+    from ipexperf.judge import structure
+
+    sides = [side.launch.fingerprint for pair in found.taken[:1] for side in (pair.a, pair.b)]
+    if None in sides or not sides:
+        return []
+    state = structure.between(*sides)
+    return [f"ran      {line}" for line in state.changes or (state.reason or "the same kernels in both arms",)]

@@ -35,12 +35,14 @@ def run_show(arguments: argparse.Namespace) -> int:
     with telling.open_history(arguments) as history:
         detail = history.show(arguments.selector)
     from ipexperf.history.flat import shown
-    from ipexperf.history.ran import ran
+    from ipexperf.history.ran import medians, ran, roof
     from ipexperf.history.tables import cases_table, failures_text, run_text
     from ipexperf.report.fingerprints import ran_text
+    from ipexperf.report.roofs import roofs_text
 
     failures = failures_text(detail.cases)
     structures = ran_text((recorded.case.id, ran(recorded)[1]) for recorded in detail.cases)
+    reached = roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in detail.cases)
     return telling.tell(
         arguments,
         asdict(detail),
@@ -48,5 +50,6 @@ def run_show(arguments: argparse.Namespace) -> int:
         lambda: run_text(detail),
         lambda: cases_table(detail.cases) if detail.cases else "No cases were recorded.",
         *((lambda: structures,) if structures else ()),
+        *((lambda: reached,) if reached else ()),
         *((lambda: failures,) if failures else ()),
     )

@@ -23,7 +23,9 @@ def add_why(parser: argparse.ArgumentParser) -> None:
     """Declares its arguments; the history is the caller's."""
     parser.add_argument("selector", metavar="RUN", help="last, last~1, a date, the start of a uid or commit")
     parser.add_argument("case_id", metavar="CASE", help="the id of a case of that run")
-    parser.add_argument("--against", default=BASELINE, metavar="RUN", help="another run, or baseline (the default)")
+    sides = parser.add_mutually_exclusive_group()
+    sides.add_argument("--against", default=BASELINE, metavar="RUN", help="another run, or baseline (the default)")
+    sides.add_argument("--arm", action="store_true", help="the other arm, of a case that was measured in pairs")
     parser.add_argument("--baselines", type=Path, default=Path("baselines"), metavar="DIR", help="their folder")
 
 
@@ -68,6 +70,8 @@ def _told(history: History, recorded: Recorded, arguments: argparse.Namespace) -
         shown = structure.diff(old, found)
         outcome = "same" if same else state.outcome if state.outcome != "same" else "changed"
         yield from _lines(outcome, shown)
+        if memory := structure.memory(old, found):
+            yield f"  memory of a step: {memory}"
 
 
 def _lines(outcome: str, shown: Difference) -> Iterable[str]:
@@ -86,12 +90,26 @@ def _lines(outcome: str, shown: Difference) -> Iterable[str]:
         yield from (f"       {line}" for line in shown.unknown)
 
 
+def _arm(recorded: Recorded) -> tuple[str, Mapping[str, Any]]:
+    from ipexperf.case import AGAINST
+
+    old = next((one for launch in recorded.counted if (one := launch.document.get("against"))), None)
+    if old is None:
+        raise UsageError(
+            f"run {recorded.run_uid} does not have what another arm ran beside {recorded.case.id}: "
+            "only cases of --perf-against have one"
+        )
+    return f"the other arm ({dict(recorded.case.knobs).get(AGAINST, '')})", old
+
+
 def _before(
     history: History, recorded: Recorded, arguments: argparse.Namespace
 ) -> tuple[str, Mapping[str, Any] | None]:
     """What it is held against: whose it is, in words, and what ran there."""
     from ipexperf.history import ran
 
+    if arguments.arm:
+        return _arm(recorded)
     if arguments.against != BASELINE:
         others = [x for x in _named(history, arguments.against, recorded.case.id) if x.case == recorded.case]
         if not others:

@@ -20,6 +20,7 @@ from ipexperf.case import Case
 from ipexperf.conduct import instances, kept, launch, memory, pairs, placement, seal, yardstick
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.quarantine import Quarantine
+from ipexperf.conduct.roof import Roofs
 from ipexperf.conduct.server import Order, Servers
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import ForkError, UsageError, WorkerError
@@ -53,6 +54,7 @@ class Conductor:
         self._say = say
         self._quarantine = Quarantine()
         self._servers = Servers()
+        self._roofs = None if options.no_roof else Roofs(self._cache, say)
         self.kept: dict[Path, bool] = {}
         """What cases load, each with whether it was made now."""
         self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
@@ -238,7 +240,7 @@ class Conductor:
             launches += tries
             if launches[-1].outcome != "ok":
                 break
-        return self._measurement(case, launches, found, started, cut)
+        return self._measurement(case, self._roofed(launches, case, conditions, found), found, started, cut)
 
     def against(
         self, case: Case, other: Case, words: ArmWords, policy: PairPolicy
@@ -258,13 +260,22 @@ class Conductor:
             return self._measurement(recorded, launches, {}, started), None
         effort = pairs.Effort(spent=self.spent)
         found = pairs.measure(a, b, policy, effort, random.Random(), self._say)  # noqa: S311 - a start order, no secret
-        launches += [pair.b.launch for pair in found.taken]
+        launches += [dataclasses.replace(x.b.launch, against=x.a.launch.fingerprint) for x in found.taken]
         if found.error is not None:
             launches.append(Launch(len(launches), *launch.ended(found.error, accelerator), log=found.error.log))
         elif flaw := next((flaw for pair in found.taken if (flaw := pairs.wrong(pair.a.launch))), ""):
             launches.append(Launch(len(launches), "error", f"{a.name}: {flaw}"))
         environment = dict(found.taken[0].b.environment) if found.taken else {}
+        launches = self._roofed(launches, case, b.conditions, environment)
         return self._measurement(recorded, launches, environment, started, found.stopped if found.cut else ""), found
+
+    def _roofed(
+        self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
+    ) -> list[Launch]:
+        """The launches with what they reached of the machine's ceilings, where that was not switched off."""
+        if self._roofs is None or not environment or self.spent():
+            return launches
+        return self._roofs.over(launches, case, conditions, environment)
 
     def spent(self) -> bool:
         """Whether the budget is: nothing that takes long may begin then."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.errors import HistoryError
 from ipexperf.judge import structure
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ipexperf.case import Case
     from ipexperf.history.records import Recorded
     from ipexperf.history.store import History
@@ -19,6 +21,16 @@ if TYPE_CHECKING:
 def ran(recorded: Recorded) -> tuple[Structure, Fingerprint | None]:
     """The one fingerprint of a case's launches, and whether it is one."""
     return structure.of([launch.document.get("fingerprint") for launch in recorded.counted])
+
+
+def roof(recorded: Recorded) -> Mapping[str, Any] | None:
+    """The ceilings that a case was held against, or None."""
+    return next((one for launch in recorded.counted if (one := launch.document.get("roof"))), None)
+
+
+def medians(recorded: Recorded) -> dict[str, float | None]:
+    """Each metric of a case, over its launches."""
+    return {name: summary.median for name, summary in recorded.metrics.items()}
 
 
 def accepted(history: History, known: CaseBaseline) -> Fingerprint | None:

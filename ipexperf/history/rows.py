@@ -97,6 +97,8 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "contended": launch.contended,
             "notes": launch.notes,
             "fingerprint": _fingerprint(measurement, launch),
+            "against": launch.against,
+            "roof": launch.roof,
         }
     )
     if refused := _refused(launch):

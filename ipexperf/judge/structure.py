@@ -6,7 +6,7 @@ The words of each section are in `judge.sections`; here they become one list, by
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.judge import sections
@@ -28,6 +28,7 @@ WORDS = {
 """What tells each section's differences. What accounts for the same time is told in this order."""
 SHOWN = 3
 """So many rows that differ in time alone are told."""
+MIB = 2**20
 SURE = 0.02
 """A difference of the steps' time below this fraction is nothing that shares could be told of."""
 
@@ -109,6 +110,28 @@ def judge(
         reason = "the digest is not the baseline's, and this history does not have the run that was accepted"
         return Structure("changed", reason, fails=gate)
     return Structure("changed", "the digest is not the baseline's", tuple(diff(old, found).lines()), fails=gate)
+
+
+def between(other: Fingerprint | None, own: Fingerprint | None) -> Structure:
+    """Holds one arm of a pair against the other. That they differ is no alarm: they may have been made to."""
+    for word, one in (("the other arm: ", other), ("", own)):
+        state, _ = of([one])
+        if state.outcome != "same":
+            return replace(state, reason=word + state.reason)
+    if other is None or own is None or other["version"] != own["version"]:
+        return Structure("unknown", "the arms' fingerprints are of different versions")
+    if other["digest"] == own["digest"]:
+        return Structure("same")
+    return Structure("changed", "the two arms run otherwise", tuple(diff(other, own).lines()))
+
+
+def memory(old: Fingerprint, new: Fingerprint) -> str:
+    """How the allocations of a step differ, which no digest has, or an empty text."""
+    before, after = (one.get("beside", {}).get("memory") for one in (old, new))
+    if before is None or after is None or before == after:
+        return ""
+    sizes = [f"{before[name] / MIB:.3g} -> {after[name] / MIB:.3g} MiB" for name in ("allocated", "peak")]
+    return f"{before['allocations']} -> {after['allocations']} allocations, {sizes[0]} in all, {sizes[1]} at once"
 
 
 def diff(old: Fingerprint, new: Fingerprint) -> Difference:

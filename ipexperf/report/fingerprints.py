@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.report.units import digits, plural
+from ipexperf.case import AGAINST
+from ipexperf.report.units import digits, plural, seconds, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,11 +23,13 @@ GIGA = 1e9
 def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
     """The cases that run otherwise than their baseline did, and those of which that cannot be told."""
     found = [(x.case.id, verdict.structure) for x in measurements if (verdict := verdicts.get(x.case.uid))]
+    pairs = any(AGAINST in dict(x.case.knobs) for x in measurements)
     changed = [(name, one) for name, one in found if one is not None and one.outcome == "changed"]
     unstable = [name for name, one in found if one is not None and one.outcome == "unstable"]
     lines = []
     if changed:
-        lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run otherwise than their baseline did")
+        other = "the other arm does" if pairs else "their baseline did"
+        lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run otherwise than {other}")
         for name, one in changed[:TOLD]:
             more = f" (and {plural(len(one.changes) - 1, 'more change')})" if len(one.changes) > 1 else ""
             lines.append(f"    {name}: {one.changes[0] if one.changes else one.reason}{more}")
@@ -63,7 +66,9 @@ def told(found: Mapping[str, Any] | None) -> str:
         parts.append(f"{digits(structure['flops'] / GIGA)} GFLOP a step")
     if found["unparsed"]:
         parts.append(f"{plural(structure['library']['unparsed'], 'line')} of oneDNN's log could not be read")
-    return ", ".join(parts)
+    if memory := found.get("beside", {}).get("memory"):
+        parts.append(f"{plural(memory['allocations'], 'allocation')}, at most {size(memory['peak'])} at once")
+    return ", ".join([*parts, f"looked at for {seconds(found['seconds'])}"])
 
 
 def ran_text(found: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:

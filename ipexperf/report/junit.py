@@ -7,6 +7,9 @@ from ipexperf.result import PRIMARY, Measurement, Verdict
 
 METRICS = (
     "throughput",
+    "flop_rate",
+    "byte_rate",
+    "of_roof",
     PRIMARY,
     "p50",
     "p90",
@@ -35,6 +38,9 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
         for name in METRICS
         if (value := measurement.median(name)) is not None and verdict.outcome != "failed"
     ]
+    roof = next((launch.roof for launch in measurement.counted if launch.roof), None)
+    if roof is not None and verdict.outcome != "failed":
+        found.append(("bound_by", roof["bound"]))
     found.append(("launches", str(len(measurement.counted))))
     found += [
         (name, _number(value))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ipexperf.case import AGAINST
 from ipexperf.judge.ratios import sound
 from ipexperf.plan import placement, start, yardstick
+from ipexperf.report import roofs
 from ipexperf.report.fingerprints import structure_lines
 from ipexperf.report.shares import ratio_lines
 from ipexperf.report.units import digits, interval, percent, plural, seconds
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 WIDTH = 120
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
-HEADER = ("case", "batch", "step", "items/s", "accuracy", "x fp32", VS_BASELINE, "verdict")
-LEFT = (0, 4, 6, 7)
+ROOF = "roof"
+HEADER = ("case", "batch", "step", "items/s", ROOF, "accuracy", "x fp32", VS_BASELINE, "verdict")
+LEFT = ("case", "accuracy", VS_BASELINE, OTHER_ARM, "verdict")
 """The columns that hold words; numbers are set to the right."""
 NAMED = 4
 """So many cases of an outcome are named; the rest are counted."""
@@ -59,9 +61,12 @@ def summary_lines(
     if ordered:
         factors = speedups(ordered, verdicts)
         rows = [_row(x, verdicts.get(x.case.uid), factors.get(x.case.uid)) for x in ordered]
-        lines += _table(_header(ordered), rows)
+        header, rows = _shown(_header(ordered), rows)
+        lines += _table(header, rows)
         if factors:
             lines += _wrapped("x fp32", "throughput over stock fp32: same model, batch, device and kind of mode")
+        if ROOF in header:
+            lines += _wrapped(ROOF, "share of what was measured to be possible here; bound by c: computing, m: memory")
     else:
         lines.append("no case was measured")
     lines += [part for line in ratio_lines(ordered, verdicts, ablated) for part in _told(line)]
@@ -107,13 +112,14 @@ def _row(measurement: Measurement, verdict: Verdict | None, factor: float | None
     case = measurement.case
     if measurement.failure:
         # A launch that did end well is no measurement of the case: no number at all.
-        return (case.id, str(case.batch), *"-----", "failed" if verdict is None else verdict.outcome)
+        return (case.id, str(case.batch), *"------", "failed" if verdict is None else verdict.outcome)
     step, speed = measurement.median(PRIMARY), measurement.median("throughput")
     return (
         case.id,
         str(case.batch),
         "-" if step is None else seconds(step),
         "-" if speed is None else digits(speed),
+        roofs.short(measurement),
         next((text.format(value) for name, text in ACCURACIES if (value := measurement.median(name)) is not None), "-"),
         "-" if factor is None else f"{factor:.2f}",
         _against(verdict),
@@ -135,11 +141,19 @@ def _header(measurements: Sequence[Measurement]) -> tuple[str, ...]:
     return tuple(OTHER_ARM if pairs and name == VS_BASELINE else name for name in HEADER)
 
 
+def _shown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Without the roof, where nothing was held against one."""
+    at = header.index(ROOF)
+    if any(row[at] != "-" for row in rows):
+        return header, rows
+    return header[:at] + header[at + 1 :], [row[:at] + row[at + 1 :] for row in rows]
+
+
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Aligned columns. An id that does not fit gets a line of its own: it is never cut, people copy it."""
     every = [header, *rows]
-    widths = [max(len(row[column]) for row in every) for column in range(len(HEADER))]
-    widths[0] = min(widths[0], WIDTH - sum(widths[1:]) - len(GAP) * (len(HEADER) - 1))
+    widths = [max(len(row[column]) for row in every) for column in range(len(header))]
+    widths[0] = min(widths[0], WIDTH - sum(widths[1:]) - len(GAP) * (len(header) - 1))
     lines = []
     for row in every:
         name = row[0]
@@ -148,7 +162,7 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str
             name = ""
         cells = [
             cell.ljust(width) if column in LEFT else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip((name, *row[1:]), widths, strict=True))
+            for column, cell, width in zip(header, (name, *row[1:]), widths, strict=True)
         ]
         lines.append(GAP.join(cells).rstrip())
     lines.insert(1, GAP.join("-" * width for width in widths))

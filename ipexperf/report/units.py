@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
@@ -46,6 +47,12 @@ def size(value: float) -> str:
 def rate(value: float, unit: str = "items/s") -> str:
     """A throughput: '81.2 items/s'."""
     return f"{digits(value)} {unit}"
+
+
+def scaled(value: float, unit: str) -> str:
+    """A large number in powers of 1000: '84.1 GFLOP/s'."""
+    scale, prefix = next((x for x in SCALES if abs(value) >= x[0] * 0.9995), (1.0, ""))
+    return f"{digits(value / scale)} {prefix}{unit}"
 
 
 def percent(ratio: float) -> str:

@@ -105,3 +105,16 @@ def test_kernels_are_counted_apart_from_operators() -> None:
     rows, seconds = trace.kernels([*EVENTS, *device])
     assert rows == [{"kernel": "Memcpy HtoD", "calls": 1}, {"kernel": "gemm", "calls": 2}]
     assert seconds == pytest.approx([1e-6, 10e-6])
+
+
+def taken(size: int, moment: float, number: int, device: int = 0) -> dict[str, Any]:
+    told = {"Bytes": size, "Device Type": device, "Ev Idx": number}
+    return {"cat": "cpu_instant_event", "name": "[memory]", "ts": moment, "args": told}
+
+
+def test_memory_is_counted_from_where_the_step_began() -> None:
+    """What was there before and is freed meanwhile does not raise the peak; two at one moment keep their order."""
+    events = [taken(-100, 1.0, 0), taken(300, 2.0, 1), taken(-300, 3.0, 3), taken(50, 3.0, 2), taken(64, 4.0, 4, 1)]
+    assert trace.memory(events, accelerator=False) == {"allocations": 2, "allocated": 350, "peak": 250}
+    assert trace.memory(events[::-1], accelerator=True) == {"allocations": 1, "allocated": 64, "peak": 64}
+    assert trace.memory(EVENTS, accelerator=False) == {"allocations": 0, "allocated": 0, "peak": 0}

@@ -29,6 +29,12 @@ TERMS = 12_000
 """About a millisecond of arithmetic."""
 SQUARES = (TERMS - 1) * TERMS * (2 * TERMS - 1) // 6
 PEAK_MEMORY = 64 * 2**20
+CEILINGS: dict[str, Any] = {
+    "version": 1,
+    "bandwidth": {"rate": 1e11, "how": "a copy"},
+    "missing": {"int8": "no product of int8 on fake"},
+    "emulated": [],
+}
 
 
 class FakeDevice(Device):
@@ -53,6 +59,13 @@ class FakeDevice(Device):
 
     def peak_memory(self) -> int:
         return PEAK_MEMORY
+
+    def ceilings(self, say: Callable[[str], None]) -> dict[str, Any]:
+        say("measuring what fake can do here")
+        if os.environ.get("FAKE_CEILINGS") == "none":
+            raise RuntimeError("no ceiling today")
+        peak = float(os.environ.get("FAKE_PEAK", "1e12"))
+        return {**CEILINGS, "peaks": {"fp32": {"rate": peak, "how": "a product"}}}
 
 
 class PlainStack(Stack):

@@ -1,4 +1,7 @@
-"""A mode that says what ran: the file that FAKE_RAN names. Loaded after fake.py, whose device and stack it uses."""
+"""A mode that says what ran: the file that FAKE_RAN names, and with FAKE_WORK what a step has to do.
+
+Loaded after fake.py, whose device and stack it uses.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,8 @@ class LookedAtSession(Session):
         found = json.loads(path.read_text())
         if found.pop("random", 0):
             path.write_text(json.dumps({"random": 1, "aten::relu": found.get("aten::relu", 0) + 1}))
-        return {"graph": Seen([{"node": name, "calls": calls} for name, calls in found.items()])}
+        counted = {"work": json.loads(os.environ["FAKE_WORK"])} if "FAKE_WORK" in os.environ else {}
+        return {"graph": Seen([{"node": name, "calls": calls} for name, calls in found.items()], beside=counted)}
 
 
 class LookedAt(Mode):

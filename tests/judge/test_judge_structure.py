@@ -283,3 +283,31 @@ def test_another_structure_never_goes_untold(old: list[Any], new: list[Any]) -> 
     before, after = captured(operators=old), captured(operators=new)
     same = {row["operator"]: row for row in old} == {row["operator"]: row for row in new}
     assert (structure.diff(before, after).lines() == []) == same
+
+
+def test_arms_that_run_otherwise_are_told_and_are_no_alarm() -> None:
+    """They may have been made to differ: nothing of it fails a test."""
+    slow = {**CONVOLUTION, "implementation": "jit:avx2"}
+    found = structure.between(captured(primitives=[CONVOLUTION]), captured(primitives=[slow]))
+    assert (found.outcome, found.fails) == ("changed", False)
+    assert found.changes == ("convolution: brgconv:avx512_core_amx -> jit:avx2 in 53 of 53 calls",)
+    assert structure.between(captured(primitives=[slow]), captured(primitives=[slow])).outcome == "same"
+
+
+def test_an_arm_of_which_nothing_is_known_is_named() -> None:
+    known, shaky = captured(primitives=[CONVOLUTION]), {**captured(primitives=[]), "unstable": ["operators"]}
+    assert structure.between(None, known) == Structure("unknown", "the other arm: nothing was captured")
+    assert structure.between(known, None).reason == "nothing was captured"
+    assert structure.between(shaky, known).outcome == "unstable"
+    assert structure.between({**known, "version": 9}, known).outcome == "unknown"
+
+
+def test_memory_is_told_beside_the_structure_and_never_in_it() -> None:
+    """An allocator's numbers depend on threads and caches: they are told, and change no digest."""
+    taken = {"allocations": 12, "allocated": 4 * 2**20, "peak": 2**20}
+    old = {**captured(primitives=[CONVOLUTION]), "beside": {"memory": taken}}
+    new = {**old, "beside": {"memory": {**taken, "allocations": 13, "peak": 2 * 2**20}}}
+    assert structure.memory(old, new) == "12 -> 13 allocations, 4 -> 4 MiB in all, 1 -> 2 MiB at once"
+    assert structure.diff(old, new).changes == ()
+    assert structure.memory(old, old) == ""
+    assert structure.memory(captured(), new) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -22,7 +23,33 @@ from ipexperf.conduct import pairs
 
 pairs.Effort = functools.partial(pairs.Effort, turns=3)
 """
+RAN = """
+from ipexperf.conduct import turns
+
+honest = turns.take
+
+
+def captured(implementation):
+    row = {{"primitive": "convolution", "implementation": implementation, "calls": 17}}
+    return {{
+        "version": 1, "digest": implementation, "structure": {{"primitives": [row]}}, "times": {{}},
+        "unstable": [], "missing": {{}}, "unparsed": [], "seconds": 0.1,
+    }}
+
+
+def take(*given, **more):
+    pair = honest(*given, **more)
+    sides = [
+        dataclasses.replace(side, launch=dataclasses.replace(side.launch, fingerprint=captured(name)))
+        for side, name in ((pair.a, "brg:avx2"), (pair.b, "{own}"))
+    ]
+    return Turns(*sides)
+
+
+turns.take = take
+"""
 TOLD = """
+import dataclasses
 import math
 import random
 
@@ -104,6 +131,35 @@ def test_a_proven_slowdown_fails_its_test_with_a_readable_block(suite: Suite) ->
     assert (outcome, ratio) == ("regressed", pytest.approx(float(found["ratio"]), rel=1e-4))
     assert json.loads(policy)["looks"] == [4, 6, 10, 15, 24]
     assert len(json.loads(reason)["baseline"]["log_ratios"]) == 4
+
+
+def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> None:
+    """A slowdown with its reason: the other arm had another kernel. `why --arm` tells it years later."""
+    told(suite, 1.2)
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(RAN.format(own="jit:sse41"))
+    result = against(suite)
+    result.assert_outcomes(failed=1)
+    out = result.stdout.str()
+    line = "convolution: brg:avx2 -> jit:sse41 in 17 of 17 calls"
+    assert "  what ran    changed: the two arms run otherwise" in out
+    assert f"              {line}" in out
+    assert "STRUCTURE CHANGED (1): these run otherwise than the other arm does" in out
+    found = properties(suite)
+    assert (found["structure"], found["structure_change"]) == ("changed", line)
+    shown = suite.pytester.run(
+        sys.executable, "-m", "ipexperf.cli", "why", "last", f"{ID}+against:OMP_NUM_THREADS=1", "--arm"
+    )
+    assert line in shown.stdout.str()
+
+
+def test_arms_that_ran_the_same_are_no_line(suite: Suite) -> None:
+    told(suite, 1.2)
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(RAN.format(own="brg:avx2"))
+    out = against(suite).stdout.str()
+    assert "what ran" not in out
+    assert properties(suite)["structure"] == "same"
 
 
 def test_what_is_as_fast_passes(suite: Suite) -> None:

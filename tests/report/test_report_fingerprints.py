@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from report_records import FAST, PLAIN, SLOW, measurement
 
+from ipexperf.case import AGAINST
 from ipexperf.report import fingerprints, junit
 from ipexperf.report.block import failure_block
 from ipexperf.report.table import summary_lines
@@ -34,6 +35,7 @@ FINGERPRINT: dict[str, Any] = {
     "unstable": [],
     "missing": {},
     "unparsed": ["onednn_verbose,v9"],
+    "seconds": 1.5,
 }
 
 
@@ -52,6 +54,13 @@ def test_the_summary_names_what_changed_and_what_is_unstable() -> None:
     assert f"{PLAIN.id}: {CHANGED.changes[0]} (and 1 more change)" in text
     assert f"STRUCTURE UNSTABLE (1): what runs is not the same each time: {FAST.id}" in text
     assert max(map(len, lines)) <= 120
+
+
+def test_a_case_of_a_pair_is_told_against_the_other_arm() -> None:
+    """It has no baseline."""
+    case = replace(PLAIN, knobs=((AGAINST, "stack=ipex"),))
+    lines = fingerprints.structure_lines([measurement(case, 0.01)], {case.uid: verdict(CHANGED)})
+    assert lines[0] == "STRUCTURE CHANGED (1): these run otherwise than the other arm does"
 
 
 def test_many_changed_cases_are_counted() -> None:
@@ -92,8 +101,10 @@ def test_junit_has_the_outcome_and_each_change() -> None:
 def test_a_fingerprint_is_one_line() -> None:
     assert fingerprints.told(FINGERPRINT) == (
         "0123456789ab, 20 convolution (brg_conv_fwd:avx2), 2 reorder (jit:uni), 1 operator call, 1.82 GFLOP a step, "
-        "1 line of oneDNN's log could not be read"
+        "1 line of oneDNN's log could not be read, looked at for 1.50 s"
     )
+    taken = {"beside": {"memory": {"allocations": 12, "allocated": 2**22, "peak": 2**21}}}
+    assert "12 allocations, at most 2.00 MiB at once" in fingerprints.told({**FINGERPRINT, **taken})
     assert fingerprints.told(None) == "no fingerprint"
     assert fingerprints.told({**FINGERPRINT, "unstable": ["operators"]}).startswith("unstable: operators differed")
     missing = fingerprints.told({**FINGERPRINT, "missing": {"operators": "no profiler"}})

@@ -7,9 +7,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from ipexperf.bench import accuracy, artifact, fingerprint, proof, quantised, weights
+from ipexperf.bench import accuracy, artifact, fingerprint, instructions, proof, quantised, weights, work
 from ipexperf.bench.accuracy import Reference
-from ipexperf.bench.fingerprint import Look, Seen
+from ipexperf.bench.fingerprint import Look
 from ipexperf.bench.kinds import Device, Session, Workbench
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
@@ -17,6 +17,7 @@ from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
 from ipexperf.bench.proof import Kernel
 from ipexperf.bench.subjects import Tensors
+from ipexperf.bench.work import Work
 from ipexperf.result import Check
 
 KNOBS = (ChannelsLast(), *_input.KNOBS)
@@ -110,6 +111,7 @@ class InferenceSession(Session):
             *proof.operators(self.step, self.bench.operators),
             *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
+            *instructions.proof(self.step, case),
             *([] if case.dtype != "int8" else self._converted(kernels)),
         ]
 
@@ -119,13 +121,15 @@ class InferenceSession(Session):
         return [quantised.ran(kernels, self.layers), *made]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        return {**fingerprint.of_step(self.step, device), "flops": lambda: {"flops": Seen(self.flops)}}
+        items = self.items(self.bench.case.batch)
+        return {**fingerprint.of_step(self.step, device), "flops": lambda: fingerprint.flops(self.work, items)}
 
     @functools.cached_property
-    def flops(self) -> int:
-        """Floating point operations of a step, counted on the host in the untouched network."""
-        example = tuple(value.cpu().contiguous() for value in self.inputs[0])
-        return fingerprint.flops(lambda: self.untouched()(*example))
+    def work(self) -> Work:
+        """What a step has to do, counted on the host in the untouched network."""
+        network = self.untouched()
+        with torch.no_grad():
+            return work.count(lambda: network(*self.example()))
 
     @functools.cached_property
     def layers(self) -> int:
@@ -138,4 +142,4 @@ class InferenceSession(Session):
 
     def notes(self) -> list[str]:
         told = artifact.notes(self.bench) if self.bench.case.dtype == "int8" else []
-        return [*self.bench.stack.notes(self.bench), *told]
+        return [*self.bench.stack.notes(self.bench), *told, *instructions.notes(self.bench.case)]

@@ -6,15 +6,17 @@ answer can be held against the reference.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-from ipexperf.bench import registry
+from ipexperf.bench import registry, work
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _generation
 from ipexperf.bench.modes._generation import GenerationSession
 from ipexperf.bench.subjects import Tensors
+from ipexperf.bench.work import Work
 
 
 class DecodeSession(GenerationSession):
@@ -42,6 +44,15 @@ class DecodeSession(GenerationSession):
         at = self.prompt + further % (self.bench.case.size - self.prompt)
         self.read(self.inputs[text][0][:, at : at + 1], self.memories[text], at)
         self.turn += 1
+
+    @functools.cached_property
+    def work(self) -> Work:
+        """What a step has to do that is halfway through its texts: it looks back at all that was read before."""
+        network, (tokens,) = self.untouched(), self.example()
+        memory, at = network.memory(), (self.prompt + tokens.shape[1]) // 2
+        with torch.no_grad():
+            network(tokens[:, :at], memory, 0)
+            return work.count(lambda: network(tokens[:, at : at + 1], memory, at))
 
     def forward(self, inputs: Tensors) -> Any:
         """The answers to whole texts, written as a step writes them."""

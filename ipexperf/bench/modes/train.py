@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ipexperf.bench import accuracy, fingerprint, proof, registry, weights
+from ipexperf.bench import accuracy, fingerprint, instructions, proof, registry, weights, work
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.fingerprint import Look, Seen
+from ipexperf.bench.fingerprint import Look
 from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
@@ -17,6 +17,7 @@ from ipexperf.bench.modes import _apart, _curve, _input, _optimizers
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast
 from ipexperf.bench.subjects import Tensors
+from ipexperf.bench.work import Work
 from ipexperf.result import Check
 
 PROVEN_STEPS = 3
@@ -99,7 +100,7 @@ class TrainSession(Session):
     def notes(self) -> list[str]:
         stack = self.bench.stack
         told = [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
-        return [*told, *_apart.notes(self.optimised)]
+        return [*told, *_apart.notes(self.optimised), *instructions.notes(self.bench.case)]
 
     def close(self) -> None:
         self.feed.close()
@@ -153,12 +154,13 @@ class TrainSession(Session):
         return [Check("checkpoint", ok, f"{found:.4f} when loaded", f"{reached:.4f} within {accuracy.DROP}")]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        return {**fingerprint.of_step(self.step, device), "flops": lambda: {"flops": Seen(self.flops)}}
+        items = self.items(self.bench.case.batch)
+        return {**fingerprint.of_step(self.step, device), "flops": lambda: fingerprint.flops(self.work, items)}
 
     @functools.cached_property
-    def flops(self) -> int:
-        """Floating point operations of a step, counted on the host in the untouched network."""
-        return fingerprint.flops(self._plain)
+    def work(self) -> Work:
+        """What a step has to do, counted on the host in the untouched network; the update is left out."""
+        return work.count(self._plain)
 
     def _plain(self) -> None:
         """The batches of a step, forward and backward, through the untouched network on the host."""
@@ -176,6 +178,7 @@ class TrainSession(Session):
             self.feed.proof(self.step),
             proof.dtype_of_kernels(proof.dtypes(kernels), case.dtype),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
+            *instructions.proof(self.step, case),
             *proof.operators(self.step, self.bench.operators),
             *self.bench.stack.proof_of_training(self.optimised, self.optimizer, self.bench),
             *_apart.check(self.optimised, self.optimizer, self.start[len(self.start) - len(self.unheld) :]),

@@ -1,0 +1,223 @@
+"""What this machine can do, measured: the fastest product of matrices in each dtype, the fastest pass over memory.
+
+Other work on the machine can only lower what is seen. So each is tried several times, over a few seconds, and the best
+counts. Stock PyTorch alone: what a stack makes of the machine is held against this.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import fingerprint, precision
+from ipexperf.bench.facts import cpu_flags
+from ipexperf.bench.kinds import Device
+from ipexperf.bench.lazy import torch
+from ipexperf.case import DTYPES
+
+VERSION = 1
+"""Of the way to measure them: those of another version are measured again."""
+LONG = 0.02
+"""A product is made so large that it takes as many seconds: what it costs to be called is then nothing."""
+SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
+SECONDS, ROUNDS = 4.0, 6
+"""All are tried in turns for so long, and so often at least."""
+PASS_BYTES = 2**29
+"""A pass over memory is over so much, or over this many times all caches, whichever is more."""
+PASS_CACHES = 4
+IMAGES_PART, CHANNELS = 128, 256
+"""A convolution has one image for so much of a product's size, of so many channels."""
+MEMORY_SHARE = 8
+"""But over no more than one part of so many of the machine's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One thing that can be timed: how it is done, the operations or bytes of it, and what does it."""
+
+    how: str
+    amount: float
+    run: Callable[[], Any]
+
+
+Maker = Callable[[Device, str, int], Trial]
+"""Makes a product of square matrices of one dtype and size; raises where there is none."""
+
+
+def free() -> None:
+    """Forgets what limits instructions, before torch reads it: the ceilings are the machine's, not a variable's."""
+    for name in fingerprint.LIMITS:
+        os.environ.pop(name, None)
+
+
+def measure(device: Device, say: Callable[[str], None]) -> dict[str, Any]:
+    """Operations a second in each dtype and bytes a second of memory, with how they were reached."""
+    say(f"measuring what {device.name} can do here: products of matrices, passes over memory")
+    trials: dict[str, list[Trial]] = {}
+    missing: dict[str, str] = {}
+    for dtype in DTYPES:
+        trials[dtype], reason = _products(device, dtype)
+        if reason:
+            missing[dtype] = reason
+    found = best({**trials, "memory": _passes(device)}, device.synchronise)
+    return {
+        "version": VERSION,
+        "peaks": {name: one for name, one in found.items() if name != "memory"},
+        "bandwidth": found["memory"],
+        "missing": missing,
+        "emulated": [dtype for dtype in DTYPES if precision.emulated(device.name, dtype, cpu_flags())],
+    }
+
+
+def best(
+    trials: Mapping[str, Sequence[Trial]],
+    synchronise: Callable[[], None],
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, dict[str, Any]]:
+    """The highest rate that was seen of each name, and which of its trials reached it."""
+    found: dict[str, dict[str, Any]] = {}
+    begin, done = clock(), 0
+    while done < ROUNDS or clock() - begin < SECONDS:
+        done += 1
+        for name, several in trials.items():
+            for trial in several:
+                rate = trial.amount / _timed(trial, synchronise, clock)
+                if name not in found or rate > found[name]["rate"]:
+                    found[name] = {"rate": rate, "how": trial.how}
+    return found
+
+
+def _timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], float]) -> float:
+    synchronise()
+    begin = clock()
+    trial.run()
+    synchronise()
+    return clock() - begin
+
+
+def _products(device: Device, dtype: str) -> tuple[list[Trial], str]:
+    """Every product of this dtype that there is, each at its size; without any, the reason."""
+    found, reasons = [], []
+    for make in MAKERS[dtype]:
+        try:
+            found.append(_grown(make, device, dtype))
+        except (AttributeError, RuntimeError) as error:  # noqa: PERF203 - each may be missing
+            reasons.append(f"{type(error).__name__}: {error}".splitlines()[0])
+    return found, "" if found else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
+
+
+def _grown(make: Maker, device: Device, dtype: str) -> Trial:
+    """The smallest of the sizes whose product takes long enough, already run."""
+    for size in SIZES:
+        trial = make(device, dtype, size)
+        trial.run()
+        if _timed(trial, device.synchronise, time.perf_counter) >= LONG:
+            break
+    return trial
+
+
+def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:
+    if dtype == "int8":
+        a, b = (torch.randint(-64, 64, (size, size), dtype=torch.int8) for _ in range(2))
+    else:
+        a, b = (torch.randn(size, size).to(precision.torch_dtype(dtype)) for _ in range(2))
+    return device.put(a), device.put(b)
+
+
+def _plain(device: Device, dtype: str, size: int) -> Trial:
+    a, b = _matrices(device, dtype, size)
+    return Trial(f"torch.mm of {size} x {size}", 2.0 * size**3, lambda: torch.mm(a, b))
+
+
+def _convolution(device: Device, dtype: str, size: int) -> Trial:
+    """Images of 14 x 14 with their channels last, which some processors compute faster than any plain product."""
+    batch, kind = max(1, size // IMAGES_PART), precision.torch_dtype(dtype)
+    images = device.put(torch.randn(batch, CHANNELS, 14, 14).to(kind, memory_format=torch.channels_last))
+    weights = device.put(torch.randn(CHANNELS, CHANNELS, 3, 3).to(kind, memory_format=torch.channels_last))
+    amount = 2.0 * batch * 14**2 * CHANNELS**2 * 9
+    how = f"a convolution of {batch} x {CHANNELS} x 14 x 14"
+    return Trial(how, amount, lambda: torch.nn.functional.conv2d(images, weights, padding=1))
+
+
+def _integers(device: Device, dtype: str, size: int) -> Trial:
+    a, b = _matrices(device, dtype, size)
+    product = torch._int_mm  # noqa: SLF001 - torch has no other name for it
+    return Trial(f"torch._int_mm of {size} x {size}", 2.0 * size**3, lambda: product(a, b))
+
+
+def _packed(device: Device, dtype: str, size: int) -> Trial:
+    """A linear layer of oneDNN whose weights were packed before, as inductor's freezing calls it."""
+    if device.accelerator:
+        raise NotImplementedError("packed weights are for cpu")
+    a, b = _matrices(device, dtype, size)
+    weights = torch.ops.mkldnn._reorder_linear_weight(b, size)  # noqa: SLF001 - inductor's own
+    linear = torch.ops.mkldnn._linear_pointwise  # noqa: SLF001 - the same
+    return Trial(
+        f"a packed linear layer of {size} x {size}", 2.0 * size**3, lambda: linear(a, weights, None, "none", [], "")
+    )
+
+
+def _quantised(engine: str, device: Device, dtype: str, size: int) -> Trial:
+    """A linear layer as eager quantisation has it, from 8 bits to 8 bits."""
+    del dtype
+    if device.accelerator or engine not in torch.backends.quantized.supported_engines:
+        raise NotImplementedError(f"no quantised layers by {engine}")
+    a = torch.quantize_per_tensor(torch.randn(size, size), 0.1, 64, torch.quint8)
+    b = torch.quantize_per_tensor(torch.randn(size, size), 0.1, 0, torch.qint8)
+    chosen, torch.backends.quantized.engine = torch.backends.quantized.engine, engine
+    weights = torch.ops.quantized.linear_prepack(b, None)  # they remember the engine
+    torch.backends.quantized.engine = chosen
+    linear = torch.ops.quantized.linear
+    how = f"a quantised linear layer of {size} x {size} by {engine}"
+    return Trial(how, 2.0 * size**3, lambda: linear(a, weights, 1.0, 64))
+
+
+MAKERS: dict[str, tuple[Maker, ...]] = {
+    **dict.fromkeys(("fp32", "bf16", "fp16"), (_plain, _packed, _convolution)),
+    "int8": (_integers, functools.partial(_quantised, "fbgemm"), functools.partial(_quantised, "onednn")),
+}
+
+
+def _passes(device: Device) -> list[Trial]:
+    """A copy and a sum, over far more than the caches hold."""
+    count = pass_bytes(device.accelerator) // 4
+    source = device.put(torch.ones(count))
+    target = torch.zeros_like(source)
+    mib = f"{4 * count / 2**20:.0f} MiB"
+    return [
+        Trial(f"a copy of {mib}", 8.0 * count, lambda: target.copy_(source)),
+        Trial(f"a sum over {mib}", 4.0 * count, source.sum),
+    ]
+
+
+def pass_bytes(accelerator: bool) -> int:  # noqa: FBT001 - there is no other
+    """How much memory a pass is over."""
+    if accelerator:
+        return PASS_BYTES
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(max(PASS_BYTES, PASS_CACHES * caches()), memory // MEMORY_SHARE)
+
+
+def caches(root: str = "/sys/devices/system/cpu") -> int:
+    """Bytes of all caches of the last level, as the kernel tells them; 0 where it tells nothing."""
+    found: dict[tuple[str, str], int] = {}
+    for folder in glob.glob(f"{root}/cpu[0-9]*/cache/index[0-9]*"):  # noqa: PTH207 - names are enough
+        told = {name: _read(Path(folder) / name) for name in ("level", "size", "shared_cpu_list")}
+        if size := re.fullmatch(r"(\d+)K", told["size"]):
+            found[told["level"], told["shared_cpu_list"]] = int(size[1]) * 1024
+    last = max((level for level, _ in found), default="")
+    return sum(size for (level, _), size in found.items() if level == last)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""  # not told on this kernel

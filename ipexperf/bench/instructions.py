@@ -1,0 +1,92 @@
+"""Did the kernels use what the processor has for the dtype? oneDNN says the instructions of each in its name.
+
+That a processor has none is a fact, and no flaw. That it has them and none of the kernels used them is one: the case
+is slower than its label says, in silence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ipexperf.bench import facts, onednn
+from ipexperf.bench import proof as proofs
+from ipexperf.bench.proof import Kernel
+from ipexperf.case import Case
+from ipexperf.result import Check
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Instructions for a dtype: what people call them, the flag in Linux, and what oneDNN calls them."""
+
+    called: str
+    flag: str
+    words: tuple[str, ...]
+
+
+_LATER = ("amx", "avx512_core_fp16", "avx10_")
+MEANS = {
+    "bf16": (
+        Means("AMX", "amx_bf16", ("amx",)),
+        Means("AVX-512 BF16", "avx512_bf16", ("avx512_core_bf16", *_LATER)),
+    ),
+    "int8": (
+        Means("AMX", "amx_int8", ("amx",)),
+        Means("AVX-512 VNNI", "avx512_vnni", ("avx512_core_vnni", "avx512_core_bf16", *_LATER)),
+    ),
+}
+"""For each dtype the best first: what a newer processor's kernels are called counts for an older one's too."""
+LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+"""Variables by which a person keeps oneDNN from instructions."""
+FREE = ("", "all", "default")
+OPERANDS = {"bf16": {"bfloat16"}, "int8": {"int8", "uint8"}}
+SHOWN = 4
+"""So many implementations are told by name."""
+
+
+def best(dtype: str, flags: frozenset[str]) -> Means | None:
+    """The best that this processor has for the dtype, or None."""
+    return next((means for means in MEANS.get(dtype, ()) if means.flag in flags), None)
+
+
+def limit(means: Means, variables: Mapping[str, str]) -> str:
+    """The variable that keeps oneDNN from these instructions, as it is set, or an empty text."""
+    for name in LIMITS:
+        value = variables.get(name, "").lower()
+        if value not in FREE and not any(word in value for word in means.words):
+            return f"{name}={variables[name]}"
+    return ""
+
+
+def check(kernels: Iterable[Kernel], dtype: str, means: Means) -> Check:
+    """At least one kernel in the dtype says that it used them: small layers and depthwise ones may do without."""
+    ran = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= OPERANDS[dtype])
+    used = sum(count for name, count in ran.items() if any(word in name for word in means.words))
+    shown = ", ".join(f"{name} x{count}" for name, count in ran.most_common(SHOWN))
+    told = f"{means.called} in {used} of {ran.total()} kernels of oneDNN in {dtype}"
+    if not ran and dtype == "int8":
+        # FBGEMM computes stock's quantised layers, and has no log.
+        told = "no kernel of oneDNN in int8, and those of others do not tell"
+        return Check("instructions", True, told, f"{means.called} where it is told")
+    return Check("instructions", used > 0, f"{told}: {shown}" if shown else told, f"{means.called} in at least one")
+
+
+def proof(step: Callable[[], Any], case: Case) -> list[Check]:
+    """Evidence in a step with oneDNN's log; none where the processor has nothing for it, or a person forbade that."""
+    means = best(case.dtype, facts.cpu_flags())
+    if case.device != "cpu" or means is None or limit(means, os.environ):
+        return []
+    return [check(proofs.arithmetic_of(onednn.recorded(step, onednn.verbose())), case.dtype, means)]
+
+
+def notes(case: Case) -> list[str]:
+    """What a reader must know where a person keeps oneDNN from what the processor has."""
+    means = best(case.dtype, facts.cpu_flags())
+    if case.device != "cpu" or means is None:
+        return []
+    found = limit(means, os.environ)
+    return [f"is kept from {means.called}, which this CPU has, by {found}"] if found else []

@@ -1,0 +1,103 @@
+"""The ceilings of a machine: measured once by a worker of its own, kept by content, and held over each case."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import ceilings, registry
+from ipexperf.bench.fingerprint import LIMITS
+from ipexperf.bench.placement import ranges
+from ipexperf.case import Case
+from ipexperf.conduct import kept
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.placement import SET_BY_LAUNCHERS
+from ipexperf.errors import WorkerError
+from ipexperf.judge import roof
+from ipexperf.result import Launch
+
+AGAIN = "what the machine can do is measured again"
+
+
+class Roofs:
+    """Knows the ceilings of this run's machines, each measured when the first case has been that they are over."""
+
+    def __init__(self, cache: Path, say: Callable[[str], None]) -> None:
+        self._folder = cache / "ceilings"
+        self._say = say
+        self._known: dict[str, Mapping[str, Any] | str] = {}
+
+    def over(
+        self, launches: Sequence[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
+    ) -> list[Launch]:
+        """The launches with their rates, and with the share of the ceilings that they reached."""
+        work = roof.work(tuple(launches))
+        if work is None:
+            return list(launches)
+        found = self._ceilings(case.device, together(conditions), environment)
+        devices = registry.modes.get(case.mode).processes(case) if conditions.accelerator else 1
+        return [_held(x, work, case.dtype, found, devices) if x.outcome == "ok" else x for x in launches]
+
+    def _ceilings(self, device: str, conditions: Conditions, environment: Mapping[str, Any]) -> Mapping[str, Any] | str:
+        """What is known of the machine under these conditions, or why nothing is."""
+        name = address(device, conditions, environment)
+        if name not in self._known:
+            self._known[name] = self._found(self._folder / f"{name}.json", device, conditions)
+        return self._known[name]
+
+    def _found(self, path: Path, device: str, conditions: Conditions) -> Mapping[str, Any] | str:
+        def make(part: Path) -> None:
+            with conditions.worker() as worker:
+                told = worker.ask("ceilings", device=device, settings=asdict(conditions.settings))
+            part.write_text(json.dumps(told["ceilings"], indent=1, sort_keys=True) + "\n")
+
+        try:
+            kept.keep(path, make, lambda flaw: self._say(f"{path.name} is not used, {flaw}: {AGAIN}"))
+        except WorkerError as error:
+            return f"measuring what the machine can do: {error.reason}"
+        known: Mapping[str, Any] = json.loads(path.read_text())
+        return known
+
+
+def _held(launch: Launch, work: Mapping[str, Any], dtype: str, found: Mapping[str, Any] | str, devices: int) -> Launch:
+    rated = roof.rated(launch, work, dtype)
+    if isinstance(found, str):
+        return roof.noted(rated, f"has no roof: {found}")
+    return roof.under(rated, found, dtype, devices)
+
+
+def together(conditions: Conditions) -> Conditions:
+    """One worker with all the cores of a case's instances: what they can do beside one another is its ceiling."""
+    plain = replace(conditions, server=None, notes=(), instances=())
+    if not conditions.instances:
+        return plain
+    first = conditions.instances[0]
+    cores = sorted(core for part in conditions.instances for core in (part.settings.placement or {})["cores"])
+    placement = {**(first.settings.placement or {}), "cores": cores, "threads": len(cores)}
+    own = {name: ranges(cores) for name in ("GOMP_CPU_AFFINITY",) if name in first.variables}
+    return replace(
+        plain,
+        settings=replace(first.settings, placement=placement, threads=len(cores)),
+        variables={**first.variables, **own, "OMP_NUM_THREADS": str(len(cores))},
+    )
+
+
+def address(device: str, conditions: Conditions, environment: Mapping[str, Any]) -> str:
+    """A name by content of all that the ceilings depend on. Not the variables that limit instructions: see `free`."""
+    asked = {**environment["variables"], **conditions.variables}
+    document = {
+        "version": ceilings.VERSION,
+        "device": device,
+        "machine": environment["machine_key"],
+        "torch": environment["software"].get("torch"),
+        "threads": conditions.settings.threads,
+        "placement": conditions.settings.placement,
+        "variables": {
+            name: value for name, value in asked.items() if SET_BY_LAUNCHERS.match(name) and name not in LIMITS
+        },
+    }
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,42 @@
+"""How near cases come to what their machine can do, for people: a cell of the table, a line a case of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.report.units import scaled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ipexperf.result import Measurement
+
+RATES = (("flop_rate", "FLOP/s"), ("byte_rate", "B/s"))
+
+
+def short(measurement: Measurement) -> str:
+    """The share of the roof, and the first letter of what binds; a line where it is not known."""
+    share = measurement.median("of_roof")
+    roof = next((launch.roof for launch in measurement.counted if launch.roof), None)
+    return "-" if share is None or roof is None else f"{share:.0%} {roof['bound'][0]}"
+
+
+def told(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | None) -> str:
+    """The rates of a case, and what they are a share of; an empty text where nothing was counted."""
+    rates = [scaled(value, unit) for name, unit in RATES if (value := metrics.get(name)) is not None]
+    if not rates:
+        return ""
+    share = metrics.get("of_roof")
+    if share is None or roof is None:
+        return f"{' and '.join(rates)}, held against no roof"
+    emulated = "emulated " if roof["emulated"] else ""
+    ceilings = (
+        f"{scaled(roof['peak'], 'FLOP/s')} {emulated}({roof['peak_by']})",
+        f"{scaled(roof['bandwidth'], 'B/s')} ({roof['bandwidth_by']})",
+    )
+    return f"{' and '.join(rates)}: {share:.0%} of the roof, bound by {roof['bound']}; ceilings {', '.join(ceilings)}"
+
+
+def roofs_text(found: Iterable[tuple[str, Mapping[str, float | None], Mapping[str, Any] | None]]) -> str:
+    """A line for each case whose work was counted."""
+    return "\n".join(f"{name} did {line}" for name, metrics, roof in found if (line := told(metrics, roof)))

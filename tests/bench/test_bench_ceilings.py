@@ -1,0 +1,155 @@
+"""Ceilings: the best of many tries counts, and what is missing says why."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ipexperf.bench import ceilings, registry  # noqa: E402 - nothing here without torch
+from ipexperf.bench.ceilings import Trial  # noqa: E402
+from ipexperf.bench.kinds import Device, Settings  # noqa: E402
+from ipexperf.case import DTYPES  # noqa: E402
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+
+
+class Clock:
+    """Moves on by what was done, which takes as long as the test says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def trial(self, how: str, *seconds: float) -> Trial:
+        """Ten operations that take so long, in turns."""
+        turns: Iterator[float] = iter(seconds * 1000)
+
+        def run() -> None:
+            self.now += next(turns)
+
+        return Trial(how, 10.0, run)
+
+
+def nothing() -> None: ...
+
+
+def test_what_disturbs_only_lowers_and_the_best_try_counts() -> None:
+    clock = Clock()
+    trials = {"fp32": [clock.trial("one", 5.0, 5.0, 1.0, 5.0), clock.trial("other", 2.0)]}
+    assert ceilings.best(trials, nothing, clock) == {"fp32": {"rate": 10.0, "how": "one"}}
+
+
+def test_tries_are_spread_over_seconds_and_are_several_however_slow() -> None:
+    """A moment's contention is outlasted, and one slow try is not taken for the truth."""
+    fast, slow = Clock(), Clock()
+    ceilings.best({"fp32": [fast.trial("fast", 0.01)]}, nothing, fast)
+    assert fast.now == pytest.approx(ceilings.SECONDS, abs=0.1)
+    ceilings.best({"fp32": [slow.trial("slow", 10.0)]}, nothing, slow)
+    assert slow.now == pytest.approx(10.0 * ceilings.ROUNDS)
+
+
+def test_work_that_is_only_queued_is_waited_for() -> None:
+    """A device that has a queue answers at once: without synchronising, anything would be fast."""
+    clock = Clock()
+    queued = Trial("queued", 10.0, nothing)
+
+    def synchronise() -> None:
+        clock.now += 2.0
+
+    assert ceilings.best({"fp32": [queued]}, synchronise, clock)["fp32"]["rate"] == pytest.approx(5.0)
+
+
+def cpu() -> Device:
+    device = registry.devices.get("cpu")
+    device.start(Settings(threads=1))
+    return device
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ceilings, "SIZES", (32,))
+    monkeypatch.setattr(ceilings, "SECONDS", 0.0)
+    monkeypatch.setattr(ceilings, "ROUNDS", 1)
+    monkeypatch.setattr(ceilings, "pass_bytes", lambda _: 2**16)
+
+
+def test_every_dtype_has_a_ceiling_on_a_cpu_or_a_reason(quick: None) -> None:
+    said: list[str] = []
+    found = ceilings.measure(cpu(), said.append)
+    assert said == ["measuring what cpu can do here: products of matrices, passes over memory"]
+    assert {*found["peaks"], *found["missing"]} == set(DTYPES)
+    assert all(one["rate"] > 0 for one in (*found["peaks"].values(), found["bandwidth"]))
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_every_way_to_multiply_is_there_on_a_cpu(quick: None) -> None:
+    """A way that torch no longer has would lower a ceiling in silence."""
+    found = {dtype: [trial.how for trial in ceilings._products(cpu(), dtype)[0]] for dtype in DTYPES}
+    assert [len(ways) for ways in found.values()] == [3, 3, 3, 3], found
+
+
+def test_a_dtype_without_a_product_says_why(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(device: Device, dtype: str, size: int) -> Trial:
+        raise RuntimeError('"addmm" not implemented for this\nand more')
+
+    monkeypatch.setitem(ceilings.MAKERS, "int8", (none,))
+    found = ceilings.measure(cpu(), lambda _: None)
+    assert "int8" not in found["peaks"]
+    assert found["missing"]["int8"] == 'no product of int8 on cpu: RuntimeError: "addmm" not implemented for this'
+
+
+def test_a_product_grows_until_it_takes_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def make(device: Device, dtype: str, size: int) -> Trial:
+        sizes.append(size)
+        return Trial("", float(size), nothing)
+
+    def timed(trial: Trial, *_: Callable[[], Any]) -> float:
+        return trial.amount * ceilings.LONG / 1000
+
+    monkeypatch.setattr(ceilings, "_timed", timed)
+    assert ceilings._grown(make, cpu(), "fp32").amount == 1024
+    assert sizes == [256, 512, 1024]
+
+
+def test_variables_that_limit_instructions_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's ceiling shows what such a variable costs; one that it lowered would hide it."""
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    ceilings.free()
+    assert "ONEDNN_MAX_CPU_ISA" not in os.environ
+    assert os.environ["OMP_NUM_THREADS"] == "2"
+
+
+def cache(root: Path, cpu: int, index: int, level: str, size: str, shared: str) -> None:
+    folder = root / f"cpu{cpu}" / "cache" / f"index{index}"
+    folder.mkdir(parents=True)
+    for name, text in (("level", level), ("size", size), ("shared_cpu_list", shared)):
+        (folder / name).write_text(text + "\n")
+
+
+def test_the_last_caches_of_all_cores_count_once_each(tmp_path: Path) -> None:
+    for core in range(4):
+        cache(tmp_path, core, 2, "2", "1024K", str(core))
+        cache(tmp_path, core, 3, "3", "32768K", "0-1" if core < 2 else "2-3")
+    assert ceilings.caches(str(tmp_path)) == 2 * 32 * 2**20
+    assert ceilings.caches(str(tmp_path / "nothing")) == 0
+
+
+def test_a_pass_is_over_more_than_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ceilings, "caches", lambda: 2**29)
+    monkeypatch.setattr(os, "sysconf", lambda _: 2**20)
+    assert ceilings.pass_bytes(False) == 2**31
+    monkeypatch.setattr(os, "sysconf", lambda _: 2**16)
+    assert ceilings.pass_bytes(False) == 2**32 // ceilings.MEMORY_SHARE

@@ -1,0 +1,163 @@
+"""AMX, AVX-512 BF16 and VNNI that a processor has must be used by a case in bf16 or int8, or the case is wrong.
+
+No such processor was at hand: the lines are those of a log of oneDNN's with the names that it has for them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import facts, instructions, onednn, proof, registry
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+
+SAPPHIRE = frozenset({"avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "amx_tile"})
+COOPER = frozenset({"avx512f", "avx512_vnni", "avx512_bf16"})
+CASCADE = frozenset({"avx512f", "avx512_vnni"})
+ZEN = frozenset({"avx2", "fma"})
+BF16 = Case("tiny", "cpu", "bf16", "infer", "stock", 1, 1)
+
+
+def line(implementation: str, dtype: str = "bf16", weights: str = "") -> str:
+    memory = f"src:{dtype}::blocked:acdb::f0 wei:{weights or dtype}:a:blocked:Acdb8a::f0 dst:f32::blocked:acdb::f0"
+    return (
+        f"onednn_verbose,v1,primitive,exec,cpu,convolution,{implementation},forward_inference,{memory},,"
+        "alg:convolution_direct,mb16_ic3oc4_ih8oh6kh3sh1dh0ph0_iw8ow6kw3sw1dw0pw0,1.5"
+    )
+
+
+def kernels(*lines: str) -> list[proof.Kernel]:
+    return proof.arithmetic_of(onednn.read("\n".join(lines)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "flags", "called"),
+    [
+        ("bf16", SAPPHIRE, "AMX"),
+        ("int8", SAPPHIRE, "AMX"),
+        ("bf16", COOPER, "AVX-512 BF16"),
+        ("int8", CASCADE, "AVX-512 VNNI"),
+    ],
+)
+def test_the_best_that_a_processor_has_is_asked_for(dtype: str, flags: frozenset[str], called: str) -> None:
+    found = instructions.best(dtype, flags)
+    assert found is not None
+    assert found.called == called
+
+
+@pytest.mark.parametrize(
+    ("dtype", "flags"), [("bf16", CASCADE), ("bf16", ZEN), ("int8", ZEN), ("fp32", SAPPHIRE), ("fp16", SAPPHIRE)]
+)
+def test_what_a_processor_has_not_is_a_fact_and_no_flaw(dtype: str, flags: frozenset[str]) -> None:
+    assert instructions.best(dtype, flags) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "flags", "implementation", "ok"),
+    [
+        ("bf16", SAPPHIRE, "brg_conv_fwd:avx512_core_amx", True),
+        ("bf16", SAPPHIRE, "brg_conv_fwd:avx10_1_512_amx", True),
+        ("bf16", SAPPHIRE, "brg_conv_fwd:avx512_core_amx_fp16", True),
+        ("bf16", SAPPHIRE, "brg_conv_fwd:avx512_core_bf16", False),
+        ("bf16", SAPPHIRE, "brg_conv_fwd:avx10_1_512", False),
+        ("bf16", COOPER, "brgconv_1x1:avx512_core_bf16", True),
+        ("bf16", COOPER, "brg_conv_fwd:avx512_core", False),
+        ("bf16", COOPER, "jit:avx512_core", False),
+        ("int8", SAPPHIRE, "brg_conv_fwd:avx512_core_amx", True),
+        ("int8", SAPPHIRE, "brg_conv_fwd:avx512_core_vnni", False),
+        ("int8", CASCADE, "jit_int8:avx512_core_vnni", True),
+        ("int8", CASCADE, "jit_int8:avx512_core", False),
+        ("int8", CASCADE, "ref_int8:any", False),
+    ],
+)
+def test_a_kernel_must_say_that_it_used_them(dtype: str, flags: frozenset[str], implementation: str, ok: bool) -> None:
+    """The liar is a kernel of the right dtype that did without: its case is slower than its label says."""
+    means = instructions.best(dtype, flags)
+    assert means is not None
+    text = line(implementation) if dtype == "bf16" else line(implementation, "u8", "s8")
+    found = instructions.check(kernels(text), dtype, means)
+    assert found.ok is ok
+    assert f"{means.called} in {int(ok)} of 1 kernels of oneDNN in {dtype}: {implementation} x1" in found.found
+
+
+def test_one_among_several_is_enough_and_those_of_another_dtype_are_none() -> None:
+    """A depthwise or small layer may do without; a layer in float32 says nothing of bf16."""
+    means = instructions.best("bf16", SAPPHIRE)
+    assert means is not None
+    others = [line("jit_dw:avx512_core_bf16")] * 2
+    some = kernels(line("brg_conv_fwd:avx512_core_amx"), *others)
+    assert instructions.check(some, "bf16", means).ok
+    wrong = kernels(line("brg_conv_fwd:avx512_core_amx", "f32"), *others)
+    assert not instructions.check(wrong, "bf16", means).ok
+
+
+def test_without_any_kernel_of_the_dtype_bf16_is_wrong_and_int8_is_not_told() -> None:
+    """FBGEMM computes stock's quantised layers and writes no log; bf16 has nobody else."""
+    for dtype, ok in (("bf16", False), ("int8", True)):
+        means = instructions.best(dtype, SAPPHIRE)
+        assert means is not None
+        assert instructions.check([], dtype, means).ok is ok
+
+
+@pytest.mark.parametrize(
+    ("value", "flags", "limited"),
+    [
+        ("AVX512_CORE_BF16", SAPPHIRE, True),
+        ("AVX2", SAPPHIRE, True),
+        ("AVX512_CORE_AMX", SAPPHIRE, False),
+        ("ALL", SAPPHIRE, False),
+        ("AVX512_CORE_VNNI", COOPER, True),
+        ("AVX512_CORE_BF16", COOPER, False),
+        ("AVX512_CORE_AMX", COOPER, False),
+    ],
+)
+def test_a_limit_that_a_person_set_is_a_note(
+    value: str, flags: frozenset[str], limited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is proven then, for nothing was promised; a limit that leaves them is none."""
+    monkeypatch.setattr(facts, "cpu_flags", lambda: flags)
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", value)
+    told = instructions.notes(BF16)
+    assert bool(told) is limited
+    if limited:
+        assert told[0].endswith(f"by ONEDNN_MAX_CPU_ISA={value}")
+        assert instructions.proof(lambda: None, BF16) == []
+
+
+def test_a_case_on_an_accelerator_has_no_cpu_to_prove(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "cpu_flags", lambda: SAPPHIRE)
+    card = Case("tiny", "xpu", "bf16", "infer", "stock", 1, 1)
+    assert instructions.proof(lambda: None, card) == []
+    assert instructions.notes(card) == []
+
+
+@pytest.mark.parametrize("mode", ["infer", "train"])
+def test_a_session_on_a_processor_whose_amx_lies_idle_is_invalid(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This processor is said to have AMX, and its kernels do without: the evidence is missing, whatever the speed."""
+    pytest.importorskip("torch")
+    import dataclasses
+
+    from bench_cases import bench, network
+
+    if facts.cpu_flags() & {"amx_bf16", "avx512_bf16"}:
+        pytest.skip("its kernels would use what they are said to have")
+    monkeypatch.setattr(facts, "cpu_flags", lambda: SAPPHIRE)
+    cpu: Any = registry.devices.get("cpu")
+    cpu.start(Settings(threads=1))
+    made = bench(network, mode, cpu)
+    session = made.mode.open(dataclasses.replace(made, case=dataclasses.replace(made.case, dtype="bf16")))
+    session.step()
+    checks = {check.name: check for check in session.proof()}
+    session.close()
+    assert not checks["instructions"].ok
+    assert checks["instructions"].expected == "AMX in at least one"
+    assert checks["dtype"].ok
+
+
+def test_nothing_is_asked_where_nothing_was_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step is made for it."""
+    monkeypatch.setattr(facts, "cpu_flags", lambda: ZEN)
+    assert instructions.proof(lambda: os.abort(), BF16) == []

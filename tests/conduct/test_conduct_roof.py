@@ -1,0 +1,157 @@
+"""The ceilings of a machine are measured once by a worker of their own, and kept by content."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import roof
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.roof import Roofs
+from ipexperf.errors import WorkerError
+from ipexperf.result import Launch
+
+CASE = Case("tiny", "cpu", "fp32", "infer", "stock", 8, 8)
+CONDITIONS = Conditions(Settings(threads=2))
+ENVIRONMENT: dict[str, Any] = {
+    "machine_key": "box-2c",
+    "software": {"torch": "2.8.0"},
+    "variables": {"OMP_WAIT_POLICY": "PASSIVE", "TORCHINDUCTOR_CACHE_DIR": "now"},
+}
+TOLD: dict[str, Any] = {
+    "version": 1,
+    "peaks": {"fp32": {"rate": 1e11, "how": "a product"}},
+    "bandwidth": {"rate": 1e10, "how": "a copy"},
+    "missing": {},
+    "emulated": [],
+}
+WORK = {"work": {"items": 8, "flops": 8e9, "elements": 8e6}}
+DONE = Launch(0, "ok", metrics={"throughput": 50.0}, fingerprint={"beside": WORK})
+
+
+class Measuring:
+    """Stands where a worker would measure: counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.fails: WorkerError | None = None
+
+    def __enter__(self) -> Measuring:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        self.asked.append({"do": do, **request})
+        if self.fails is not None:
+            raise self.fails
+        return {"ceilings": TOLD}
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Measuring:
+    worker = Measuring()
+    monkeypatch.setattr(Conditions, "worker", lambda _: worker)
+    return worker
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def roofs(tmp_path: Path, said: list[str]) -> Roofs:
+    return Roofs(tmp_path, said.append)
+
+
+def test_they_are_measured_once_for_all_cases_and_runs(
+    roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str]
+) -> None:
+    """Nothing is asked a second time of the same machine, torch, threads and placement."""
+    found = roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)[0]
+    assert found.metrics["flop_rate"] == pytest.approx(5e10)
+    assert found.metrics["of_roof"] == pytest.approx(0.5)
+    roofs.over([DONE], replace(CASE, model="other", dtype="bf16"), CONDITIONS, ENVIRONMENT)
+    Roofs(tmp_path, said.append).over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+    assert [(request["do"], request["device"]) for request in worker.asked] == [("ceilings", "cpu")]
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"machine_key": "box-4c"},
+        {"software": {"torch": "2.13.0"}},
+        {"variables": {**ENVIRONMENT["variables"], "OMP_PROC_BIND": "close"}},
+    ],
+)
+def test_another_machine_or_torch_or_openmp_has_others(roofs: Roofs, worker: Measuring, other: dict[str, Any]) -> None:
+    roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+    roofs.over([DONE], CASE, CONDITIONS, {**ENVIRONMENT, **other})
+    assert len(worker.asked) == 2
+
+
+def test_other_threads_or_another_placement_have_others(roofs: Roofs, worker: Measuring) -> None:
+    for settings in (Settings(threads=2), Settings(threads=1), Settings(threads=2, placement={"cores": [0]})):
+        roofs.over([DONE], CASE, Conditions(settings), ENVIRONMENT)
+    assert len(worker.asked) == 3
+
+
+def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(roofs: Roofs, worker: Measuring) -> None:
+    """It is what the share of the roof is to show. And a folder of the moment is no other machine."""
+    roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+    limits = {"ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "TORCHINDUCTOR_CACHE_DIR": "later"}
+    limited = {**ENVIRONMENT, "variables": {**ENVIRONMENT["variables"], **limits}}
+    roofs.over([DONE], CASE, CONDITIONS, limited)
+    assert len(worker.asked) == 1
+
+
+def test_a_damaged_file_is_measured_again(roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str]) -> None:
+    roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+    (path,) = (tmp_path / "ceilings").glob("*.json")
+    path.write_text(path.read_text().replace("100000000000.0", "900000000000.0"))
+    found = Roofs(tmp_path, said.append).over([DONE], CASE, CONDITIONS, ENVIRONMENT)[0]
+    assert found.metrics["of_roof"] == pytest.approx(0.5)
+    assert len(worker.asked) == 2
+    assert "measured again" in said[0]
+
+
+def test_where_they_cannot_be_measured_the_rates_are_told_and_why_there_is_no_share(
+    roofs: Roofs, worker: Measuring
+) -> None:
+    worker.fails = WorkerError("crashed", "killed by SIGILL")
+    found = roofs.over([DONE, DONE], CASE, CONDITIONS, ENVIRONMENT)
+    assert found[0].metrics["flop_rate"] == pytest.approx(5e10)
+    assert "of_roof" not in found[0].metrics
+    assert found[0].notes == ("has no roof: measuring what the machine can do: killed by SIGILL",)
+    roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+    assert len(worker.asked) == 1
+
+
+def test_what_was_not_counted_needs_no_ceilings(roofs: Roofs, worker: Measuring) -> None:
+    """A cold start has no work to count; and a launch that failed has no speed."""
+    cold, failed = Launch(0, "ok", metrics={"throughput": 1.0}), Launch(1, "crashed", "gone")
+    assert roofs.over([cold], CASE, CONDITIONS, ENVIRONMENT) == [cold]
+    assert worker.asked == []
+    assert roofs.over([DONE, failed], CASE, CONDITIONS, ENVIRONMENT)[1] == failed
+
+
+def test_instances_have_one_ceiling_with_the_cores_of_all() -> None:
+    parts = tuple(
+        Conditions(
+            Settings(threads=2, placement={"cores": cores, "threads": 2, "openmp": "gomp"}),
+            variables={"GOMP_CPU_AFFINITY": "x", "OMP_NUM_THREADS": "2"},
+        )
+        for cores in ((2, 3), (0, 1))
+    )
+    found = roof.together(replace(CONDITIONS, instances=parts))
+    assert found.settings.placement == {"cores": [0, 1, 2, 3], "threads": 4, "openmp": "gomp"}
+    assert found.settings.threads == 4
+    assert found.variables == {"GOMP_CPU_AFFINITY": "0-3", "OMP_NUM_THREADS": "4"}
+    assert found.instances == ()
