@@ -172,6 +172,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-preset", preset, "quick", "which part of the matrix: quick, nightly or full", "NAME"),
     Option("--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB"),
     Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
+    Option("--perf-report", Path, None, "write pages for a browser there when the run has ended", "DIR"),
     Option("--perf-launches", positive, None, "fresh processes a case (default: the preset's)", "N"),
     Option("--perf-batch", positive, None, "batch size of every case (default: the preset's, or the model's)", "N"),
     Option(
@@ -218,6 +219,7 @@ class Options:
     preset: str = "quick"
     db: str = "ipexperf.db"
     baselines: Path = Path("baselines")
+    report: Path | None = None
     launches: int | None = None
     batch: int | None = None
     size: str | int | None = None
