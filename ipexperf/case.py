@@ -11,6 +11,8 @@ AXES = ("model", "device", "dtype", "mode", "stack")
 DTYPES = ("fp32", "bf16", "fp16", "int8")
 AGAINST = "against"
 """The knob that names the other arm of a case that was measured in pairs: its times are no series of a worker alone."""
+ITSELF = "itself"
+"""The arm of a case that was measured against its own likeness."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ipexperf import __version__
-from ipexperf.commands import compare, export, look, telling, trend, upkeep
+from ipexperf.commands import compare, export, gate, look, report, telling, trend, upkeep
 from ipexperf.commands.telling import Subparsers
 from ipexperf.errors import IpexperfError
 
@@ -24,6 +24,8 @@ ASKING = (
     compare.add_speedup,
     trend.add_trend,
     trend.add_changes,
+    report.add_report,
+    gate.add_gate,
     export.add_export,
     upkeep.add_merge,
     upkeep.add_prune,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -282,4 +283,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if run is not None and (run.measurements or run.plan.left_out):
         terminalreporter.section("ipexperf")
         for line in run.summary():
+            terminalreporter.write_line(line)
+        for line in run.for_ci(os.environ):
             terminalreporter.write_line(line)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf import known
 from ipexperf.bench import registry
-from ipexperf.case import AGAINST, AXES
+from ipexperf.case import AGAINST, ITSELF
 from ipexperf.conduct import pairs, placement, yardstick
 from ipexperf.conduct.conductor import FLAG, Conductor
 from ipexperf.conduct.worker import ask_facts
-from ipexperf.errors import UsageError
+from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge import again
-from ipexperf.plan import arms, knobs, matrix
+from ipexperf.plan import arms, matrix
 from ipexperf.result import Measurement, Verdict
 
 if TYPE_CHECKING:
@@ -104,15 +104,29 @@ class Run:
         self._recorded: set[str] = set()
         self.trouble = ""
         """Why it is not recorded how the run ended, or an empty text."""
+        self._report: Path | None = None
+        self.unwritten = ""
+        """Why there is no report though one was asked for, or an empty text."""
 
     def open(self, command: tuple[str, ...]) -> None:
         """Opens the history before anything is measured: a bad path is found now, not after an hour."""
         self._command = command
+        if self.options.report is not None:
+            self._check_report(self.options.report)
         if self.options.no_record or self._history is not None:
             return
         from ipexperf.history.store import History
 
         self._history = History.open(self.options.db)
+
+    def _check_report(self, target: Path) -> None:
+        """Refuses a folder that no report may be written to now, not after an hour."""
+        from ipexperf.dashboard import folder
+
+        if self.options.no_record:
+            raise UsageError("--perf-report draws what is recorded: leave --perf-no-record away")
+        folder.check(target)
+        self._report = target.absolute()
 
     def measure(self, case: Case) -> tuple[Measurement, Verdict] | None:
         """Measures, judges and records one case. None: it looks slower, and is to be measured again after the rest."""
@@ -154,7 +168,7 @@ class Run:
         if found is None:
             return measurement, judge.judge(measurement, None, {}, other.policy), other.policy
         facts = {
-            AGAINST: other.words.text or "itself",
+            AGAINST: other.words.text or ITSELF,
             "stopped": found.stopped,
             "differences": list(found.differences),
             "log_ratios": found.log_ratios,
@@ -206,9 +220,20 @@ class Run:
                 self._close(settled, status)
             except HistoryError as error:
                 self.trouble = str(error)  # the numbers are still to be told: the summary says it
+            self._write_report()
             self._history.close()
             self._history = None
-        return not settled.fails and not self.trouble
+        return not settled.fails and not self.trouble and not self.unwritten
+
+    def _write_report(self) -> None:
+        if self._report is None or self.uid is None:
+            return
+        from ipexperf.dashboard import site
+
+        try:
+            site.write(self._history, self._report)
+        except IpexperfError as error:
+            self.unwritten = str(error)  # as above
 
     def _keep_suspects(self) -> None:
         """Records what the run ended too early to measure again: nobody called it regressed."""
@@ -241,15 +266,12 @@ class Run:
         return failure_block(measurement, verdict, found, self._reproduce(measurement.case), self._accept(measurement))
 
     def _reproduce(self, case: Case) -> str:
+        from ipexperf.report.rerun import command
+
         # As it was named: a network of the user's own is not known by the name of its cases.
-        named = {"model": shlex.quote(registry.models.get(case.model).target or case.model)}
-        axes = " ".join(f"--{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
-        turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs if name != AGAINST)
-        sized = "" if case.size == registry.models.get(case.model).size else f" --perf-size {case.size}"
-        named_case = f"pytest suites/ {axes} --perf-batch {case.batch}{sized}{turned}"
-        if self._against is None:
-            return f"{named_case} --perf-launches {self.plan.launches}"
-        return f"{named_case} {FLAG}={shlex.quote(self._against.words.text)}"
+        model = registry.models.get(case.model)
+        arm = None if self._against is None else self._against.words.text
+        return command(case, self.plan.launches, target=model.target or "", plain_size=model.size, against=arm)
 
     def _accept(self, measurement: Measurement) -> str:
         run = self.uid[:18] if self.uid else "last"
@@ -269,6 +291,8 @@ class Run:
             if self._against is None:
                 told = f'ipexperf baseline accept last{database} --reason "..."    judge later runs against this one'
                 where.append(told)
+            if self._report is not None and not self.unwritten:
+                where.append(f"{self._report / 'index.html'}    the same, drawn")
         if self.plan.left_out:
             where.append("ipexperf cases --why    every cell that was left out, and its reason")
         settled = self.settled()
@@ -278,4 +302,15 @@ class Run:
             *run_lines(settled.line, slower, fails=settled.fails and not failed),
             *summary_lines(self.measurements, settled.verdicts, self.plan.reasons, where, self.options.ablate),
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
+            *([f"THE REPORT IS NOT WRITTEN: {self.unwritten}"] if self.unwritten else []),
         ]
+
+    def for_ci(self, environment: Mapping[str, str]) -> list[str]:
+        """What a CI system is told, beside what people read: a summary that is appended, and lines for annotations."""
+        from ipexperf.report import github, markdown
+
+        if not self.measurements:
+            return []
+        settled = self.settled()
+        cases = markdown.rows(self.measurements, settled.verdicts)
+        return github.tell(cases, settled.line, self.uid, environment, fails=settled.fails)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, RowMapping, and_, select
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
-from ipexperf.history import rows, selectors, statements
+from ipexperf.history import board, rows, selectors, statements
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rolling import roll
@@ -20,6 +20,7 @@ from ipexperf.result import METRICS, PRIMARY, Structure, Verdict
 if TYPE_CHECKING:
     from sqlalchemy import Row
 
+    from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.records import Wanted
 
 
@@ -149,6 +150,14 @@ class Queries:
                 .order_by(samples.c.launch)
             )
             return {row.launch: unpack(row.data) for row in connection.execute(asked)}
+
+    def board(self, metrics: Sequence[str], limit: int) -> Board:
+        """Return the newest runs as a whole, with these metrics of every case through time."""
+        return board.read(self._engine, self._name, metrics, limit)
+
+    def samples_of(self, run: BoardRun) -> dict[int, dict[int, tuple[float, ...]]]:
+        """Return the samples of step time of every case of a run: by the case's row, by launch that counts."""
+        return board.samples_of_run(self._engine, self._name, run.number)
 
 
 def _run_row(connection: Connection, selector: str) -> RowMapping:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,7 +70,9 @@ class _Pair:
 
 def speedups(cases: Sequence[Recorded], kinds: Sequence[str] = tuple(KINDS)) -> list[Speedup]:
     """Return every pair of cases that differ in nothing but what is asked for: of one run where there is one."""
-    newest = sorted(cases, key=lambda x: (x.started_at, x.run_uid), reverse=True)
+    newest: dict[Case, list[Recorded]] = defaultdict(list)
+    for one in sorted(cases, key=lambda x: (x.started_at, x.run_uid), reverse=True):
+        newest[one.case].append(one)
     pairs = [
         pair
         for case in dict.fromkeys(x.case for x in sorted(cases, key=lambda x: (x.case.id, x.case.uid)))
@@ -91,10 +94,11 @@ def _base(case: Case, axes: Sequence[str]) -> Case | None:
     return replace(case, **plain)
 
 
-def _pairs(kind: str, case: Case, base: Case, metric: str, newest: Sequence[Recorded]) -> Iterator[_Pair]:
+def _pairs(
+    kind: str, case: Case, base: Case, metric: str, newest: Mapping[Case, Sequence[Recorded]]
+) -> Iterator[_Pair]:
     """The newest pair of each machine that is sound, of one run before one of two runs."""
-    fast = [x for x in newest if x.case == case and not unsound(x, metric)]
-    plain = [x for x in newest if x.case == base and not unsound(x, metric)]
+    fast, plain = ([x for x in newest.get(one, ()) if not unsound(x, metric)] for one in (case, base))
     for machine in dict.fromkeys(x.machine_key for x in fast):
         # A card is part of the machine_key: there the base is on another one, or there would be none.
         matching = [

@@ -23,7 +23,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
     """What changed from one environment to another, one line each: 'torch: 2.8.0 -> 2.9.0'."""
     lines: list[str] = []
     for section in sections:
-        before, after = dict(_flat(old.get(section, {}))), dict(_flat(new.get(section, {})))
+        before, after = (dict(_flat(_named(side.get(section, {})))) for side in (old, new))
         lines += _changes(before, after, sorted({*before, *after} - VOLATILE))
     return list(dict.fromkeys(lines))
 
@@ -65,6 +65,11 @@ def _change(before: object, after: object) -> str:
 def _placement(environment: Mapping[str, Any]) -> dict[str, Any]:
     hardware = environment.get("hardware", {})
     return dict(_flat({name: hardware[name] for name in PLACEMENT if name in hardware}))
+
+
+def _named(section: Any) -> Mapping[str, Any]:
+    """A section by names; that of several instances is a list, one of them an entry."""
+    return section if isinstance(section, Mapping) else {f"instance {place}": one for place, one in enumerate(section)}
 
 
 def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

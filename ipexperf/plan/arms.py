@@ -12,7 +12,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell
-from ipexperf.case import AGAINST, AXES, Case
+from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start
 from ipexperf.plan.options import Options
@@ -119,4 +119,4 @@ def no_turns(case: Case) -> str | None:
 
 def measured(case: Case, words: ArmWords) -> Case:
     """The case as it is recorded: steps that took turns with another worker's are no series of a worker alone."""
-    return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.text or "itself")])))
+    return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.text or ITSELF)])))

@@ -193,6 +193,7 @@ OPTIONS: tuple[Option, ...] = (
         "--perf-baseline-from", baseline_from, "files", "what is judged against: accepted files, or history", "WORD"
     ),
     Option("--perf-window", window, 12, "with history: so many of the branch's last runs, 3 to 12", "N"),
+    Option("--perf-report", Path, None, "write pages for a browser there when the run has ended", "DIR"),
     Option("--perf-launches", positive, None, "fresh processes a case (default: the preset's)", "N"),
     Option("--perf-batch", positive, None, "batch size of every case (default: the preset's, or the model's)", "N"),
     Option(
@@ -245,6 +246,7 @@ class Options:
     baselines: Path = Path("baselines")
     baseline_from: str = "files"
     window: int = 12
+    report: Path | None = None
     launches: int | None = None
     batch: int | None = None
     size: str | int | None = None

@@ -21,7 +21,15 @@ GUIDES = sorted(HOW_TO.glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OPTIONS = (ROOT / "docs" / "reference" / "options.md").read_text()
 HISTORY = (ROOT / "docs" / "reference" / "history.md").read_text()
-PATHS = ("--perf-db", "--perf-baselines", "--perf-data", "--perf-cache", "--perf-python", "--perf-load")
+PATHS = (
+    "--perf-db",
+    "--perf-baselines",
+    "--perf-report",
+    "--perf-data",
+    "--perf-cache",
+    "--perf-python",
+    "--perf-load",
+)
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipexperf.judge.changes import MINIMUM, Change, find
+from ipexperf.judge.changes import MINIMUM, TOGETHER, Change, find, find_each
 
 
 def noisy(levels, sd=0.02, seed=11, rho=0.3):
@@ -115,3 +115,14 @@ def test_what_has_no_logarithm_is_refused(bad):
     """A number that failed must not become a level."""
     with pytest.raises(ValueError, match="finite numbers above 0"):
         find([1.0] * 9 + [bad])
+
+
+def test_many_series_together_are_each_as_alone():
+    """Of several lengths, more of one than are divided at once, and one that is too short."""
+    levels = [[0.010] * 20 + [0.012] * 20, [0.010] * 40, [0.010] * 30, [0.010] * (2 * MINIMUM - 1), []]
+    every = [noisy(levels[seed % len(levels)], seed=seed) for seed in range(TOGETHER * 3)]
+    found = find_each(every)
+    assert found == [find(values) for values in every]
+    assert any(found)
+    with pytest.raises(ValueError, match="above 0"):
+        find_each([[0.01], [0.01, -1.0]])

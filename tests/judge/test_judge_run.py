@@ -213,4 +213,13 @@ def test_differences_are_said_in_words() -> None:
         "torch_build: changed",
         "isa: lost amx_bf16; gained avx10",
     ]
+
+
+def test_several_instances_differ_by_name() -> None:
+    """Where instances stand beside one another each has a placement of its own."""
+    one, other = ({"cores": [core], "threads": threads} for core, threads in ((0, 1), (1, 2)))
+    alone, before, after = ({**ENVIRONMENT, "placement": placed} for placed in (one, [one, one], [one, other]))
+    assert differences(before, before) == []
+    assert differences(before, after) == ["instance 1.cores: [0] -> [1]", "instance 1.threads: 1 -> 2"]
+    assert differences(alone, after)[:2] == ["cores: [0] -> unset", "instance 0.cores: unset -> [0]"]
     assert differences(ENVIRONMENT, ENVIRONMENT) == []

@@ -215,7 +215,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "sqlalchemy", "pandas", "numpy", "scipy", "torchvision", "sklearn", "alembic")
+HEAVY = ("torch", "sqlalchemy", "pandas", "numpy", "scipy", "torchvision", "sklearn", "alembic", "jinja2")
 
 
 def tell(when):

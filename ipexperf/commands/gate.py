@@ -1,0 +1,85 @@
+"""`ipexperf gate`: a recorded run as an exit code, for pipelines and for `git bisect run`."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ipexperf.commands import telling
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipexperf.history.records import Recorded, RunDetail
+
+FINE, BAD, CANNOT_TELL = 0, 1, 125
+"""`git bisect run` takes 125 for a commit that cannot be told."""
+TOLD = ("ok", "improved")
+"""The outcomes that say that nothing became slower."""
+
+
+def add_gate(subparsers: telling.Subparsers) -> None:
+    purpose = "end with 0 where a run is fine, with 1 where it is not, with 125 where nobody can tell"
+    parser = subparsers.add_parser("gate", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    telling.add_history(parser)
+    parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{telling.RUN} (default: last)")
+    parser.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
+    purpose = "1 only where a case regressed; whatever else keeps a case from being fine is 125"
+    parser.add_argument("--bisect", action="store_true", help=purpose)
+    parser.set_defaults(run=run_gate)
+
+
+def run_gate(arguments: argparse.Namespace) -> int:
+    with telling.open_history(arguments) as history:
+        detail = history.show(arguments.selector)
+    cases = _chosen(detail, arguments.case)
+    status = _for_bisect(cases) if arguments.bisect else _for_pipeline(cases, _fails(detail) and not arguments.case)
+    counts = Counter(recorded.outcome for recorded in cases)
+    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no case"
+    word = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}[status]
+    telling.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {told}")
+    for recorded in cases:
+        if recorded.outcome not in TOLD:
+            reason = recorded.verdict.reason if recorded.verdict else "it was not judged"
+            telling.say(f"  {recorded.case.id} (batch {recorded.case.batch}): {recorded.outcome}: {reason}")
+    return status
+
+
+def _chosen(detail: RunDetail, names: Sequence[str] | None) -> list[Recorded]:
+    missing = set(names or ()) - {recorded.case.id for recorded in detail.cases}
+    if missing:
+        raise UsageError(f"run {detail.run.uid} has no case {', '.join(sorted(missing))}")
+    return [recorded for recorded in detail.cases if not names or recorded.case.id in names]
+
+
+def _fails(detail: RunDetail) -> bool:
+    """Whether the run failed as a whole, which no single case need say."""
+    return bool(detail.run.meta.get("settled", {}).get("fails"))
+
+
+def _for_pipeline(cases: Sequence[Recorded], run_fails: bool) -> int:  # noqa: FBT001 - one of two facts
+    """What is known to be wrong is bad; where not one case was judged nobody can tell."""
+    if run_fails or any(_bad(recorded) for recorded in cases):
+        return BAD
+    return FINE if any(recorded.outcome in TOLD for recorded in cases) else CANNOT_TELL
+
+
+def _for_bisect(cases: Sequence[Recorded]) -> int:
+    """A commit is bad where a case regressed, and good where every case is fine."""
+    if any(recorded.outcome == "regressed" for recorded in cases):
+        return BAD
+    return FINE if cases and all(recorded.outcome in TOLD for recorded in cases) else CANNOT_TELL
+
+
+def _bad(recorded: Recorded) -> bool:
+    """As its test was: what only the machine's other work spoilt failed nothing."""
+    if recorded.verdict is None:
+        return recorded.outcome == "failed"
+    return recorded.verdict.fails and not (recorded.outcome == "invalid" and _only_contended(recorded))
+
+
+def _only_contended(recorded: Recorded) -> bool:
+    documents = [launch.document for launch in recorded.counted]
+    checks = [check for one in documents for kind in ("proof", "accuracy") for check in one.get(kind, ())]
+    return any(one.get("contended") for one in documents) and all(check["ok"] for check in checks)

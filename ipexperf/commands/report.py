@@ -1,0 +1,67 @@
+"""`ipexperf report`: the history as pages for a browser, and one run as markdown."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.commands import telling
+from ipexperf.errors import UsageError
+from ipexperf.report.units import plural
+from ipexperf.result import PRIMARY
+
+if TYPE_CHECKING:
+    from ipexperf.history.records import Recorded
+    from ipexperf.report.markdown import Row
+
+
+def add_report(subparsers: telling.Subparsers) -> None:
+    purpose = "write the history as pages for a browser, or one run as markdown"
+    parser = subparsers.add_parser("report", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    telling.add_history(parser)
+    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"of --markdown: {telling.RUN} (default: last)")
+    parser.add_argument("--html", type=Path, metavar="DIR", help="write pages there: new, empty, or an older report")
+    newest = "of --html: draw the newest N runs (default: 400)"
+    parser.add_argument("--limit", type=telling.positive, metavar="N", help=newest)
+    parser.add_argument("--markdown", action="store_true", help="print the run as markdown")
+    parser.set_defaults(run=run_report)
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    if (arguments.html is None) == (not arguments.markdown):
+        raise UsageError("report needs one of --html DIR and --markdown: name what to write")
+    if arguments.html is None and arguments.limit is not None:
+        raise UsageError("--limit is for --html: --markdown tells one run")
+    if arguments.html is not None and arguments.selector is not None:
+        raise UsageError("--html draws every run: a RUN is for --markdown")
+    return _write_pages(arguments) if arguments.html is not None else _tell(arguments)
+
+
+def _write_pages(arguments: argparse.Namespace) -> int:
+    from ipexperf.dashboard import folder, site
+
+    folder.check(arguments.html)
+    with telling.open_history(arguments) as history:
+        written = site.write(history, arguments.html, arguments.limit or site.RUNS)
+    older = f"; {plural(written.older, 'older run')} not drawn" if written.older else ""
+    telling.say(f"{written.index}: {plural(written.cases, 'case')} of {plural(written.runs, 'run')}{older}")
+    return 0
+
+
+def _tell(arguments: argparse.Namespace) -> int:
+    from ipexperf.report import markdown
+
+    with telling.open_history(arguments) as history:
+        detail = history.show(arguments.selector or "last")
+    line = detail.run.meta.get("settled", {}).get("line", "")
+    telling.say(markdown.text([_row(recorded) for recorded in detail.cases], line, detail.run.uid).rstrip())
+    return 0
+
+
+def _row(recorded: Recorded) -> Row:
+    from ipexperf.report.markdown import Row
+
+    medians = {name: one.median for name, one in recorded.metrics.items()}
+    numbers = medians.get(PRIMARY), medians.get("throughput")
+    return Row(recorded.case, *numbers, recorded.outcome, recorded.verdict)

@@ -1,0 +1,76 @@
+// What every page has: its data, elements made of text alone, and numbers as people say them.
+"use strict";
+
+const ROOT = document.body.dataset.root;
+const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
+
+const GLYPHS = {
+  regressed: "▼", failed: "✕", invalid: "!", platform_shift: "⇄", improved: "▲", ok: "✓",
+  inconclusive: "~", not_comparable: "≠", no_baseline: "○", interrupted: "…",
+};
+const OUTCOMES = Object.keys(GLYPHS);
+const UNITS = {
+  s: [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]],
+  bytes: [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]],
+};
+
+/** Make an element. Text is text: nothing that a model or a message is called becomes markup. */
+function make(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== undefined && child !== null));
+  return made;
+}
+
+/** Make an element of a drawing. */
+function draw(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+function digits(value) {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 999.5) return Math.round(value).toLocaleString("en-US");
+  if (size < 1e-3) return value.toExponential(1);
+  return value.toFixed(Math.max(0, 2 - Math.floor(Math.log10(size))));
+}
+
+/** A number with its unit, in the scale that suits it; beside others it has the digits that tell it from the next. */
+function human(value, unit, apart) {
+  if (value === undefined || value === null) return "-";
+  if (unit === "share") return `${(100 * value).toFixed(apart < 0.001 ? 2 : 1)} %`;
+  const scales = UNITS[unit] ?? [[1, ""]];
+  const [size, name] = value === 0 ? scales[0] : scales.find(([one]) => Math.abs(value) >= one * 0.9995) ?? scales[scales.length - 1];
+  const needed = apart > 0 ? Math.ceil(-Math.log10((apart / size) * 1.001)) : 0;
+  const text = digits(value / size);
+  const has = text.split(".")[1]?.length ?? 0;
+  return `${needed > has && !text.includes("e") ? (value / size).toFixed(needed) : text} ${name}`.trim();
+}
+
+/** How far a ratio is from one. */
+function percent(ratio) {
+  if (ratio === undefined || ratio === null) return "-";
+  if (ratio >= 10) return `x${digits(ratio)}`;
+  const change = (ratio - 1) * 100;
+  return `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`;
+}
+
+function badge(outcome, text) {
+  const made = make("span", { class: "badge", "data-outcome": outcome }, text ?? outcome.replaceAll("_", " "));
+  made.prepend(make("span", { class: "glyph", "aria-hidden": "true" }, GLYPHS[outcome] ?? "·"));
+  return made;
+}
+
+/** A colour of the look that is shown now. */
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function moment(seconds) {
+  return new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ");
+}

@@ -1,0 +1,187 @@
+"""The page of one case: what is text on it is made here, and what is drawn is handed on as numbers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.case import AGAINST
+from ipexperf.dashboard import data
+from ipexperf.history.ran import ran
+from ipexperf.judge import structure
+from ipexperf.judge.environment import differences
+from ipexperf.report import fingerprints, units
+from ipexperf.report.rerun import command
+from ipexperf.result import PRIMARY
+
+if TYPE_CHECKING:
+    from ipexperf.dashboard.story import Entry, Mark, Story
+    from ipexperf.history.records import Recorded
+
+DOTS = 120
+"""So many samples of a launch are drawn; more are thinned out by rank, which keeps their distribution."""
+LOG_LINES = 12
+CHANGES = 12
+"""So many changes of what ran are told; `ipexperf why` tells all."""
+
+
+def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
+    """Everything that the page shows. A block without content is not on the page."""
+    recorded, run = entry.newest, story.run_of(entry)
+    verdict = recorded.verdict
+    return {
+        "title": entry.case.id,
+        "case": entry.case,
+        "machine": entry.line.machine_key,
+        "run": run,
+        "when": data.moment(run.started_at),
+        "outcome": recorded.outcome,
+        "why": verdict.reason if verdict else recorded.metrics[PRIMARY].reason,
+        "runs": sum(spot.median is not None for spot in entry.spots),
+        "figures": _figures(entry),
+        "metrics": _metrics(recorded),
+        "checks": _checks(recorded),
+        "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
+        "failures": _failures(recorded),
+        "ran": _ran(entry),
+        "differs": _differs(entry),
+        "happened": [_told(story, mark) for mark in reversed(entry.marks)],
+        "reproduce": command(entry.case, max(1, len(recorded.counted))),
+        "as_it_was": _as_it_was(run.meta),
+        "data": _data(entry, samples),
+    }
+
+
+def _figures(entry: Entry) -> list[tuple[str, str, str]]:
+    """The few numbers that stand above everything: name, value, and what must be known of it."""
+    recorded, spot = entry.newest, entry.spots[-1]
+    found = []
+    if spot.median is not None:
+        apart = f", {(spot.hi - spot.lo) / spot.median:.1%} apart" if spot.lo and spot.hi and spot.n > 1 else ""
+        told = units.plural(spot.n, "launch", "launches")
+        found.append(("step", data.told(PRIMARY, spot.median), f"median of {told}{apart}"))
+    speed = recorded.metrics.get("throughput")
+    if speed is not None and speed.median is not None:
+        found.append(("throughput", data.told("throughput", speed.median), f"batch {entry.case.batch}"))
+    verdict = recorded.verdict
+    if verdict and verdict.ratio is not None:
+        known = verdict.lo is not None and verdict.hi is not None
+        over = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
+        ends = f"90 % interval {verdict.lo:.3f} to {verdict.hi:.3f}" if known else "without an interval"
+        found.append((f"time over {over}", f"{verdict.ratio:.3f}", ends))
+    if entry.factor is not None:
+        found.append(("over stock fp32", f"{entry.factor:.2f}\N{MULTIPLICATION SIGN}", "throughput, same run"))
+    if right := data.right(recorded):
+        found.append((right.metric, data.told(right.metric, right.value), ""))
+    memory = recorded.metrics.get("peak_memory")
+    if memory is not None and memory.median is not None:
+        found.append(("peak memory", data.told("peak_memory", memory.median), ""))
+    return found
+
+
+def _metrics(recorded: Recorded) -> list[dict[str, str]]:
+    return [
+        {
+            "name": one.metric,
+            "median": data.told(one.metric, one.median),
+            "lo": data.told(one.metric, one.lo) if one.n > 1 else "",
+            "hi": data.told(one.metric, one.hi) if one.n > 1 else "",
+            "n": str(one.n),
+        }
+        for one in recorded.metrics.values()
+        if one.median is not None
+    ]
+
+
+def _checks(recorded: Recorded) -> list[dict[str, Any]]:
+    """Every check of proof and accuracy, each once, those that did not hold first."""
+    found: dict[tuple[str, str, str, str, bool], list[int]] = {}
+    for launch in recorded.counted:
+        for kind in ("proof", "accuracy"):
+            for check in launch.document.get(kind, ()):
+                key = (kind, check["name"], check["found"], check["expected"], check["ok"])
+                found.setdefault(key, []).append(launch.index)
+    names = ("kind", "name", "found", "expected", "ok")
+    rows = [{**dict(zip(names, key, strict=True)), "launches": where} for key, where in found.items()]
+    return sorted(rows, key=lambda row: bool(row["ok"]))
+
+
+def _failures(recorded: Recorded) -> list[dict[str, str]]:
+    return [
+        {
+            "name": f"launch {launch.index}: {launch.outcome}",
+            "reason": launch.reason,
+            "log": "\n".join(launch.log.strip().splitlines()[-LOG_LINES:]),
+        }
+        for launch in recorded.launches
+        if launch.outcome != "ok"
+    ]
+
+
+def _ran(entry: Entry) -> dict[str, Any] | None:
+    """What ran, and what ran otherwise than in the baseline or in the run before."""
+    state, found = ran(entry.newest)
+    if found is None:
+        return None
+    verdict = entry.newest.verdict
+    judged = verdict.structure if verdict else None
+    told: list[tuple[str, list[str]]] = []
+    if judged and judged.changes:
+        told.append(("otherwise than in the baseline", list(judged.changes[:CHANGES])))
+    before = ran(entry.before)[1] if entry.before else None
+    if before and before["version"] == found["version"] and before["digest"] != found["digest"]:
+        lines = structure.diff(before, found).lines() if "structure" in before and "structure" in found else []
+        told.append(("otherwise than in the run before", lines[:CHANGES] or ["the digest alone is known to differ"]))
+    if state.changes:
+        told.append(("between the launches of this run", list(state.changes[:CHANGES])))
+    return {"line": fingerprints.told(found), "reason": state.reason, "changes": told}
+
+
+def _differs(entry: Entry) -> list[str]:
+    """What differs from the environment of the run before."""
+    return differences(entry.before.environment, entry.newest.environment) if entry.before else []
+
+
+def _told(story: Story, mark: Mark) -> dict[str, Any]:
+    run = story.board.runs[mark.run]
+    levels = [data.told(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
+    return {"mark": mark, "run": run, "when": data.moment(run.started_at), "levels": levels}
+
+
+def _as_it_was(meta: Mapping[str, Any]) -> str:
+    words = meta.get("command") or ()
+    return f"pytest {shlex.join(map(str, words))}" if words else ""
+
+
+def _data(entry: Entry, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
+    verdicts = [entry.line.verdicts.get(spot.run) for spot in entry.spots]
+    against = [one.baseline if one else None for one in verdicts]
+    return data.drop(
+        {
+            "trends": data.trends(entry.line),
+            "verdict": data.once([one.outcome if one else "" for one in verdicts]),
+            "baseline": data.once([data.short(value) for value in against]) if any(against) else None,
+            "levels": [[first, last, data.short(value)] for first, last, value in entry.levels] or None,
+            "marks": [
+                {"run": mark.run, "kind": mark.kind, "text": mark.text, "lines": list(mark.lines)}
+                for mark in entry.marks
+            ]
+            or None,
+            "samples": [
+                {"run": place, "launches": [[data.short(x) for x in thinned(values)] for values in launches.values()]}
+                for place, launches in samples
+            ]
+            or None,
+        }
+    )
+
+
+def thinned(values: Sequence[float]) -> list[float]:
+    """The samples in order of size, evenly thinned out where there are many."""
+    ordered = sorted(values)
+    if len(ordered) <= DOTS:
+        return ordered
+    bounds = [round(place * len(ordered) / DOTS) for place in range(DOTS + 1)]
+    return [ordered[(first + last) // 2] for first, last in pairwise(bounds)]

@@ -1,0 +1,86 @@
+"""A folder that is written as a whole or not at all, and never over something that is not ours."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ipexperf.errors import UsageError
+
+MANIFEST = "ipexperf-report.json"
+"""It lists every file of a report: what it does not list is somebody else's."""
+MAKER = "ipexperf report"
+
+
+def check(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or that holds anything but a report of ours."""
+    if not folder.parent.is_dir():
+        raise UsageError(f"the report {folder} cannot be written: there is no folder {folder.parent}")
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise UsageError(f"{folder} is no folder: name one for the report that is new, empty or an older report")
+    if folder.is_dir() and (other := _strange(folder)):
+        raise UsageError(
+            f"{folder} holds {other}, which is no part of a report: name a folder that is new, empty or an older report"
+        )
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[Path]:
+    """Give a new folder beside this one to write into, and put it in place when the block has ended well."""
+    folder = folder.absolute()
+    check(folder)
+    try:
+        new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise UsageError(f"the report {folder} cannot be written: {error.strerror}") from error
+    try:
+        yield new
+        _list(new)
+        # A temporary folder is private; a report is as public as its neighbours.
+        new.chmod(0o755)
+        _replace(new, folder)
+    except OSError as error:
+        raise UsageError(f"the report {folder} cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _strange(folder: Path) -> str:
+    """The first thing in a folder that no report wrote, or an empty text."""
+    found = _files(folder)
+    if not found and not any(folder.iterdir()):
+        return ""
+    try:
+        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        known = set(told["files"]) if told["made_by"] == MAKER else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        known = set()
+    return next((name for name in found if name not in known), "" if known else "something")
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+
+
+def _list(folder: Path) -> None:
+    document = {"made_by": MAKER, "files": [*_files(folder), MANIFEST]}
+    (folder / MANIFEST).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _replace(new: Path, folder: Path) -> None:
+    """Put a folder in the place of another, which comes back where that fails."""
+    if not folder.exists():
+        new.rename(folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+    folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)

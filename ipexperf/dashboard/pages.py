@@ -1,0 +1,210 @@
+"""The pages beside those of the cases: overview, runs, each newest run, pairs, speed-ups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.case import AGAINST
+from ipexperf.dashboard import data
+from ipexperf.dashboard.story import by_run
+from ipexperf.history.speedups import speedups
+from ipexperf.judge.environment import differences
+from ipexperf.result import PRIMARY
+
+if TYPE_CHECKING:
+    from ipexperf.dashboard.story import Entry, Mark, Story
+    from ipexperf.history.board import Board, BoardRun
+
+MOVED = ("slower", "faster")
+TOLD = 200
+"""So many changes of level are told on the overview, the newest first."""
+
+
+def overview(story: Story) -> dict[str, Any]:
+    """How things stand: every case with its newest run, and where levels moved."""
+    newest = len(story.board.runs) - 1
+    moved = [(mark, entry) for entry in story.entries for mark in entry.marks if mark.kind in MOVED]
+    moved.sort(key=lambda pair: (-pair[0].run, -abs(math.log(pair[0].ratio or 1)), pair[1].case.id))
+    run = story.board.runs[newest]
+    return {
+        "title": "Overview",
+        "run": run,
+        "when": data.moment(run.started_at),
+        "settled": run.meta.get("settled", {}).get("line", ""),
+        "cases": len(story.entries),
+        "data": {
+            "rows": [data.row(entry, newest) for entry in story.entries],
+            "changes": [_change(story.board, mark, entry) for mark, entry in moved[:TOLD]],
+            "untold": max(0, len(moved) - TOLD),
+        },
+    }
+
+
+def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
+    case, run = entry.case, board.runs[mark.run]
+    return {
+        "page": f"cases/{entry.slug}.html",
+        "id": case.id,
+        **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+        "machine": entry.line.machine_key,
+        "outcome": entry.newest.outcome,
+        "kind": mark.kind,
+        "ratio": data.short(mark.ratio),
+        "before": data.short(mark.before),
+        "after": data.short(mark.after),
+        "run": mark.run,
+        "when": data.moment(run.started_at),
+        "lines": list(mark.lines),
+    }
+
+
+def run_rows(story: Story) -> list[dict[str, Any]]:
+    """Every run, the newest first, with what its cases came to."""
+    found = by_run(story.entries)
+    rows = []
+    for place, run in reversed([*enumerate(story.board.runs)]):
+        verdicts = [_outcome(entry, index) for entry, index in found[place]]
+        rows.append(
+            {
+                "place": place,
+                "run": run,
+                "when": data.moment(run.started_at),
+                "cases": len(verdicts),
+                "outcomes": data.counted(verdicts),
+            }
+        )
+    return rows
+
+
+def run_page(story: Story, place: int, found: Sequence[tuple[Entry, int]]) -> dict[str, Any]:
+    """One run: every case of it, on what it ran, and what differs from the run before it on that machine."""
+    board = story.board
+    run = board.runs[place]
+    before = next((one for one in board.runs[:place][::-1] if one.machine_key == run.machine_key), None)
+    rows = [_case_of(entry, index) for entry, index in found]
+    return {
+        "title": f"Run {data.moment(run.started_at)}",
+        "run": run,
+        "when": data.moment(run.started_at),
+        "settled": run.meta.get("settled", {}).get("line", ""),
+        "before": before,
+        "before_place": board.runs.index(before) if before else None,
+        "differs": _between(board, before, run) if before else [],
+        "environment": _environment(board, run),
+        "command": " ".join(map(str, run.meta.get("command") or ())),
+        "outcomes": data.counted(row["outcome"] for row in rows),
+        "data": {"rows": rows},
+    }
+
+
+def _case_of(entry: Entry, index: int) -> dict[str, Any]:
+    """A case as a row of one run."""
+    case, spot = entry.case, entry.spots[index]
+    judged = entry.line.verdicts.get(spot.run)
+    newest = index + 1 == len(entry.spots)
+    verdict = entry.newest.verdict if newest else None
+    before = entry.spots[index - 1].median if index and entry.spots[index - 1].outcome == "ok" else None
+    sound = spot.outcome == "ok" and spot.median is not None
+    good = data.right(entry.newest) if newest else None
+    return data.drop(
+        {
+            "page": f"../cases/{entry.slug}.html",
+            "id": case.id,
+            **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+            "machine": entry.line.machine_key,
+            "outcome": _outcome(entry, index),
+            "step": data.short(spot.median),
+            "lo": data.short(spot.lo),
+            "hi": data.short(spot.hi),
+            "n": spot.n,
+            "ratio": data.short(judged.ratio) if judged else None,
+            "last": data.short(spot.median / before) if sound and spot.median and before else None,
+            "right": good.text if good else None,
+            "why": verdict.reason if verdict else None,
+        }
+    )
+
+
+def _outcome(entry: Entry, index: int) -> str:
+    spot = entry.spots[index]
+    judged = entry.line.verdicts.get(spot.run)
+    return judged.outcome if judged else spot.outcome
+
+
+def _between(board: Board, old: BoardRun, new: BoardRun) -> list[str]:
+    found = differences(board.environments[old.environment], board.environments[new.environment])
+    if old.commit != new.commit:
+        found.append(f"commit: {(old.commit or 'unknown')[:12]} -> {(new.commit or 'unknown')[:12]}")
+    return found
+
+
+def _environment(board: Board, run: BoardRun) -> list[tuple[str, list[tuple[str, str]]]]:
+    document = board.environments[run.environment]
+    return [
+        (section, [(name, _plain(value)) for name, value in sorted(document[section].items()) if value is not None])
+        for section in ("hardware", "software", "variables")
+        if document.get(section)
+    ]
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def pairs(story: Story) -> dict[str, Any]:
+    """The cases that were measured in pairs with another arm, each with its newest verdict."""
+    rows = [_pair(story, entry) for entry in story.entries if AGAINST in dict(entry.case.knobs)]
+    return {"title": "A/B", "data": {"rows": rows}}
+
+
+def _pair(story: Story, entry: Entry) -> dict[str, Any]:
+    case, verdict = entry.case, entry.newest.verdict
+    facts = (verdict.baseline if verdict else None) or {}
+    ratios = [math.exp(x) for x in facts.get("log_ratios", ()) if x is not None and math.isfinite(x)]
+    return data.drop(
+        {
+            "page": f"cases/{entry.slug}.html",
+            "id": case.id,
+            **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+            "machine": entry.line.machine_key,
+            "outcome": entry.newest.outcome,
+            "arm": dict(case.knobs)[AGAINST],
+            "ratio": data.short(verdict.ratio) if verdict else None,
+            "lo": data.short(verdict.lo) if verdict else None,
+            "hi": data.short(verdict.hi) if verdict else None,
+            "mde": data.short(verdict.mde) if verdict else None,
+            "pairs": [data.short(x) for x in ratios],
+            "differs": list(facts.get("differences", ())),
+            "why": verdict.reason if verdict else entry.newest.metrics[PRIMARY].reason,
+            "when": data.moment(story.run_of(entry).started_at),
+        }
+    )
+
+
+def gains(story: Story) -> dict[str, Any]:
+    """What a dtype, a stack or a device is worth, from the newest run of every case."""
+    pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
+    found = speedups([entry.newest for entry in story.entries])
+    names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "note")
+    rows = [
+        {
+            **{name: getattr(one, name) for name in names},
+            "id": one.case_id,
+            "page": f"cases/{pages[one.case_id, one.batch, one.machine_key]}.html",
+            "machine": one.machine_key,
+            **{name: data.short(asdict(one)[name]) for name in ("base", "value", "speedup", "lo", "hi")},
+            "right": _rights(one.accuracy_metric, one.base_accuracy, one.accuracy),
+        }
+        for one in found
+    ]
+    return {"title": "Speed-ups", "data": {"rows": rows}}
+
+
+def _rights(metric: str | None, base: float | None, value: float | None) -> str:
+    if metric is None:
+        return "-"
+    both = [data.told(metric, x) for x in (base, value) if x is not None]
+    return f"{metric} " + " \N{RIGHTWARDS ARROW} ".join(dict.fromkeys(both))

@@ -1,0 +1,156 @@
+"""Writes a report: every page of a history, into a folder that is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from ipexperf import __version__
+from ipexperf.case import AGAINST
+from ipexperf.dashboard import case_page, folder, pages
+from ipexperf.dashboard.story import by_run, gather
+from ipexperf.result import PRIMARY
+
+if TYPE_CHECKING:
+    from ipexperf.dashboard.story import Entry, Story
+    from ipexperf.history import History
+
+HERE = Path(__file__).parent
+RUNS = 400
+"""So many of the newest runs are drawn."""
+RUN_PAGES = 20
+"""So many of them have a page of their own; the rest are listed."""
+SAMPLED = 3
+"""So many of a case's newest runs have their samples drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a report holds."""
+
+    index: Path
+    cases: int
+    runs: int
+    older: int
+
+
+def write(history: History, target: Path, limit: int = RUNS) -> Written:
+    """Write a report of the newest runs; an older report in the same place is replaced when this one is whole."""
+    with folder.whole(target) as new:
+        story = gather(history, limit)
+        _Site(new, story).write(history)
+    return Written(target / "index.html", len(story.entries), len(story.board.runs), story.board.older)
+
+
+class _Site:
+    """The pages of one report. `paged` are the runs that have a page."""
+
+    def __init__(self, root: Path, story: Story) -> None:
+        self._root = root
+        self._story = story
+        newest = {entry.spots[-1].run for entry in story.entries}
+        last = range(max(0, len(story.board.runs) - RUN_PAGES), len(story.board.runs))
+        self._paged = {*sorted(newest)[-RUN_PAGES:], *last}
+        self._pairs = any(AGAINST in dict(entry.case.knobs) for entry in story.entries)
+        self._gains = pages.gains(story)
+        self._pages = _pages(
+            paged=self._paged,
+            runs=story.board.runs,
+            nav=[
+                ("index.html", "Overview"),
+                ("runs.html", "Runs"),
+                *((("speedups.html", "Speed-ups"),) if self._gains["data"]["rows"] else ()),
+                *((("pairs.html", "A/B"),) if self._pairs else ()),
+            ],
+        )
+
+    def write(self, history: History) -> None:
+        """Write everything."""
+        for name in ("cases", "runs"):
+            (self._root / name).mkdir()
+        shutil.copytree(HERE / "assets", self._root / "assets")
+        shutil.copytree(HERE / "vendor" / "uplot", self._root / "assets" / "uplot")
+        self._write_runs()
+        self._draw("index.html", "overview.html", pages.overview(self._story))
+        self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story)})
+        if self._gains["data"]["rows"]:
+            self._draw("speedups.html", "speedups.html", self._gains)
+        if self._pairs:
+            self._draw("pairs.html", "pairs.html", pages.pairs(self._story))
+        found = by_run(self._story.entries)
+        for place in sorted(self._paged):
+            name = f"runs/{self._story.board.runs[place].uid}.html"
+            self._draw(name, "run.html", pages.run_page(self._story, place, found[place]))
+        self._write_cases(history)
+
+    def _write_cases(self, history: History) -> None:
+        samples = _samples(history, self._story)
+        entries = self._story.entries
+        for index, entry in enumerate(entries):
+            beside = {
+                "paged_run": entry.spots[-1].run in self._paged,
+                "previous": entries[index - 1].slug if index else None,
+                "next": entries[index + 1].slug if index + 1 < len(entries) else None,
+            }
+            own = samples[entry.line.number, entry.line.machine_key]
+            self._draw(
+                f"cases/{entry.slug}.html", "case.html", {**case_page.context(self._story, entry, own), **beside}
+            )
+
+    def _write_runs(self) -> None:
+        """The runs once for all pages: when, and what each is called."""
+        rows = [
+            [
+                int(datetime.fromisoformat(run.started_at).timestamp()),
+                run.uid,
+                (run.commit or "")[:12],
+                run.branch or "",
+                place in self._paged,
+            ]
+            for place, run in enumerate(self._story.board.runs)
+        ]
+        text = f"window.ipexperfRuns = {json.dumps(rows, separators=(',', ':'))};\n"
+        (self._root / "assets" / "runs.js").write_text(text, encoding="utf-8")
+
+    def _draw(self, name: str, template: str, context: Mapping[str, Any]) -> None:
+        text = self._pages.get_template(template).render(page=name, root="../" * name.count("/"), **context)
+        (self._root / name).write_text(text, encoding="utf-8")
+
+
+def _pages(**known: Any) -> jinja2.Environment:
+    """The templates. Whatever they are given is text, in a page and in the JSON inside one."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    made.globals.update(
+        known, version=__version__, made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00")
+    )
+    return made
+
+
+def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]]:
+    """The samples of each case's newest runs, the newest last; each run is read once."""
+    wanted: dict[int, list[Entry]] = defaultdict(list)
+    for entry in story.entries:
+        for spot in entry.line.spots[PRIMARY][-SAMPLED:]:
+            wanted[spot.run].append(entry)
+    found: dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]] = defaultdict(list)
+    for place in sorted(wanted):
+        known = history.samples_of(story.board.runs[place])
+        for entry in wanted[place]:
+            if entry.line.number in known:
+                found[entry.line.number, entry.line.machine_key].append((place, known[entry.line.number]))
+    return found

@@ -1,0 +1,232 @@
+"""The newest runs of a history as a whole: every case through time, in a few questions however many cases there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import Connection, Select, select
+
+from ipexperf.case import Case
+from ipexperf.history.database import reading
+from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, samples, series, verdict
+from ipexperf.history.selectors import check_begun
+from ipexperf.history.values import unpack
+from ipexperf.result import PRIMARY
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+class Spot(NamedTuple):
+    """One metric of one case in one run, which is a number in the order of `Board.runs`."""
+
+    run: int
+    n: int
+    median: float | None
+    lo: float | None
+    hi: float | None
+    outcome: str
+
+
+class Judged(NamedTuple):
+    """What the newest verdict of a case in a run says."""
+
+    outcome: str
+    ratio: float | None
+    baseline: float | None
+    """The step time of the baseline that it was judged against."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRun:
+    """One run as the board needs it. `number` is its row, which only this history knows it by."""
+
+    number: int
+    uid: str
+    started_at: str
+    finished_at: str | None
+    status: str
+    branch: str | None
+    commit: str | None
+    torch_version: str | None
+    ipex_version: str | None
+    machine_key: str
+    environment: int
+    meta: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A session of a case that became a baseline."""
+
+    run: int
+    at: str
+    by: str
+    reason: str
+    superseded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One case on one machine through time, oldest first. `number` is the row of its case."""
+
+    case: Case
+    machine_key: str
+    number: int
+    spots: dict[str, list[Spot]] = field(default_factory=dict)
+    verdicts: dict[int, Judged] = field(default_factory=dict)
+    accepted: list[Acceptance] = field(default_factory=list)
+    environments: dict[int, int] = field(default_factory=dict)
+    """The environment of each run, where the case's own is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The newest runs, oldest first, every case of them, and the environments that they name."""
+
+    runs: Sequence[BoardRun]
+    lines: Sequence[Line]
+    environments: Mapping[int, Mapping[str, Any]]
+    older: int
+    """So many older runs are not among them."""
+
+
+def read(engine: Engine, name: str, metrics: Sequence[str], limit: int) -> Board:
+    """Read the newest runs with these metrics of every case; a history without any run is refused."""
+    with reading(engine, name) as connection:
+        check_begun(connection)
+        runs = [_run(row) for row in connection.execute(_newest(limit))][::-1]
+        every = connection.execute(select(run.c.id)).all()
+        lines, of_series = _lines(connection, metrics)
+        places = {one.number: place for place, one in enumerate(runs)}
+        _fill(connection, metrics, of_series, places)
+        _judge(connection, of_series, places)
+        _accept(connection, of_series, places)
+        kept = [line for line in lines.values() if line.spots.get(PRIMARY)]
+        _surround(connection, {(line.number, line.machine_key): line for line in kept}, places)
+        wanted = {one.environment for one in runs} | {x for line in kept for x in line.environments.values()}
+        documents = {
+            row.id: row.doc
+            for row in connection.execute(select(environment.c.id, environment.c.doc))
+            if row.id in wanted
+        }
+    return Board(runs, kept, documents, len(every) - len(runs))
+
+
+def samples_of_run(engine: Engine, name: str, run_number: int) -> dict[int, dict[int, tuple[float, ...]]]:
+    """Return the samples of step time of every case of a run: by the case's row, by launch that counts."""
+    asked = (
+        select(series.c.case_id, samples.c.launch, samples.c.data)
+        .select_from(samples)
+        .join(series, series.c.id == samples.c.series_id)
+        .join(
+            launch,
+            (launch.c.run_id == samples.c.run_id)
+            & (launch.c.case_id == series.c.case_id)
+            & (launch.c.launch == samples.c.launch),
+        )
+        .where(samples.c.run_id == run_number, series.c.metric == PRIMARY, launch.c.outcome != "contended")
+        .order_by(series.c.case_id, samples.c.launch)
+    )
+    found: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
+    with reading(engine, name) as connection:
+        for row in connection.execute(asked):
+            found[row.case_id][row.launch] = unpack(row.data)
+    return found
+
+
+def _newest(limit: int) -> Select[Any]:
+    return (
+        select(run, environment.c.machine_key)
+        .join(environment, environment.c.id == run.c.environment_id)
+        .order_by(run.c.started_at.desc(), run.c.uid.desc())
+        .limit(limit)
+    )
+
+
+def _run(row: Any) -> BoardRun:
+    return BoardRun(
+        number=row.id,
+        uid=row.uid,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        status=row.status,
+        branch=row.branch,
+        commit=row.commit_sha,
+        torch_version=row.torch_version,
+        ipex_version=row.ipex_version,
+        machine_key=row.machine_key,
+        environment=row.environment_id,
+        meta=row.meta,
+    )
+
+
+def _lines(
+    connection: Connection, metrics: Sequence[str]
+) -> tuple[dict[tuple[int, str], Line], dict[int, tuple[Line, str]]]:
+    """Every case on every machine, and which of them each series belongs to, with its metric."""
+    names = ("model", "device", "dtype", "mode", "stack", "batch", "version")
+    asked = (
+        select(case, series.c.id.label("series_id"), series.c.machine_key, series.c.metric)
+        .join(series, series.c.case_id == case.c.id)
+        .where(series.c.metric.in_(metrics))
+    )
+    lines: dict[tuple[int, str], Line] = {}
+    of_series = {}
+    for row in connection.execute(asked):
+        key = (row.id, row.machine_key)
+        if key not in lines:
+            axes = {name: getattr(row, name) for name in names}
+            lines[key] = Line(Case.from_json({**axes, **row.params}), row.machine_key, row.id)
+        of_series[row.series_id] = (lines[key], row.metric)
+    return lines, of_series
+
+
+def _fill(
+    connection: Connection,
+    metrics: Sequence[str],
+    of_series: Mapping[int, tuple[Line, str]],
+    places: Mapping[int, int],
+) -> None:
+    facts = (measurement.c[name] for name in ("series_id", "run_id", "n", "median", "lo", "hi", "outcome"))
+    # Series have the metric, and measurements lie by series: the others' are never read.
+    asked = select(*facts).join(series, series.c.id == measurement.c.series_id).where(series.c.metric.in_(metrics))
+    for series_id, run_id, *numbers in connection.execute(asked):
+        if run_id in places:
+            line, metric = of_series[series_id]
+            line.spots.setdefault(metric, []).append(Spot._make((places[run_id], *numbers)))
+    for line, metric in of_series.values():
+        line.spots.get(metric, []).sort()
+
+
+def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
+    """Keep the newest verdict of each case and run: the last one that is read, in the order of time."""
+    facts = (verdict.c[name] for name in ("series_id", "run_id", "outcome", "ratio"))
+    against = verdict.c.reason[("baseline", "step_time")].as_float()
+    asked = select(*facts, against).order_by(verdict.c.judged_at, verdict.c.policy_id)
+    for series_id, run_id, *said in connection.execute(asked):
+        if series_id in of_series and run_id in places:
+            of_series[series_id][0].verdicts[places[run_id]] = Judged._make(said)
+
+
+def _accept(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
+    for row in connection.execute(select(baseline).order_by(baseline.c.accepted_at)):
+        if row.series_id in of_series and row.run_id in places:
+            told = (row.accepted_at, row.accepted_by, row.reason, row.superseded_by is not None)
+            of_series[row.series_id][0].accepted.append(Acceptance(places[row.run_id], *told))
+
+
+def _surround(connection: Connection, lines: Mapping[tuple[int, str], Line], places: Mapping[int, int]) -> None:
+    """Tell the environment of each case's first launch: a run has one of its own, and a placement is another."""
+    asked = (
+        select(launch.c.run_id, launch.c.case_id, launch.c.environment_id, environment.c.machine_key)
+        .join(environment, environment.c.id == launch.c.environment_id)
+        .where(launch.c.launch == 0)
+    )
+    for row in connection.execute(asked):
+        line = lines.get((row.case_id, row.machine_key))
+        if line is not None and row.run_id in places:
+            line.environments[places[row.run_id]] = row.environment_id

@@ -1,0 +1,74 @@
+"""GitHub Actions: the summary of the job, and a line on the pull request for what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ipexperf.report import markdown
+from ipexperf.report.markdown import Row
+
+SUMMARY = "GITHUB_STEP_SUMMARY"
+ACTIONS = "GITHUB_ACTIONS"
+LIMIT = 2**20
+"""A summary beyond so many bytes is thrown away as a whole, and not by half."""
+MOST = 10
+"""So many errors, and so many warnings, are shown of a step."""
+
+
+def tell(cases: Sequence[Row], line: str, run: str | None, environment: Mapping[str, str], *, fails: bool) -> list[str]:
+    """Append the summary where the job has one, and return the lines that make annotations there."""
+    said = []
+    if path := environment.get(SUMMARY):
+        said += _append(Path(path), cases, line, run)
+    if environment.get(ACTIONS) == "true":
+        said += annotated(cases, line, fails=fails)
+    return said
+
+
+def annotated(cases: Iterable[Row], line: str, *, fails: bool) -> list[str]:
+    """An error for each case that fails, and for the run where only that does; a warning for what should be seen."""
+    found: dict[str, list[tuple[str, str]]] = {"error": [], "warning": []}
+    if line:
+        found["error" if fails else "warning"].append(("ipexperf: the run", line))
+    for row in cases:
+        if row.verdict is None:
+            continue
+        name = f"{row.case.id} (batch {row.case.batch})"
+        ran = row.verdict.structure
+        if row.verdict.fails:
+            found["error"].append((f"{row.outcome}: {name}", row.verdict.reason))
+        elif row.verdict.contended:
+            found["warning"].append((f"contended: {name}", row.verdict.reason))
+        if ran is not None and ran.outcome == "changed":
+            found["warning"].append((f"what ran changed: {name}", "; ".join(ran.changes) or ran.reason))
+    return [_command(kind, title, text) for kind, told in found.items() for title, text in _few(told)]
+
+
+def _few(told: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """As many as are shown; the last of them says how many are not."""
+    if len(told) <= MOST:
+        return told
+    return [*told[: MOST - 1], ("ipexperf", f"and {len(told) - MOST + 1} more: see the summary")]
+
+
+def _command(kind: str, title: str, text: str) -> str:
+    return f"::{kind} title={_escaped(title).replace(':', '%3A').replace(',', '%2C')}::{_escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _append(path: Path, cases: Sequence[Row], line: str, run: str | None) -> list[str]:
+    """Append what there is room for. A summary that cannot be written is said, and is no reason to fail."""
+    try:
+        room = LIMIT - (path.stat().st_size if path.exists() else 0)
+        text = markdown.text(cases, line, run, limit=room)
+        if not text:
+            return [f"{SUMMARY}: {path} is full, nothing was appended"]
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        return [f"{SUMMARY}: {path} cannot be written: {error.strerror}"]
+    return []

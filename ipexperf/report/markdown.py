@@ -1,0 +1,122 @@
+"""A run as markdown: for the summary of a job on GitHub, a comment on a merge request, a mail."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipexperf.case import Case
+from ipexperf.report.units import digits, interval, percent, plural, seconds
+from ipexperf.result import PRIMARY, Verdict
+
+if TYPE_CHECKING:
+    from ipexperf.result import Measurement
+
+SIGNS = {
+    "regressed": "🔴", "failed": "❌", "invalid": "⚠️", "platform_shift": "🟠", "inconclusive": "❔",
+    "not_comparable": "❔", "no_baseline": "⚪", "improved": "🔵", "ok": "🟢",
+}  # fmt: skip
+"""Each verdict, the worst first, with a sign that is more than a colour."""
+HEAD = "| | case | batch | step | items/s | time vs baseline | verdict |\n|---|---|--:|--:|--:|--:|---|\n"
+LOUD = ("regressed", "failed", "invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case of a run, as its verdict is told."""
+
+    case: Case
+    step: float | None
+    throughput: float | None
+    outcome: str
+    verdict: Verdict | None
+
+
+def rows(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]) -> list[Row]:
+    """The cases of a run that was just measured. What failed has no number."""
+    found = []
+    for one in measurements:
+        verdict = verdicts.get(one.case.uid)
+        step, speed = (None if one.failure else one.median(name) for name in (PRIMARY, "throughput"))
+        found.append(Row(one.case, step, speed, verdict.outcome if verdict else "not judged", verdict))
+    return found
+
+
+def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = None) -> str:
+    """The run as a whole, what is wrong with which case, and every case; at most so many bytes."""
+    order = list(SIGNS)
+    known = sorted(cases, key=lambda row: (_place(order, row.outcome), row.case.id, row.case.batch))
+    counts = Counter(row.outcome for row in known)
+    told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=lambda name: _place(order, name)))
+    parts = [f"## ipexperf: {told or 'no case was measured'}\n"]
+    if line:
+        parts.append(f"**{_plain(line)}**\n")
+    parts += [f"- {_why(row)}\n" for row in known if row.outcome in LOUD or (row.verdict and row.verdict.fails)]
+    if known:
+        parts += ["\n" + HEAD, *map(_line, known)]
+    end = f"\nRun `{run}`: `ipexperf show {run[:18]}` tells every number.\n" if run else ""
+    return _cut(parts, end, limit)
+
+
+def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
+    """As many whole lines as there is room for, and how many are missing."""
+    whole = "".join(parts) + end
+    if limit is None or len(whole.encode()) <= limit:
+        return whole
+    kept: list[str] = []
+    room = limit - len(end.encode()) - 80
+    for part in parts:
+        room -= len(part.encode())
+        if room < 0:
+            break
+        kept.append(part)
+    if not kept:
+        return ""
+    return "".join(kept) + f"\n{plural(len(parts) - len(kept), 'line')} left out: there is no room for more.\n" + end
+
+
+def _place(order: Sequence[str], outcome: str) -> int:
+    return order.index(outcome) if outcome in order else len(order)
+
+
+def _line(row: Row) -> str:
+    cells = (
+        SIGNS.get(row.outcome, ""),
+        f"`{_code(row.case.id)}`",
+        str(row.case.batch),
+        "-" if row.step is None else seconds(row.step),
+        "-" if row.throughput is None else digits(row.throughput),
+        _ratio(row.verdict),
+        row.outcome,
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _ratio(verdict: Verdict | None) -> str:
+    if verdict is None or verdict.ratio is None:
+        return "-"
+    known = verdict.lo is not None and verdict.hi is not None
+    return percent(verdict.ratio) + (f" {interval(verdict.lo, verdict.hi)}" if known else "")  # type: ignore[arg-type]
+
+
+def _why(row: Row) -> str:
+    reason = _plain(row.verdict.reason) if row.verdict else ""
+    changed = row.verdict.structure.changes[:1] if row.verdict and row.verdict.structure else ()
+    ran = "".join(f"; what ran changed: {_plain(change)}" for change in changed)
+    name = f"{SIGNS.get(row.outcome, '')} `{_code(row.case.id)}` (batch {row.case.batch})"
+    return f"{name}: **{row.outcome}**: {reason}{ran}"
+
+
+def _code(name: str) -> str:
+    """A name between backticks in a cell: neither of the two may end there."""
+    return re.sub(r"\s+", " ", name).replace("`", "'").replace("|", r"\|")
+
+
+def _plain(message: str) -> str:
+    """A message in one line, in which nothing is markup."""
+    one = re.sub(r"\s+", " ", message).strip()
+    one = one.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", one)

@@ -1,0 +1,205 @@
+"""The pages in a real browser: they load in silence, filter, draw, and remember in the link what was chosen."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browser import MISSING
+from dashboard_records import ANGRY, EVIL, MOVED, RUNS
+
+if TYPE_CHECKING:
+    from browser import Browser
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+KINDS = ("index.html", "runs.html", "speedups.html", "pairs.html", "runs/*.html", "cases/*.html")
+INKED = """
+const canvas = document.querySelector("#trend canvas");
+if (!canvas) return 0;
+const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+const colours = new Set();
+for (let at = 0; at < data.length; at += 4) colours.add(data.slice(at, at + 4).join());
+return colours.size;
+"""
+
+
+def page_of(report: Path, name: str) -> Path:
+    """The page of the first case that is called so."""
+    return next(iter(sorted(report.glob(f"cases/{name}*.html"))))
+
+
+def rows(window: Browser) -> list[str]:
+    return [text.split("\n")[0] for text in window.texts("#cases tbody tr td:first-child")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_loads_in_silence(report: Path, window: Browser, kind: str) -> None:
+    """No error and no warning on the console, on every page of the kind, and no name or message became markup."""
+    pages = sorted(report.glob(kind))
+    assert pages
+    for page in pages:
+        window.open(page)
+        assert window.logs() == [], page.name
+        assert window.run("return window.hacked ?? null") is None
+        assert window.run("return document.querySelectorAll('main img').length") == 0
+
+
+def test_a_page_that_is_broken_is_not_silent(report: Path, window: Browser, tmp_path: Path) -> None:
+    """The silence above is no silence of the browser's: a page without its data says so."""
+    copy = tmp_path / "broken"
+    shutil.copytree(report, copy)
+    text = (copy / "index.html").read_text()
+    (copy / "index.html").write_text(text.replace('id="data"', 'id="lost"'))
+    window.open(copy / "index.html")
+    assert any("TypeError" in line for line in window.logs())
+
+
+def test_nothing_is_asked_of_a_network(report: Path, window: Browser) -> None:
+    """Every part of a page is a file beside it."""
+    for page in (report / "index.html", page_of(report, "resnet50-cpu-bf16-infer_jit-ipex-")):
+        window.open(page)
+        asked = window.run("return performance.getEntriesByType('resource').map(x => x.name)")
+        assert asked
+        assert [name for name in asked if not name.startswith(f"file://{report}/")] == []
+
+
+def test_names_and_messages_are_text(report: Path, window: Browser) -> None:
+    """A model that is called a script, and a log that is an image, are read as they were written."""
+    window.open(report / "index.html")
+    assert any(EVIL in name for name in rows(window))
+    window.open(page_of(report, "vgg16"))
+    assert ANGRY in window.texts(".lead")[0]
+    assert ANGRY in window.texts("pre")[0]
+
+
+def test_the_filter_filters_and_the_link_remembers(report: Path, window: Browser) -> None:
+    """Words narrow the cases down, the choice is in the link, and the link alone restores it."""
+    window.open(report / "index.html")
+    assert len(rows(window)) == 7
+    window.type("#query", "resnet50 bf16")
+    window.until("return document.querySelectorAll('#cases tbody tr').length === 2")
+    link = window.run("return location.hash")
+    assert link == "#q=resnet50+bf16"
+    window.open(report / "index.html", f"{link}&mode=infer_jit&stack=ipex&sort=-step&colour=last")
+    found = rows(window)
+    assert [name.startswith("resnet50-cpu-bf16-infer_jit-ipex") for name in found] == [True, True]
+    assert "+against" in found[0]  # 20 ms come before 14 ms
+    assert window.run("return document.getElementById('query').value") == "resnet50 bf16"
+    assert window.texts("#measure [aria-checked=true]") == ["vs run before"]
+    window.click("#clear")
+    window.until("return document.querySelectorAll('#cases tbody tr').length === 7")
+
+
+def test_a_verdict_is_a_filter(report: Path, window: Browser) -> None:
+    """The counts at the top choose, and a second click takes the choice back."""
+    window.open(report / "index.html")
+    window.click(".count[data-outcome=regressed]")
+    window.until("return document.querySelectorAll('#cases tbody tr').length === 1")
+    assert window.run("return location.hash") == "#outcome=regressed"
+    assert len(window.texts("#changes tr")) == 1
+    window.click(".count[data-outcome=regressed]")
+    window.until("return document.querySelectorAll('#cases tbody tr').length === 7")
+
+
+def test_the_matrix_has_a_tile_for_each_case(report: Path, window: Browser) -> None:
+    """It links to the case's page, and says what it says in words too."""
+    window.open(report / "index.html")
+    tiles = window.run(
+        "return [...document.querySelectorAll('#heat a')].map(x => [x.getAttribute('href'), x.innerText, x.title])"
+    )
+    assert len(tiles) == 7
+    assert all((report / link).is_file() for link, _, _ in tiles)
+    told = {title.split(" (")[0]: text for _, text, title in tiles}
+    assert "+15.0 %" in told["resnet50-cpu-bf16-infer_jit-ipex"]
+    assert "failed" in told["vgg16-cpu-fp32-infer-stock"]
+
+
+def test_a_chart_draws_and_a_link_zooms_it(report: Path, window: Browser) -> None:
+    """There is ink in many colours, the change is marked, and the range of the link is the chart's."""
+    page = page_of(report, "resnet50-cpu-bf16-infer_jit-ipex-")
+    window.open(page)
+    assert window.until(INKED) > 20
+    assert window.run("return [trend.chart.scales.x.min, trend.chart.scales.x.max]") == [-0.5, RUNS - 0.5]
+    told = " ".join(window.texts("#trend-legend span"))
+    for word in ("level", "baseline", "became slower", "75 %"):
+        assert word in told
+    assert (
+        len(window.run("return [...document.querySelectorAll('#samples circle')].map(x => x.getAttribute('cx'))")) > 200
+    )
+    window.open(page, "#x=2.0..5.0&metric=accuracy")
+    window.until("return trend.metric === 'accuracy' && trend.chart.scales.x.max === 5")
+    assert window.run("return trend.chart.scales.x.min") == 2
+    window.click("#whole")
+    window.until(f"return trend.chart.scales.x.max === {RUNS - 0.5}")
+    assert window.run("return location.hash") == "#metric=accuracy"
+
+
+def test_an_empty_chart_has_no_ink(report: Path, window: Browser) -> None:
+    """What counts the colours above is no constant: a blank canvas has one."""
+    window.open(page_of(report, "resnet50-cpu-bf16-infer_jit-ipex-"))
+    window.until(INKED)
+    window.run(
+        "const c = document.querySelector('#trend canvas'); c.getContext('2d').clearRect(0, 0, c.width, c.height)"
+    )
+    assert window.run(INKED) == 1
+
+
+def test_the_page_of_a_case_tells_what_changed(report: Path, window: Browser) -> None:
+    """The level that moved with its versions, what ran otherwise, and how to measure it again."""
+    window.open(page_of(report, "resnet50-cpu-bf16-infer_jit-ipex-"))
+    told = "\n".join(window.texts("main"))
+    assert f"2026-05-{MOVED + 1:02d} 02:00 slower by 15.0% from here on" in told
+    assert "torch: 2.8.0+cpu -> 2.9.0+cpu" in told
+    assert "relu no longer fused" in told
+    assert "aten::conv2d" in told
+    assert "pytest suites/ --model resnet50 --device cpu --dtype bf16 --mode infer_jit --stack ipex" in told
+    assert "Launches that do not count" not in told  # nothing empty stands on a page
+
+
+def test_light_and_dark(report: Path, window: Browser) -> None:
+    """The switch turns the page and its chart, and the next page is as this one was left."""
+    window.open(page_of(report, "resnet50-cpu-fp32-infer-stock"))
+    first = window.run(
+        "return [document.documentElement.dataset.theme, getComputedStyle(document.documentElement).backgroundColor]"
+    )
+    window.click("#theme-button")
+    second = window.run(
+        "return [document.documentElement.dataset.theme, getComputedStyle(document.documentElement).backgroundColor]"
+    )
+    assert {first[0], second[0]} == {"light", "dark"}
+    assert first[1] != second[1]
+    window.open(report / "runs.html")
+    assert window.run("return document.documentElement.dataset.theme") == second[0]
+    window.run("localStorage.clear()")
+
+
+def test_the_keyboard_is_enough(report: Path, window: Browser) -> None:
+    """`/` filters, Escape leaves, `j` and Enter open a case, `]` the next one, `o` goes back, `?` explains."""
+    window.open(report / "index.html")
+    window.type("body", "/")
+    assert window.run("return document.activeElement.id") == "query"
+    window.type("#query", "resnet50\ue00c\ue00c")
+    assert window.run("return [document.activeElement.id, location.hash]") == ["", ""]
+    window.type("body", "jj")
+    second = rows(window)[1]
+    window.type("body", "\ue007")
+    assert second.split(" batch")[0] in window.until("return document.querySelector('h1')?.innerText")
+    address = window.run("return location.href")
+    window.type("body", "]")
+    window.until("return location.href !== arguments[0]", address)
+    window.type("body", "?")
+    assert window.run("return document.getElementById('help').open") is True
+
+
+def test_paper_is_white(report: Path, window: Browser) -> None:
+    """What is printed has no filter, and its charts are drawn for a white page."""
+    window.open(page_of(report, "resnet50-cpu-fp32-infer-stock"))
+    window.run("localStorage.setItem('ipexperf-theme', 'dark'); theme.show(true)")
+    window.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert window.run("return document.documentElement.dataset.theme") == "light"
+    window.run("window.dispatchEvent(new Event('afterprint'))")
+    assert window.run("return document.documentElement.dataset.theme") == "dark"
+    window.run("localStorage.clear()")

@@ -1,0 +1,199 @@
+"""What is on the pages: every case, the newest runs, the numbers of the history, and names that are no markup."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboard_records import CASES, EVIL, FAILED, FASTER, MOVED, PAIRED, PLAIN, RUNS, SLOWER, fill, step
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.dashboard import case_page, data, site
+from ipexperf.dashboard.folder import MANIFEST
+from ipexperf.dashboard.story import gather, slug
+from ipexperf.errors import HistoryError
+from ipexperf.history import History
+
+VENDOR = Path(site.HERE) / "vendor" / "uplot"
+
+
+def read(page: Path) -> dict[str, Any]:
+    """The data of a page, as the browser gets it."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def page(report: Path, case: Any) -> Path:
+    return report / "cases" / f"{slug(case, 'xeon-8480-2s')}.html"
+
+
+def test_every_page_is_there_and_every_link_leads_to_one(report: Path) -> None:
+    """A page a case and a run, and no link of any page points at nothing."""
+    assert len([*report.glob("cases/*.html")]) == len(CASES)
+    assert len([*report.glob("runs/*.html")]) == RUNS
+    for one in report.rglob("*.html"):
+        told = one.read_text()
+        links = [link for link in re.findall(r'(?:href|src)="([^"#]+)"', told) if link != "data:,"]
+        links += [f"../{row['page']}".replace("../../", "../") if one.parent != report else row["page"]
+                  for row in (read(one).get("rows", []) if 'id="data"' in told else [])]  # fmt: skip
+        assert links
+        assert [link for link in links if not (one.parent / link).is_file()] == []
+
+
+def test_no_page_names_a_network_address(report: Path) -> None:
+    """Nothing is loaded from anywhere: the only addresses are names of namespaces, licences and homes in comments."""
+    for one in report.rglob("*.html"):
+        assert re.findall(r"https?://", one.read_text()) == []
+    for one in report.rglob("*.js"):
+        assert re.findall(r"\b(?:fetch|XMLHttpRequest|WebSocket|sendBeacon)\b", one.read_text()) == []
+
+
+class Tags(HTMLParser):
+    """Counts what is markup, and keeps every attribute that would run something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts, self.running = 0, []  # type: ignore[var-annotated]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        self.running += [(tag, name) for name, _ in attrs if name.startswith("on")]
+
+
+def test_a_name_is_text_in_pages_and_in_their_data(report: Path) -> None:
+    """A model called `</script><script>` adds no script, and is read back from the JSON letter by letter."""
+    counts = {}
+    for one in report.glob("cases/*.html"):
+        tags = Tags()
+        tags.feed(one.read_text())
+        assert tags.running == []
+        counts[one.name] = tags.scripts
+    assert len(set(counts.values())) == 1
+    index = (report / "index.html").read_text()
+    assert EVIL not in index
+    assert EVIL in {row["model"] for row in read(report / "index.html")["rows"]}
+
+
+def test_the_numbers_are_those_of_the_history(report: Path, history_path: Path) -> None:
+    """Each point of a trend is the median that the history has, and each verdict its newest one."""
+    with History.open(history_path, create=False) as history:
+        points = [x for x in history.trend("step_time", dtype="bf16") if not x.knobs]
+    found = read(page(report, SLOWER))
+    assert found["trends"]["step_time"]["run"] == list(range(RUNS))
+    assert found["trends"]["step_time"]["median"] == [pytest.approx(x.median, rel=1e-4) for x in points]
+    assert found["trends"]["step_time"]["lo"] == [pytest.approx(x.lo, rel=1e-4) for x in points]
+    assert found["verdict"] == [x.verdict for x in points]
+    assert (found["baseline"], found["trends"]["step_time"]["n"]) == (0.012, 3)  # the same for every run: told once
+    assert list(found["trends"]) == ["step_time", "peak_memory", "accuracy"]
+
+
+def test_a_level_that_moved_is_marked_with_what_lies_there(report: Path) -> None:
+    """The change stands at its run and names the other torch; a steady case has a mark for the environment alone."""
+    moved = read(page(report, SLOWER))
+    kinds = {mark["kind"]: mark for mark in moved["marks"]}
+    assert {kind: mark["run"] for kind, mark in kinds.items()} == {"slower": MOVED}
+    assert "torch: 2.8.0+cpu -> 2.9.0+cpu" in kinds["slower"]["lines"]
+    assert [level[:2] for level in moved["levels"]] == [[0, MOVED - 1], [MOVED, RUNS - 1]]
+    steady = read(page(report, PLAIN))
+    assert [mark["kind"] for mark in steady["marks"]] == ["environment"]
+    (change,) = read(report / "index.html")["changes"]
+    assert change["id"] == SLOWER.id
+    assert change["ratio"] == pytest.approx(1.15, abs=0.01)
+
+
+def test_what_failed_has_no_number(report: Path) -> None:
+    """A failure is a row with its verdict, and never a zero."""
+    (row,) = [row for row in read(report / "index.html")["rows"] if row["model"] == FAILED.model]
+    assert row["outcome"] == "failed"
+    assert {"step", "lo", "hi", "factor", "ratio"} & set(row) == set()
+    assert set(read(page(report, FAILED))["trends"]["step_time"]["median"]) == {None}
+
+
+def test_the_pairs_and_the_speedups_have_their_pages(report: Path) -> None:
+    """The pairs of a case with their arm, and what a stack is worth."""
+    (pair,) = read(report / "pairs.html")["rows"]
+    assert (pair["id"], pair["arm"], len(pair["pairs"])) == (PAIRED.id, "stack=stock", 4)
+    assert pair["pairs"][0] == pytest.approx(0.6)
+    assert pair["differs"] == ["stack: stock -> ipex"]
+    (gain,) = read(report / "speedups.html")["rows"]
+    assert (gain["id"], gain["over"], gain["seen"]) == (FASTER.id, "ipex over stock", True)
+    assert gain["speedup"] == pytest.approx(4 / 3, rel=0.02)
+
+
+def test_a_report_without_pairs_or_speedups_has_no_empty_page(tmp_path: Path) -> None:
+    """A page that would show nothing is not there, and no link to it either."""
+    with History.open(fill(tmp_path / "small.db", (PLAIN,), runs=2), create=False) as history:
+        written = site.write(history, tmp_path / "report")
+    assert (written.cases, written.runs, written.older) == (1, 2, 0)
+    names = {path.name for path in (tmp_path / "report").iterdir()}
+    assert names == {"index.html", "runs.html", "cases", "runs", "assets", MANIFEST}
+    assert "pairs.html" not in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_only_the_newest_runs_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit keeps the newest, says how many it left, and only the newest of those have a page."""
+    monkeypatch.setattr(site, "RUN_PAGES", 2)
+    with History.open(fill(tmp_path / "some.db", (PLAIN,), runs=5), create=False) as history:
+        written = site.write(history, tmp_path / "report", limit=4)
+    assert (written.runs, written.older) == (4, 1)
+    assert len([*(tmp_path / "report" / "runs").iterdir()]) == 2
+    median = read(page(tmp_path / "report", PLAIN))["trends"]["step_time"]["median"]
+    assert median == [pytest.approx(step(PLAIN, number) * 1.002, rel=1e-4) for number in range(1, 5)]
+
+
+def test_a_history_without_a_run_is_no_report(tmp_path: Path) -> None:
+    """It is refused, and nothing is written."""
+    with History.open(tmp_path / "empty.db") as history, pytest.raises(HistoryError, match="is empty"):
+        site.write(history, tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_slug_is_a_name_for_files(history_path: Path) -> None:
+    """It is safe, it differs between machines and batches, and it is the same tomorrow."""
+    names = {slug(case, machine) for case in (*CASES, replace(PLAIN, batch=32)) for machine in ("here", "there")}
+    assert len(names) == 2 * (len(CASES) + 1)
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,80}", name) for name in names)
+    assert slug(PLAIN, "here") == slug(replace(PLAIN), "here")
+    with History.open(history_path, create=False) as history:
+        assert len({entry.slug for entry in gather(history, 100).entries}) == len(CASES)
+
+
+@given(st.lists(st.floats(1e-6, 10), min_size=1, max_size=1000))
+def test_thinning_keeps_the_distribution(values: list[float]) -> None:
+    """No more dots than fit; each is a sample, in order, and the median hardly moves."""
+    thin = case_page.thinned(values)
+    assert len(thin) == min(len(values), case_page.DOTS)
+    assert thin == sorted(thin)
+    assert set(thin) <= set(values)
+    ordered = sorted(values)
+    near = math.ceil(len(values) / case_page.DOTS) + 1
+    middle = thin[len(thin) // 2]
+    assert (
+        ordered[max(0, len(ordered) // 2 - near)] <= middle <= ordered[min(len(ordered) - 1, len(ordered) // 2 + near)]
+    )
+
+
+def test_what_is_no_number_is_not_told() -> None:
+    """Infinity and NaN are no JSON, and 0.1 + 0.2 needs no seventeen digits."""
+    assert [data.short(value) for value in (math.inf, math.nan, None, 0.1 + 0.2)] == [None, None, None, 0.3]
+    assert data.told("accuracy", 0.945) == "94.5%"
+    assert data.told("peak_memory", 2**30) == "1.00 GiB"
+    assert data.told("step_time", None) == "-"
+
+
+def test_what_is_vendored_is_what_was_published() -> None:
+    """Every file of uPlot has the hash that its note tells, and its licence is beside it."""
+    told = dict(re.findall(r"^\| `([\w.]+)` \| `([0-9a-f]{64})` \|$", (VENDOR / "README.md").read_text(), re.MULTILINE))
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDOR.iterdir()}
+    assert found.pop("README.md")
+    assert found == told
+    assert "MIT License" in (VENDOR / "LICENSE").read_text()

@@ -1,0 +1,158 @@
+"""Markdown and GitHub's lines: nothing in a name or a message becomes markup or a command, or is cut in half."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, unproven
+
+from ipexperf.report import github, markdown
+from ipexperf.report.rerun import command
+from ipexperf.result import Structure, Verdict
+
+OK = Verdict("ok", "within the tolerance", ratio=1.01, lo=0.99, hi=1.03)
+BUSY = Verdict("invalid", "machine contended: steal 12 %", contended=True)
+
+
+def rows(**verdicts):
+    """A case of each name with its verdict."""
+    found = {"slow": measurement(FAST, 0.02), "fine": measurement(PLAIN, 0.01), "other": measurement(LONG, 0.03)}
+    chosen = [found[name] for name in verdicts]
+    return markdown.rows(chosen, {one.case.uid: verdicts[name] for name, one in found.items() if name in verdicts})
+
+
+def test_the_worst_comes_first_and_says_why():
+    """What failed is told above the table, in words; what is fine is a row."""
+    told = markdown.text(rows(fine=OK, slow=SLOW), "platform shift", "01a1fe7b-ee86-7f13-86e2")
+    lines = told.splitlines()
+    assert lines[0] == "## ipexperf: 1 regressed, 1 ok"
+    assert lines[1] == "**platform shift**"
+    assert lines[2].startswith("- 🔴 `resnet50-cpu-bf16-infer_jit-ipex` (batch 8): **regressed**: 101.0% slower")
+    assert [line.split(" | ")[-1] for line in lines if line.startswith("| ")][1:] == ["regressed |", "ok |"]
+    assert "+101.0 % [+90, +112] %" in told
+    assert "`ipexperf show 01a1fe7b-ee86-7f13`" in told
+
+
+def test_what_failed_has_no_number():
+    """One launch that ended well is no measurement of the case."""
+    one = crashed()
+    told = markdown.text(markdown.rows([one], {one.case.uid: Verdict("failed", "crashed: signal 11")}), "", None)
+    assert "| ❌ | `resnet50-cpu-bf16-infer_jit-ipex` | 8 | - | - | - | failed |" in told
+
+
+@given(st.text(min_size=1, max_size=60))
+def test_no_name_and_no_reason_breaks_the_table(text):
+    """Each case is one line of as many cells as the head has, and no tag is left of what a message says."""
+    verdict = Verdict("regressed", text, ratio=2.0)
+    one = measurement(replace(PLAIN, model=text), 0.01)
+    told = markdown.text(markdown.rows([one], {one.case.uid: verdict}), text, None)
+    table = [line for line in told.split("\n") if line.startswith("| ")]
+    assert [line.replace("\\|", "").count("|") for line in table] == [8, 8]
+    assert len(told.split("\n")) <= 9
+    reason = next(line for line in told.split("\n") if line.startswith("- ")).rsplit("**regressed**", 1)[1]
+    assert "<" not in reason
+
+
+def test_a_message_is_not_markup():
+    """An image, a link and a code fence are read as they were written."""
+    told = markdown.text(rows(slow=replace(SLOW, reason="<img src=x> [a](b) `c` **d**\n# e")), "", None)
+    assert "&lt;img src=x&gt; \\[a\\](b) \\`c\\` \\*\\*d\\*\\* \\# e" in told
+
+
+def test_it_is_cut_between_lines_and_says_so():
+    """No more bytes than allowed, whole lines, and how many are missing; with no room at all, nothing."""
+    many = [replace(row, case=replace(row.case, batch=n)) for n in range(1, 200) for row in rows(slow=SLOW)]
+    whole = markdown.text(many, "", "run")
+    for limit in (len(whole.encode()) - 1, 5000, 900):
+        told = markdown.text(many, "", "run", limit)
+        assert len(told.encode()) <= limit
+        assert "left out: there is no room for more" in told
+        assert set(told.splitlines()[:-5]) <= set(whole.splitlines())
+    assert markdown.text(many, "", "run", 100) == ""
+    assert markdown.text(many, "", "run", len(whole.encode())) == whole
+
+
+def test_each_failure_is_an_error_and_what_should_be_seen_a_warning():
+    """A contended machine and a changed structure fail nothing."""
+    ran = Structure("changed", "the digest is not the baseline's", ("relu no longer fused",))
+    told = github.annotated(rows(slow=SLOW, fine=replace(OK, structure=ran), other=BUSY), "", fails=True)
+    assert [line.split(" title=")[0] for line in told] == ["::error", "::warning", "::warning"]
+    assert told[0].startswith("::error title=regressed%3A resnet50-cpu-bf16-infer_jit-ipex (batch 8)::101.0%25 slower")
+    assert told[1].endswith("::relu no longer fused")
+    assert github.annotated(rows(fine=OK), "", fails=False) == []
+
+
+def test_a_run_that_fails_as_a_whole_is_an_error():
+    """And one that only has something to say a warning."""
+    assert github.annotated((), "platform shift: 8.0% slower", fails=True) == [
+        "::error title=ipexperf%3A the run::platform shift: 8.0%25 slower"
+    ]
+    assert github.annotated((), "two are slower", fails=False)[0].startswith("::warning ")
+
+
+def test_a_message_is_no_command():
+    """Line ends would begin another line, and with it another command."""
+    told = github.annotated(rows(slow=replace(SLOW, reason="bad\n::set-output name=x::y\r100%")), "", fails=True)
+    assert len(told) == 1
+    assert told[0].endswith("::bad%0A::set-output name=x::y%0D100%25")
+    assert "\n" not in told[0]
+
+
+def test_no_more_annotations_than_are_shown():
+    """Ten of each kind; the last says how many there are beyond."""
+    many = [replace(row, case=replace(row.case, batch=n)) for n in range(1, 26) for row in rows(slow=SLOW)]
+    told = github.annotated(many, "", fails=True)
+    assert len(told) == 10
+    assert told[-1].endswith("and 16 more: see the summary")
+
+
+def test_only_github_gets_its_lines(tmp_path):
+    """A summary where there is a file for it, annotations in a job, and neither elsewhere."""
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    assert github.tell(rows(slow=SLOW), "", "run", {}, fails=True) == []
+    assert github.tell(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True) == []
+    assert summary.read_text().startswith("before\n## ipexperf: 1 regressed\n")
+    (line,) = github.tell(rows(slow=SLOW), "", "run", {"GITHUB_ACTIONS": "true"}, fails=True)
+    assert line.startswith("::error ")
+
+
+def test_a_full_or_missing_summary_is_said(tmp_path):
+    """It never grows beyond what is shown, and a folder that is not there fails no run."""
+    summary = tmp_path / "summary.md"
+    summary.write_text("x" * (github.LIMIT - 20))
+    (line,) = github.tell(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True)
+    assert line.endswith("is full, nothing was appended")
+    assert summary.stat().st_size == github.LIMIT - 20
+    (line,) = github.tell(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "x")}, fails=True)
+    assert "cannot be written: No such file or directory" in line
+
+
+@pytest.mark.parametrize(
+    ("case", "asked", "end"),
+    [
+        (PLAIN, {}, "--perf-batch 8 --perf-size 224 --perf-launches 3"),
+        (PLAIN, {"plain_size": 224}, "--perf-batch 8 --perf-launches 3"),
+        (replace(PLAIN, knobs=(("level", "O0"),)), {"plain_size": 224}, "8 --perf-knobs level=O0 --perf-launches 3"),
+        (replace(PLAIN, knobs=(("against", "stack=ipex level=O1"),)), {"plain_size": 224},
+         "--perf-batch 8 --perf-against='stack=ipex level=O1'"),
+        (replace(PLAIN, knobs=(("against", "itself"),)), {"plain_size": 224}, "--perf-batch 8 --perf-against=''"),
+    ],
+)  # fmt: skip
+def test_a_command_asks_for_the_very_case(case, asked, end):
+    """What is plain is not said; an arm is said as it was."""
+    told = command(case, 3, **asked)
+    assert told.startswith("pytest suites/ --model resnet50 --device cpu --dtype fp32 --mode infer --stack stock ")
+    assert told.endswith(end)
+    assert command(case, 3, target="my.nets:build me", **asked).startswith("pytest suites/ --model 'my.nets:build me'")
+
+
+def test_an_unproven_case_is_told_as_invalid():
+    """Its numbers are shown, and that they count for nothing."""
+    one = unproven()
+    told = markdown.text(markdown.rows([one], {one.case.uid: Verdict("invalid", "proof failed")}), "", None)
+    assert "| ⚠️ |" in told
+    assert "**invalid**: proof failed" in told

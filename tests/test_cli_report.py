@@ -1,0 +1,160 @@
+"""`ipexperf report`: pages, markdown, and every history that no report can be made of."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ipexperf.case import Case
+from ipexperf.cli import main
+from ipexperf.history import History, database
+from ipexperf.result import Launch, Measurement, Verdict
+
+ENVIRONMENT = {"machine_key": "xeon-8480-2s", "hardware": {}, "software": {"torch": "2.8.0"}, "variables": {}}
+CASE = Case("resnet50", "cpu", "bf16", "infer", "ipex", 16, 224)
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    with History.open("ipexperf.db") as history:
+        uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-01T10:00:00Z"})
+        launch = Launch(0, "ok", metrics={"step_time": 0.0125, "throughput": 1280.0})
+        measured = Measurement(CASE, (launch,), ENVIRONMENT, "2026-05-01T10:00:00Z", "2026-05-01T10:00:00Z")
+        history.record(uid, measured, Verdict("ok", "within the noise"))
+        history.finish_run(uid, "finished")
+    return tmp_path / "ipexperf.db"
+
+
+def refused(capsys, *arguments):
+    try:
+        status = main(arguments)
+    except SystemExit as error:
+        status = error.code
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert "Traceback" not in err
+    return err
+
+
+def test_it_writes_pages_and_says_where(path, capsys):
+    """And once more over the older report."""
+    for _ in range(2):
+        assert main(["report", "--html", "site"]) == 0
+        assert capsys.readouterr().out == "site/index.html: 1 case of 1 run\n"
+        assert (path.parent / "site" / "index.html").is_file()
+
+
+def test_it_prints_a_run_as_markdown(path, capsys):
+    """A table that any forge shows."""
+    assert main(["report", "--markdown"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("## ipexperf: 1 ok\n")
+    assert "| 🟢 | `resnet50-cpu-bf16-infer-ipex` | 16 | 12.5 ms | 1,280 | - | ok |" in out
+    assert "no run matches" in refused(capsys, "report", "never", "--markdown")
+
+
+def test_it_must_be_told_one_thing_to_write(path, capsys):
+    """Nothing, both, and what belongs to the other are refused with what to say instead."""
+    assert "needs one of --html DIR and --markdown" in refused(capsys, "report")
+    assert "needs one of --html DIR and --markdown" in refused(capsys, "report", "--markdown", "--html", "site")
+    assert "--limit is for --html" in refused(capsys, "report", "--markdown", "--limit", "3")
+    assert "a RUN is for --markdown" in refused(capsys, "report", "last", "--html", "site")
+    assert not (path.parent / "site").exists()
+
+
+def test_a_folder_that_is_not_ours_is_refused(path, capsys):
+    """Before the history is even read."""
+    (path.parent / "site").mkdir()
+    (path.parent / "site" / "thesis.tex").write_text("precious")
+    told = refused(capsys, "report", "--html", "site", "--db", "nowhere.db")
+    assert "site holds thesis.tex, which is no part of a report" in told
+    assert (path.parent / "site" / "thesis.tex").read_text() == "precious"
+
+
+def corrupt(path):
+    data = bytearray(path.read_bytes())
+    for start in range(4096, len(data), 4096):
+        data[start : start + 64] = b"\xff" * 64
+    path.write_bytes(data)
+
+
+def no_database(path):
+    path.write_text("step_time,0.0125\n" * 100)
+
+
+def empty_file(path):
+    path.write_bytes(b"")
+
+
+def other_database(path):
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE recipe (name TEXT)")
+
+
+def newer(path):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+
+def no_runs(path):
+    path.unlink()
+    History.open(path).close()
+
+
+@pytest.mark.parametrize("command", [("report", "--html", "site"), ("report", "--markdown"), ("gate",)], ids="-".join)
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (corrupt, "malformed"),
+        (no_database, "not a database"),
+        (empty_file, "is empty: it has no tables"),
+        (other_database, "is a database of something else"),
+        (newer, "has schema 9999, newer than the"),
+        (no_runs, "this history is empty"),
+        (Path.unlink, "there is no history"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_history_that_cannot_be_read_is_one_sentence(path, capsys, damage, why, command):
+    """The exit status is 2, the file is as it was, and no page is there."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    damage(path)
+    before = path.read_bytes() if path.exists() else None
+    told = refused(capsys, *command)
+    assert why in told
+    assert len(told.strip().splitlines()) == 1
+    assert (path.read_bytes() if path.exists() else None) == before
+    assert [one.name for one in path.parent.iterdir() if "site" in one.name] == []
+
+
+@pytest.mark.parametrize("command", [("report", "--html", "site"), ("gate",)], ids="-".join)
+def test_a_history_that_is_read_only_or_locked_is_one_sentence(path, capsys, monkeypatch, command):
+    """Another process holds it for longer than anybody waits, or this user may not write beside it."""
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "access", lambda *_: False)
+        assert "is not writable for this user" in refused(capsys, *command)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("UPDATE run SET status = status")
+        told = refused(capsys, *command)
+    assert "locked" in told or "write-ahead log" in told
+    assert not (path.parent / "site").exists()
+
+
+def test_a_closed_pipe_is_no_error(path):
+    """`ipexperf report --markdown | head -1` ends quietly."""
+    script = f"{sys.executable} -m ipexperf.cli report --markdown --db {path} | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "## ipexperf: 1 ok\n", "")
