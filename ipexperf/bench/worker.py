@@ -1,8 +1,8 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: prepare, yardstick, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights,
-quantise, footprint, ceilings, close. A reply is one line with `ok` true or false; lines with `say` before it are progress. Both
-have descriptors of their own, so that whatever torch and C++ print is in the log alone.
+quantise, footprint, ceilings, close. A reply is one line with `ok` true or false; lines with `say` before it are
+progress. Both have descriptors of their own, so that whatever torch and C++ print is in the log alone.
 """
 
 from __future__ import annotations
