@@ -93,9 +93,7 @@ def autocast_off() -> None:
     _inference.autocast = lambda *_, **__: nullcontext()
 
 
-INJECTIONS = {
-    one.__name__: one for one in (not_frozen, fusion_off, copy, cast, observer, reloading, autocast_off)
-}
+INJECTIONS = {one.__name__: one for one in (not_frozen, fusion_off, copy, cast, observer, reloading, autocast_off)}
 
 if "INJECTED" in os.environ:
     INJECTIONS[os.environ["INJECTED"]]()

@@ -71,6 +71,7 @@ def _embeddings() -> dict[Any, Callable[..., int]]:
         aten.embedding_dense_backward: _handed_back,
         aten._embedding_bag: _bagged,  # noqa: SLF001 - the names that the dispatcher has
         aten._embedding_bag_forward_only: _bagged,  # noqa: SLF001
+        aten._embedding_bag_backward: _bag_handed_back,  # noqa: SLF001
         aten._embedding_bag_dense_backward: _bag_handed_back,  # noqa: SLF001
     }
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 SHORT = 13
 """As much of a uid as tells the millisecond: enough to name a run."""
-_SCALES = {
+_SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
     "bytes": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
 }

@@ -73,7 +73,9 @@ def test_what_a_processor_has_not_is_a_fact_and_no_flaw(dtype: str, flags: froze
         ("int8", CASCADE, "ref_int8:any", False),
     ],
 )
-def test_a_kernel_must_say_that_it_used_them(dtype: str, flags: frozenset[str], implementation: str, ok: bool) -> None:
+def test_a_kernel_must_say_that_it_used_them(
+    *, dtype: str, flags: frozenset[str], implementation: str, ok: bool
+) -> None:
     """The liar is a kernel of the right dtype that did without: its case is slower than its label says."""
     means = instructions.best(dtype, flags)
     assert means is not None
@@ -115,7 +117,7 @@ def test_without_any_kernel_of_the_dtype_bf16_is_wrong_and_int8_is_not_told() ->
     ],
 )
 def test_a_limit_that_a_person_set_is_a_note(
-    value: str, flags: frozenset[str], limited: bool, monkeypatch: pytest.MonkeyPatch
+    *, value: str, flags: frozenset[str], limited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is proven then, for nothing was promised; a limit that leaves them is none."""
     monkeypatch.setattr(facts, "cpu_flags", lambda: flags)
@@ -160,4 +162,4 @@ def test_a_session_on_a_processor_whose_amx_lies_idle_is_invalid(mode: str, monk
 def test_nothing_is_asked_where_nothing_was_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     """No step is made for it."""
     monkeypatch.setattr(facts, "cpu_flags", lambda: ZEN)
-    assert instructions.proof(lambda: os.abort(), BF16) == []
+    assert instructions.proof(os.abort, BF16) == []
