@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ipexperf.history.comparison import ACCURACIES, unsound
 from ipexperf.judge import changes
 from ipexperf.judge.environment import differences
-from ipexperf.report.table import yardstick
+from ipexperf.report.table import to_beat
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _of(recorded: Mapping[tuple[str, str, str], Recorded], board: Board, line: L
 
 
 def _factors(recorded: Mapping[tuple[str, str, str], Recorded]) -> dict[tuple[str, str, str], float]:
-    """How many times as fast each sound case is as its yardstick of the same run and machine."""
+    """How many times as fast each sound case is as the plain one that it is to beat, of the same run and machine."""
     speeds = {
         (run, machine, one.case): statistics.geometric_mean(one.values["throughput"])
         for (run, machine, _), one in recorded.items()
@@ -144,7 +144,7 @@ def _factors(recorded: Mapping[tuple[str, str, str], Recorded]) -> dict[tuple[st
     return {
         (run, machine, case.uid): speed / base
         for (run, machine, case), speed in speeds.items()
-        if (base := speeds.get((run, machine, yardstick(case)))) is not None
+        if (base := speeds.get((run, machine, to_beat(case)))) is not None
     }
 
 
