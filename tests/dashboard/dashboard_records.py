@@ -36,6 +36,7 @@ FINGERPRINTS = tuple(
         "unstable": [],
         "missing": {},
         "unparsed": [],
+        "seconds": 0.4,
     }
     for digest, name in (("a" * 64, "aten::conv2d"), ("b" * 64, "aten::convolution"))
 )
