@@ -14,7 +14,10 @@ from urllib.request import Request, urlopen
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 MISSING = "" if BROWSER and DRIVER else "needs Chromium and its chromedriver"
-ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,900")
+ARGUMENTS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,900"),
+    "--host-resolver-rules=MAP * ~NOTFOUND",  # the browser finds no host: a page that needs one would say so
+)
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 """The key under which the protocol names an element."""
 PATIENCE = 20
@@ -96,3 +99,5 @@ class Browser:
         finally:
             self._driver.terminate()
             self._driver.wait(PATIENCE)
+            assert self._driver.stdout is not None
+            self._driver.stdout.close()

@@ -15,7 +15,7 @@ const filter = {
     const facets = document.getElementById("facets");
     for (const name of FACETS) {
       const values = [...new Set(rows.map((row) => row[name]))].filter((value) => value !== undefined);
-      if (values.length > 1) facets.append(facet(name, name === "outcome" ? values : values.sort()));
+      if (values.length > 1) facets.append(facet(name, name === "outcome" ? OUTCOMES.filter((one) => values.includes(one)) : values.sort()));
     }
     const query = document.getElementById("query");
     query.addEventListener("input", () => state.set({ q: query.value }));

@@ -40,13 +40,20 @@ function digits(value) {
   return value.toFixed(Math.max(0, 2 - Math.floor(Math.log10(size))));
 }
 
+/** So many decimals tell neighbours apart; one more where the step between them has it, as 0.25 has. */
+function decimalsOf(apart) {
+  const least = Math.max(0, Math.ceil(-Math.log10(apart * 1.001)));
+  const steps = apart * 10 ** least;
+  return Math.abs(steps - Math.round(steps)) > 0.01 ? least + 1 : least;
+}
+
 /** A number with its unit, in the scale that suits it; beside others it has the digits that tell it from the next. */
 function human(value, unit, apart) {
   if (value === undefined || value === null) return "-";
   if (unit === "share") return `${(100 * value).toFixed(apart < 0.001 ? 2 : 1)} %`;
   const scales = UNITS[unit] ?? [[1, ""]];
   const [size, name] = value === 0 ? scales[0] : scales.find(([one]) => Math.abs(value) >= one * 0.9995) ?? scales[scales.length - 1];
-  const needed = apart > 0 ? Math.ceil(-Math.log10((apart / size) * 1.001)) : 0;
+  const needed = apart > 0 ? decimalsOf(apart / size) : 0;
   const text = digits(value / size);
   const has = text.split(".")[1]?.length ?? 0;
   return `${needed > has && !text.includes("e") ? (value / size).toFixed(needed) : text} ${name}`.trim();
