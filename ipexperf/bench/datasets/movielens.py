@@ -28,6 +28,7 @@ Row = dict[str, str]
 
 class MovieLens(Dataset):
     name = "movielens"
+    licence = "for research, not to be passed on (GroupLens), in recbole, which is MIT"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder

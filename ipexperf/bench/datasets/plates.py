@@ -40,6 +40,7 @@ NOISE = 0.08
 
 class Plates(Dataset):
     name = "plates"
+    licence = "generated; of the font, in Pillow: no rights reserved"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         """The font is part of the code that loads it."""

@@ -35,6 +35,7 @@ _OFFSETS, _COUNTS = 273, 279
 
 class Roads(Dataset):
     name = "roads"
+    licence = "Apache-2.0, in solaris"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder

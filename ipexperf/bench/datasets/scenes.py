@@ -36,6 +36,7 @@ SIDES = (0.22, 0.46)
 
 class Scenes(Dataset):
     name = "scenes"
+    licence = "digits CC BY 4.0, photographs CC BY 2.0, as scikit-learn's package says"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder

@@ -1,0 +1,24 @@
+"""Every set of data that is shipped says under what its examples may be used. Needs no torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.subjects import Dataset
+
+pytestmark = pytest.mark.usefixtures("registries")
+
+
+def unstated() -> list[str]:
+    """The sets of data that say nothing of their licence."""
+    return [name for name in registry.datasets.names() if registry.datasets.get(name).licence == Dataset.licence]
+
+
+def test_every_set_of_data_states_its_licence() -> None:
+    assert unstated() == []
+
+
+def test_one_that_states_none_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(type(registry.datasets.get("plates")), "licence")
+    assert unstated() == ["plates"]
