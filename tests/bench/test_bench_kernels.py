@@ -35,7 +35,9 @@ def test_a_convolution_in_the_log_tells_its_operands_and_its_layout() -> None:
             HEAD + "pooling,jit:avx2,forward_inference,src:f32::blocked:acdb::f0 dst:f32:a:blocked:acdb::f0,,,mb8,2.5",
         )
     )
-    assert proof.primitives(log) == [Kernel("convolution", ("float32", "float32"), "channels_last")]
+    assert proof.primitives(log) == [
+        Kernel("convolution", ("float32", "float32"), "channels_last", "brg_conv_fwd:avx2")
+    ]
 
 
 @pytest.mark.parametrize(("src", "wei", "dtype"), [("bf16", "bf16", "bfloat16"), ("f32", "bf16", "float32 x bfloat16")])
