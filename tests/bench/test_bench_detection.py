@@ -1,8 +1,7 @@
-"""How detection is judged and learned, on boxes that are known. Needs torch, and torchvision for what decides."""
+"""How detection is judged and learned, on boxes that are known. Needs torch."""
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
@@ -16,8 +15,6 @@ torch = pytest.importorskip("torch")
 
 from ipexperf.bench.tasks import _anchors, _boxes, detection  # noqa: E402 - only where there is torch
 from ipexperf.bench.tasks._boxes import Found  # noqa: E402
-
-needs_torchvision = pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
 
 TASK = registry.tasks.get("detection")
 CLASSES = 3
@@ -61,6 +58,27 @@ def test_the_overlap_of_two_boxes_is_what_they_share_of_what_they_cover() -> Non
     """Half of each of two squares that are shifted by half a side is a third of both."""
     shares = _boxes.overlap(torch.tensor([[0.0, 0, 2, 2]]), torch.tensor([[1.0, 0, 3, 2], [2, 2, 4, 4]]))
     assert shares.tolist() == [[pytest.approx(1 / 3), 0.0]]
+
+
+@given(st.lists(box, max_size=12), st.integers(0, 9))
+def test_boxes_around_the_same_thing_are_left_out_as_torchvision_does(boxes: list[list[float]], seed: int) -> None:
+    """The surest first."""
+    ops = pytest.importorskip("torchvision").ops
+    places = torch.tensor(boxes).view(-1, 4)
+    scores = torch.rand(len(boxes), generator=torch.Generator().manual_seed(seed))
+    kept = _boxes.uncrowded(places, scores, torch.ones(len(boxes)), detection.CROWDED)
+    assert kept.tolist() == ops.nms(places, scores, detection.CROWDED).tolist()
+
+
+def test_what_another_library_makes_of_nms_is_nothing_to_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPEX puts its own in torchvision's place: the score may not depend on that."""
+    ops = pytest.importorskip("torchvision").ops
+    monkeypatch.delattr(ops, "nms")
+    monkeypatch.delattr(ops, "batched_nms")
+    both = torch.stack([BOXES[0][0], BOXES[0][0] + 1, BOXES[0][1]])
+    scores, labels = torch.tensor([0.6, 0.9, 0.3]), torch.tensor([1, 1, 1])
+    assert _boxes.uncrowded(both, scores, labels, detection.CROWDED).tolist() == [1, 2]
+    assert _boxes.uncrowded(both, scores, torch.tensor([0, 1, 1]), detection.CROWDED).tolist() == [1, 0, 2]
 
 
 def test_what_is_found_rightly_is_wholly_precise() -> None:
@@ -158,7 +176,6 @@ def test_an_example_without_things_has_no_loss_that_is_no_number() -> None:
     assert float(TASK.loss((offsets, scores), (BOXES, LABELS * 0 - 1))) == 0.0
 
 
-@needs_torchvision
 def test_right_answers_are_decided_to_be_right() -> None:
     """Out of hundreds of boxes comes each thing once, surest first."""
     outputs = answered()
@@ -167,7 +184,6 @@ def test_right_answers_are_decided_to_be_right() -> None:
     assert TASK.agreement(outputs, outputs) == 1.0
 
 
-@needs_torchvision
 def test_a_class_that_is_lost_is_caught() -> None:
     """A network that calls everything the same agrees with the right one only there, and so is its score."""
     offsets, scores = answered()
@@ -176,7 +192,6 @@ def test_a_class_that_is_lost_is_caught() -> None:
     assert TASK.score((offsets, same), (BOXES, LABELS)) < 0.6
 
 
-@needs_torchvision
 def test_offsets_that_drift_are_caught_by_agreement_score_and_distance() -> None:
     """Boxes that lie elsewhere are other decisions, whatever their classes."""
     offsets, scores = answered()

@@ -38,6 +38,21 @@ def _area(boxes: Any) -> Any:
     return (boxes[:, 2] - boxes[:, 0]).clamp(min=0) * (boxes[:, 3] - boxes[:, 1]).clamp(min=0)
 
 
+def uncrowded(boxes: Any, scores: Any, labels: Any, most: float) -> Any:
+    """The numbers of the boxes, surest first, that overlap no surer one of their label by more than this share.
+
+    Written out: what torchvision has for this is another program as soon as IPEX is imported.
+    """
+    order = scores.argsort(descending=True, stable=True)
+    boxes, labels = boxes[order], labels[order]
+    crowded = (overlap(boxes, boxes) > most) & (labels[:, None] == labels[None])
+    kept = torch.ones(len(order), dtype=torch.bool)
+    for index in range(len(order)):
+        if kept[index]:
+            kept[index + 1 :] &= ~crowded[index, index + 1 :]
+    return order[kept]
+
+
 def matched(found: Found, boxes: Any, labels: Any) -> Any:
     """For each that was found, surest first, whether it is around one of these things that no surer one is around."""
     hits = torch.zeros(len(found.boxes), dtype=torch.bool)

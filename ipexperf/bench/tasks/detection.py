@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.tasks import _anchors
-from ipexperf.bench.tasks._boxes import Found, overlap
+from ipexperf.bench.tasks._boxes import Found, overlap, uncrowded
 from ipexperf.bench.tasks._detection import Boxes
 
 SIZE = 64
@@ -67,7 +67,7 @@ def _surest(boxes: Any, scores: Any) -> Found:
     """The boxes of one example that say something, without those that a surer one says already."""
     row, label = (scores >= LEAST_SURE).nonzero(as_tuple=True)
     sure = scores[row, label]
-    kept = torchvision.ops.batched_nms(boxes[row], sure, label, CROWDED)[:MOST_FOUND]
+    kept = uncrowded(boxes[row], sure, label, CROWDED)[:MOST_FOUND]
     return Found(boxes[row][kept], sure[kept], label[kept])
 
 
