@@ -220,3 +220,10 @@ def test_what_only_says_so_is_caught() -> None:
     still[1].updated_by = "nobody"
     [told] = stepped(still, still[0].parameters())
     assert (told.ok, told.found) == (False, "0 of 2 moved, 0 of them known to the optimizer or with a gradient")
+
+
+def test_torch_fx_can_trace_it() -> None:
+    """What stock PyTorch quantises it with sees no numbers, and asks for none."""
+    network = Dlrm((5, 4, 3), 2, 8).eval()
+    dense, sparse = torch.rand(6, 2), torch.randint(3, (6, 4))
+    assert torch.equal(torch.fx.symbolic_trace(network)(dense, sparse), network(dense, sparse))

@@ -14,13 +14,9 @@ class Bags(nn.ModuleList):  # type: ignore[misc] # torch has no types here
 
     def forward(self, sparse: Any) -> list[Any]:
         parts = columns(sparse, len(self))
-        return [bag(*flat(part)) for bag, part in zip(self, parts, strict=True)]
-
-
-def flat(part: Any) -> tuple[Any, Any]:
-    """All numbers in one row, contiguous as IPEX's kernels need them, and where those of each example begin."""
-    begins = torch.arange(0, part.numel(), part.shape[1], device=part.device)
-    return part.reshape(-1).contiguous(), begins
+        # Contiguous as IPEX's kernels need them; where those of each example begin is for no line here to say, or
+        # torch.fx could not trace it.
+        return [bag(part.contiguous()) for bag, part in zip(self, parts, strict=True)]
 
 
 def columns(sparse: Any, tables: int) -> list[Any]:
