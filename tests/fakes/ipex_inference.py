@@ -50,6 +50,19 @@ def folded() -> Any:
     )
 
 
+class Kin(torch.nn.BatchNorm2d):  # type: ignore[misc] # torch has no types here
+    """A norm of another kind, as timm has: one with its activation."""
+
+    def forward(self, images: Any) -> Any:
+        return super().forward(images).relu()
+
+
+def kindred() -> Any:
+    """A convolution with such a norm behind it."""
+    nn = torch.nn
+    return nn.Sequential(nn.Conv2d(3, 4, 3), Kin(4), nn.Flatten(), nn.Linear(4 * 36, 10))
+
+
 def bench(build: Any, mode: str, **knobs: str) -> Workbench:
     return bench_cases.bench(build, mode, registry.devices.get("cpu"), "ipex", **knobs)
 
@@ -77,14 +90,14 @@ def compiled(build: Any, lie: Any) -> Checks:
         workbench.stack.compiled = honest
 
 
-def optimised(did: dict[str, str], label: dict[str, str], mode: str = "infer") -> Checks:
+def optimised(did: dict[str, str], label: dict[str, str], mode: str = "infer", build: Any = folded) -> Checks:
     """The network that was made with some knobs, under the label of others."""
-    made, named = bench(folded, mode, **did), bench(folded, mode, **label)
+    made, named = bench(build, mode, **did), bench(build, mode, **label)
     stack = named.stack
     if mode == "infer":
         example = torch.randn(16, 3, bench_cases.SIZE, bench_cases.SIZE)
-        return told(stack.proof_of_inference(stack.for_inference(folded().eval(), (example,), made), named))
-    network = folded().train()
+        return told(stack.proof_of_inference(stack.for_inference(build().eval(), (example,), made), named))
+    network = build().train()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     return told(stack.proof_of_training(*stack.for_training(network, optimizer, made), named))
 
@@ -98,6 +111,7 @@ if __name__ == "__main__":
         "compiled": proven(rows, "infer_compile"),
         "load": proven(folded, "load"),
         "plain": optimised({}, {}),
+        "kindred": optimised({}, {}, build=kindred),
         "chosen": optimised(chosen, chosen),
         "chosen, train": optimised(chosen, chosen, "train"),
         "unfolded": optimised(unfolded, unfolded),
