@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ipexperf.bench import registry
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 pytest_plugins = "pytester"
+
+# How long an example takes says how busy the machine is, and nothing of the code.
+settings.register_profile("ipexperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ipexperf")
 
 FAKE = Path(__file__).parent / "fakes" / "fake.py"
 REGISTRIES = (registry.devices, registry.stacks, registry.modes, registry.models, registry.datasets)
