@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import gzip
 import importlib.util
 import math
-import gc
 import os
 import pickle
 from pathlib import Path
