@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from ipexperf.result import Check
 
 ROUNDS = 5
 """So many steps show every thread that has a part in them."""
+TICKS = 0.05
+"""Seconds of several clock ticks: the kernel's account of a thread that spins moves only with them."""
 _WORK = re.compile(rf"ipex_prepack::\w+_run|{'|'.join(map(re.escape, proof.HEAVY))}", re.ASCII)
 _TASKS = Path("/proc/self/task")
 T = TypeVar("T")
@@ -53,8 +56,11 @@ def _clocks() -> dict[int, int]:
 def busy(step: Callable[[], Any]) -> set[int]:
     """The threads that ran while steps were made."""
     before = _clocks()
-    for _ in range(ROUNDS):
+    until = time.monotonic() + TICKS
+    rounds = 0
+    while rounds < ROUNDS or time.monotonic() < until:
         step()
+        rounds += 1
     return {thread for thread, clock in _clocks().items() if clock > before.get(thread, 0)}
 
 
