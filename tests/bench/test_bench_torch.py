@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import gzip
 import importlib.util
 import math
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from bench_cases import alone
 
 from ipexperf.bench import accuracy, proof, registry, weights
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.subjects import Examples, Split, tensors
 from ipexperf.errors import WorkerError
 
@@ -404,14 +403,8 @@ def test_batches_are_the_same_for_the_same_seed() -> None:
 
 def test_the_peak_of_a_case_on_the_cpu_is_what_it_took_and_not_the_libraries() -> None:
     """64 MiB that are taken and given back are the peak; what was resident before is a figure of its own."""
-    device = Cpu()
-    gc.collect()  # what earlier tests left behind is not to be given back meanwhile
-    kept = bytearray(os.urandom(2**20)) * 32
-    device.reset_peak_memory()
-    before = device.metrics(lambda: None, 1)["library_memory"]
-    assert before > len(kept)
-    assert device.peak_memory() < 16 * 2**20
-    taken = bytearray(os.urandom(2**20)) * 64
-    del taken
-    assert 48 * 2**20 < device.peak_memory() < 80 * 2**20
-    assert device.metrics(lambda: None, 1)["library_memory"] == before
+    told = alone("takes_memory.py")
+    assert told["before"] > told["kept"]
+    assert told["idle"] < 16 * 2**20
+    assert 48 * 2**20 < told["peak"] < 80 * 2**20
+    assert told["after"] == told["before"]

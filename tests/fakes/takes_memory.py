@@ -1,0 +1,26 @@
+"""What the CPU's account of memory says of 64 MiB that are taken and given back, in a process where nothing else is."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from ipexperf.bench.devices.cpu import Cpu
+
+MIB = bytes(range(256)) * 4096
+
+
+def main() -> None:
+    device = Cpu()
+    kept = bytearray(MIB) * 32
+    device.reset_peak_memory()
+    told = {"kept": len(kept), "before": device.metrics(lambda: None, 1)["library_memory"]}
+    told["idle"] = device.peak_memory()
+    taken = bytearray(MIB) * 64
+    del taken
+    told |= {"peak": device.peak_memory(), "after": device.metrics(lambda: None, 1)["library_memory"]}
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
