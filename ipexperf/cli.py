@@ -83,7 +83,7 @@ def add_models(subparsers: Subparsers) -> None:
     from ipexperf.commands import models
 
     purpose = "list the models, their tasks, data and sizes"
-    parser = subparsers.add_parser("models", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    parser = telling.declare(subparsers, "models", purpose)
     models.add_models(parser)
     parser.set_defaults(run=models.run_models)
 
@@ -92,7 +92,7 @@ def add_baseline(subparsers: Subparsers) -> None:
     from ipexperf.commands import baseline
 
     purpose = "accept, list, compare and show what runs are judged against"
-    parser = subparsers.add_parser("baseline", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    parser = telling.declare(subparsers, "baseline", purpose)
     for made in baseline.add_baseline(parser):
         telling.add_history(made)
 
@@ -101,7 +101,7 @@ def add_ab(subparsers: Subparsers) -> None:
     from ipexperf.commands import ab
 
     purpose = "let two live workers take turns, and compare them"
-    parser = subparsers.add_parser("ab", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    parser = telling.declare(subparsers, "ab", purpose)
     ab.add_ab(parser)
     parser.set_defaults(run=ab.run_ab)
 
@@ -110,7 +110,7 @@ def add_prepare(subparsers: Subparsers) -> None:
     from ipexperf.commands import planning, prepare
 
     purpose = "make the weights and the quantised networks that cases load, before they are measured"
-    parser = subparsers.add_parser("prepare", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    parser = telling.declare(subparsers, "prepare", purpose)
     planning.add_options(parser)
     parser.set_defaults(run=prepare.run_prepare)
 
@@ -119,7 +119,7 @@ def add_why(subparsers: Subparsers) -> None:
     from ipexperf.commands import why
 
     purpose = "tell what a case runs otherwise than before"
-    parser = subparsers.add_parser("why", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    parser = telling.declare(subparsers, "why", purpose)
     why.add_why(parser)
     telling.add_history(parser)
     parser.set_defaults(run=why.run_why)
@@ -129,7 +129,7 @@ def add_selftest(subparsers: Subparsers) -> None:
     from ipexperf.commands import selftest
 
     purpose = "try the judge on this machine: how often it is wrong, and what it finds"
-    parser = subparsers.add_parser("selftest", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    parser = telling.declare(subparsers, "selftest", purpose)
     selftest.add_selftest(parser)
     parser.set_defaults(run=selftest.run_selftest)
 
@@ -138,7 +138,7 @@ def add_doctor(subparsers: Subparsers) -> None:
     from ipexperf.commands import doctor
 
     purpose = "tell what is wrong with this machine for measuring, and how small a slowdown it can show"
-    parser = subparsers.add_parser("doctor", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    parser = telling.declare(subparsers, "doctor", purpose)
     doctor.add_doctor(parser)
     parser.set_defaults(run=doctor.run_doctor)
 
@@ -147,7 +147,7 @@ def add_yardstick(subparsers: Subparsers) -> None:
     from ipexperf.commands import yardstick
 
     purpose = "make the pinned environment that cases take turns with, or show it"
-    parser = subparsers.add_parser("yardstick", help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    parser = telling.declare(subparsers, "yardstick", purpose)
     yardstick.add_yardstick(parser)
 
 

@@ -24,7 +24,7 @@ NOTHING = 1
 
 def add_selftest(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
-    from ipexperf.plan.options import positive, words
+    from ipexperf.plan.values import positive, words
 
     add = parser.add_argument
     add("--rounds", type=positive, default=1, help="how often all of it is done (default: %(default)s)")

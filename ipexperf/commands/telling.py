@@ -24,9 +24,14 @@ UNBOUNDED = 500
 """The width of tables that go into a file or a pipe, where nothing has to fit."""
 
 
+def declare(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
+    """Declare a subcommand: what it is for stands in the list, and as a sentence above its own help."""
+    return subparsers.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+
+
 def add_parser(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
     """Declare a subcommand that reads a history and answers in one of several forms."""
-    parser = subparsers.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser = declare(subparsers, name, purpose)
     add_history(parser)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print JSON instead of a table")

@@ -14,126 +14,14 @@ from ipexperf.case import AXES, DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, start
-
-INCONCLUSIVE = ("pass", "fail", "skip")
-
-STRUCTURE = ("warn", "fail")
-
-BASELINES = ("files", "history")
-
-
-def words(text: str) -> tuple[str, ...]:
-    """A comma list."""
-    found = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not found:
-        raise argparse.ArgumentTypeError("expected a comma list of names, got nothing")
-    return found
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'")
-    return number
-
-
-def seconds(text: str) -> float:
-    """A positive number of seconds."""
-    try:
-        number = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected seconds, got '{text}'") from None
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds over 0, got '{text}'")
-    return number
-
-
-def fraction(text: str) -> float:
-    """A fraction between 0 and 1, or a percentage: '0.05' or '5%'."""
-    number = text.strip().removesuffix("%")
-    try:
-        found = float(number) / (100 if "%" in text else 1)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a fraction such as 0.05 or 5%, got '{text}'") from None
-    if not 0 < found < 1:
-        raise argparse.ArgumentTypeError(f"expected a fraction between 0 and 1, such as 0.05 or 5%, got '{text}'")
-    return found
-
-
-def rate(text: str) -> float:
-    """The rate of an alarm: a fraction below one half."""
-    found = fraction(text)
-    if found >= 0.5:
-        raise argparse.ArgumentTypeError(f"expected a rate below 0.5, got '{text}'")
-    return found
-
-
-def inconclusive(text: str) -> str:
-    """What becomes of a test that shows nothing."""
-    if text not in INCONCLUSIVE:
-        raise argparse.ArgumentTypeError(f"expected one of {', '.join(INCONCLUSIVE)}, got '{text}'")
-    return text
-
-
-def index(text: str) -> int:
-    """A whole number of at least 0."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got '{text}'")
-    return int(text)
-
-
-def settings(text: str) -> tuple[tuple[str, str], ...]:
-    """A comma list of NAME=VALUE."""
-    found = []
-    for word in words(text):
-        name, equals, value = (part.strip() for part in word.partition("="))
-        if not (name and equals and value):
-            raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got '{word}'")
-        found.append((name, value))
-    return tuple(found)
-
-
-def flag(text: str) -> bool:
-    """A yes or no out of an ini file or a variable. Never `bool(text)`: bool("False") is True."""
-    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-    if text.lower() not in known:
-        raise argparse.ArgumentTypeError(f"expected yes or no, got '{text}'")
-    return known[text.lower()]
-
-
-def structure(text: str) -> str:
-    """What becomes of a case that runs otherwise than its baseline did."""
-    if text not in STRUCTURE:
-        raise argparse.ArgumentTypeError(f"expected one of {', '.join(STRUCTURE)}, got '{text}'")
-    return text
-
-
-def baseline_from(text: str) -> str:
-    """Where that is found which cases are judged against."""
-    if text not in BASELINES:
-        raise argparse.ArgumentTypeError(f"expected one of {', '.join(BASELINES)}, got '{text}'")
-    return text
-
-
-def window(text: str) -> int:
-    """How many runs a window has: so many that their noise is known, and no more than a baseline keeps."""
-    number = positive(text)
-    if not 3 <= number <= 12:
-        raise argparse.ArgumentTypeError(f"expected 3 to 12 runs, got '{text}'")
-    return number
+from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, seconds, settings, window, words
 
 
 def preset(text: str) -> str:
     """A preset's name."""
     from ipexperf.plan.matrix import PRESETS
 
-    if text not in PRESETS:
-        raise argparse.ArgumentTypeError(f"expected one of {', '.join(PRESETS)}, got '{text}'")
-    return text
+    return one_of(*PRESETS)(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +78,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB"),
     Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
     Option(
-        "--perf-baseline-from", baseline_from, "files", "what is judged against: accepted files, or history", "WORD"
+        "--perf-baseline-from",
+        one_of("files", "history"),
+        "files",
+        "what is judged against: accepted files, or history",
+        "WORD",
     ),
     Option("--perf-window", window, 12, "with history: so many of the branch's last runs, 3 to 12", "N"),
     Option("--perf-report", Path, None, "write pages for a browser there when the run has ended", "DIR"),
@@ -210,8 +102,20 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-tolerance", fraction, None, "with pairs: a slowdown that is nobody's business (default: 5%%)", "F"),
     Option("--perf-alpha", rate, None, "with pairs: rate of false alarms a case (default: 0.005)", "P"),
     Option("--perf-max-pairs", positive, None, "with pairs: how many at most (default: 24)", "N"),
-    Option("--perf-inconclusive", inconclusive, "pass", "what an inconclusive test does: pass, fail or skip", "WORD"),
-    Option("--perf-structure", structure, "warn", "what a changed structure of what ran does: warn, or fail", "WORD"),
+    Option(
+        "--perf-inconclusive",
+        one_of("pass", "fail", "skip"),
+        "pass",
+        "what an inconclusive test does: pass, fail or skip",
+        "WORD",
+    ),
+    Option(
+        "--perf-structure",
+        one_of("warn", "fail"),
+        "warn",
+        "what a changed structure of what ran does: warn, or fail",
+        "WORD",
+    ),
     Option(
         "--perf-yardstick", flag, False, "let each case take turns with the yardstick that `ipexperf yardstick` made"
     ),

@@ -1,0 +1,101 @@
+"""What the values of options are: each is read strictly, or refused with what was expected."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+
+def words(text: str) -> tuple[str, ...]:
+    """A comma list."""
+    found = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not found:
+        raise argparse.ArgumentTypeError("expected a comma list of names, got nothing")
+    return found
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A positive number of seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected seconds, got '{text}'") from None
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds over 0, got '{text}'")
+    return number
+
+
+def fraction(text: str) -> float:
+    """A fraction between 0 and 1, or a percentage: '0.05' or '5%'."""
+    number = text.strip().removesuffix("%")
+    try:
+        found = float(number) / (100 if "%" in text else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a fraction such as 0.05 or 5%, got '{text}'") from None
+    if not 0 < found < 1:
+        raise argparse.ArgumentTypeError(f"expected a fraction between 0 and 1, such as 0.05 or 5%, got '{text}'")
+    return found
+
+
+def rate(text: str) -> float:
+    """The rate of an alarm: a fraction below one half."""
+    found = fraction(text)
+    if found >= 0.5:
+        raise argparse.ArgumentTypeError(f"expected a rate below 0.5, got '{text}'")
+    return found
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """One of a few words."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise argparse.ArgumentTypeError(f"expected one of {', '.join(choices)}, got '{text}'")
+        return text
+
+    return read
+
+
+def index(text: str) -> int:
+    """A whole number of at least 0."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got '{text}'")
+    return int(text)
+
+
+def settings(text: str) -> tuple[tuple[str, str], ...]:
+    """A comma list of NAME=VALUE."""
+    found = []
+    for word in words(text):
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not (name and equals and value):
+            raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got '{word}'")
+        found.append((name, value))
+    return tuple(found)
+
+
+def flag(text: str) -> bool:
+    """A yes or no out of an ini file or a variable. Never `bool(text)`: bool("False") is True."""
+    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(f"expected yes or no, got '{text}'")
+    return known[text.lower()]
+
+
+def window(text: str) -> int:
+    """How many runs a window has: so many that their noise is known, and no more than a baseline keeps."""
+    number = positive(text)
+    if not 3 <= number <= 12:
+        raise argparse.ArgumentTypeError(f"expected 3 to 12 runs, got '{text}'")
+    return number
