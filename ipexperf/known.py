@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.history.store import History
     from ipexperf.history.windows import Windows
-    from ipexperf.judge.baseline import CaseBaseline
+    from ipexperf.judge.baseline import Baselines, CaseBaseline
     from ipexperf.judge.policy import Policy
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, Verdict
@@ -40,6 +40,7 @@ class Known:
         self._options = options
         self._cases = cases
         self._history = history
+        self._files: dict[str, Baselines] = {}
         self._policies: dict[str, Policy] = {}
         self._windows: dict[str, CaseBaseline | None] = {}
 
@@ -50,11 +51,10 @@ class Known:
 
     def policy(self, machine_key: str) -> Policy:
         """Each case's share of the run's alarm rate, dealt out before the first verdict: so each verdict is final."""
-        from ipexperf.judge import baseline
         from ipexperf.judge.policy import Policy
 
         if machine_key not in self._policies:
-            known = baseline.read(self._options.baselines, machine_key)
+            known = self._file(machine_key)
             # Each case once, under the name that it may be measured by: its own, or that of a fresh one.
             judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self._cases)
             # Against the last runs and against the anchor a case has two chances of a false alarm.
@@ -78,9 +78,15 @@ class Known:
 
     def _accepted(self, measurement: Measurement) -> CaseBaseline | None:
         """What was accepted for this case on the machine that it was measured on."""
+        return self._file(measurement.environment["machine_key"]).find(measurement.case)
+
+    def _file(self, machine_key: str) -> Baselines:
+        """What was accepted on a machine: read once, for a run asks about each of its cases."""
         from ipexperf.judge import baseline
 
-        return baseline.read(self._options.baselines, measurement.environment["machine_key"]).find(measurement.case)
+        if machine_key not in self._files:
+            self._files[machine_key] = baseline.read(self._options.baselines, machine_key)
+        return self._files[machine_key]
 
     def judge(self, measurement: Measurement) -> Verdict:
         """The verdict, beside that against the anchor where the last runs are judged against."""

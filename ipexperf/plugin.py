@@ -174,7 +174,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Ends the session with the sentence that planning left behind, or leaves out the tests that have no case."""
     if ERROR_KEY in config.stash:
         raise pytest.UsageError(config.stash[ERROR_KEY])
-    if TAKEN_KEY in config.stash and "model" in config.stash[OPTIONS_KEY].sources:
+    if TAKEN_KEY not in config.stash:
+        return  # there is no test of ours
+    if "model" in config.stash[OPTIONS_KEY].sources:
         taken = config.stash[TAKEN_KEY]
         idle = {case.model for case in _run(config).plan.cases if case.model not in taken}
         if idle:
