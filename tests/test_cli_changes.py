@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from cli_answers import refused, run
 
 from ipexperf.case import Case
 from ipexperf.cli import main
@@ -56,22 +57,6 @@ def path(made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IPEXPERF_DB", raising=False)
     return Path(shutil.copy(made, tmp_path / "ipexperf.db"))
-
-
-def run(capsys, *arguments):
-    assert main(arguments) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    return captured.out
-
-
-def refused(capsys, *arguments):
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    assert captured.err.startswith("ipexperf: ")
-    return captured.err
 
 
 def dump(path):

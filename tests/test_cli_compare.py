@@ -7,6 +7,7 @@ import io
 import json
 
 import pytest
+from cli_answers import refused, run
 
 from ipexperf.case import Case
 from ipexperf.cli import main
@@ -41,21 +42,6 @@ def path(tmp_path, monkeypatch):
             for stack, times in (("stock", 2), ("ipex", 1)):
                 history.record(uid, measured(environment, stack, step * times), Verdict("ok", "within the noise"))
     return tmp_path / "ipexperf.db"
-
-
-def run(capsys, *arguments):
-    assert main(arguments) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    return captured.out
-
-
-def refused(capsys, *arguments):
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_compare_tells_what_differs_and_how_much(capsys):

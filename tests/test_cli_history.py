@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from cli_answers import run
 
 from ipexperf.case import Case
 from ipexperf.cli import main
@@ -42,13 +43,6 @@ def path(tmp_path, monkeypatch):
             history.record(uid, measured("vgg16", bad), Verdict("failed", "crashed: signal 11 [bold]"))
             history.finish_run(uid, "finished")
     return tmp_path / "ipexperf.db"
-
-
-def run(capsys, *arguments):
-    assert main(arguments) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    return captured.out
 
 
 def refused(capsys, *arguments):

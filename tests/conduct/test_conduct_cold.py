@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +12,6 @@ from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
 from ipexperf.conduct.launch import P99_SAMPLES, Conditions
-from ipexperf.conduct.worker import Worker
 from ipexperf.result import METRICS, Sample
 
 if TYPE_CHECKING:
@@ -26,20 +25,6 @@ def launched(fake: str, mode: str) -> Launch:
     conditions = Conditions(Settings(load=(fake, COLD)), timeout=30, samples=20, seconds=0.05)
     case = Case("tiny", "fake", "fp32", mode, "plain", 1, 1, data="none")
     return launch.run(case, 0, conditions, accuracy=True)[0]
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a worker is asked, in that order."""
-    found: list[str] = []
-    ask = Worker.ask
-
-    def watched(self: Worker, do: str, timeout: float | None = None, **request: Any) -> dict[str, Any]:
-        found.append(do)
-        return ask(self, do, timeout, **request)
-
-    monkeypatch.setattr(Worker, "ask", watched)
-    return found
 
 
 def test_a_cold_mode_is_sampled_once_and_nothing_is_warmed_up(fake: str, asked: list[str]) -> None:

@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
 from ipexperf.conduct.launch import Conditions
-from ipexperf.conduct.worker import Worker
 from ipexperf.result import Launch
 
 LOOKED_AT = str(Path(__file__).parents[1] / "fakes" / "looked_at.py")
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a worker is asked, in that order."""
-    found: list[str] = []
-    ask = Worker.ask
-
-    def watched(self: Worker, do: str, timeout: float | None = None, **request: Any) -> dict[str, Any]:
-        found.append(do)
-        return ask(self, do, timeout, **request)
-
-    monkeypatch.setattr(Worker, "ask", watched)
-    return found
 
 
 def launched(fake: str, ran: Path, mode: str = "looked_at", **found: int) -> Launch:

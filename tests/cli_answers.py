@@ -1,0 +1,19 @@
+"""The `ipexperf` command as a person calls it: what it answers, and the one sentence with which it refuses."""
+
+from ipexperf.cli import main
+
+
+def run(capsys, *arguments):
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def refused(capsys, *arguments):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("ipexperf: ")
+    return captured.err
