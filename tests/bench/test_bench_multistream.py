@@ -202,8 +202,8 @@ Told = dict[str, dict[str, tuple[bool, str]]]
 @pytest.fixture(scope="module")
 def told() -> Told:
     """What a process with IPEX, and with Intel's OpenMP preloaded, proved of each."""
-    variables = {"LD_PRELOAD": IOMP5, "KMP_AFFINITY": "granularity=fine,compact,1,0", "OMP_NUM_THREADS": "2"}
-    found: Told = alone("ipex_streams.py", **variables)
+    affinity = {"KMP_AFFINITY": "granularity=fine,compact,1,0", "KMP_BLOCKTIME": "1"}  # as the launcher sets them
+    found: Told = alone("ipex_streams.py", LD_PRELOAD=IOMP5, OMP_NUM_THREADS="2", **affinity)
     return found
 
 
