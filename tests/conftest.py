@@ -52,7 +52,7 @@ def gone() -> Callable[[int], bool]:
     return gone
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The registries as they are shipped; what a test registers or loads is forgotten at its end."""
     loaded = set(sys.modules)

@@ -22,7 +22,6 @@ from ipexperf.result import Check, Launch, Sample
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-pytestmark = pytest.mark.usefixtures("registries")
 
 CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 

@@ -16,8 +16,6 @@ from ipexperf.conduct.turns import Side, Turns
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 WHERE = {"machine_key": "fake-2c"}
 Doctor = Callable[..., int]

@@ -11,7 +11,6 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.cli import USAGE_ERROR, main
 
-pytestmark = pytest.mark.usefixtures("registries")
 SMALLNET = Path(__file__).parent / "fakes" / "smallnet.py"
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 

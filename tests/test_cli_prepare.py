@@ -56,7 +56,7 @@ class Maker:
 
 
 @pytest.fixture
-def prepare(fake: str, tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def prepare(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs the command on two models that are trained by the maker."""
     registry.load([fake])
     for name in ("first", "second"):

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.usefixtures("registries")
 
 CELL = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 WHERE = {"machine_key": "fake-2c", "hardware": {}, "software": {}, "variables": {}}

@@ -97,7 +97,7 @@ def test_a_model_that_cannot_be_fitted_is_trained_at_the_size_of_the_case(tmp_pa
     assert seen == [2 * SIZE]
 
 
-def test_each_size_has_weights_of_its_own(registries: None) -> None:
+def test_each_size_has_weights_of_its_own() -> None:
     """And so have those that go on from other weights."""
     path, _ = registry.datasets.get("digits").find(None)
     model = registry.models.get("resnet18")

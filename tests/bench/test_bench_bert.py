@@ -28,7 +28,6 @@ def small(shape: Any = SMALL) -> Any:
     return _bert.Bert(shape).eval()
 
 
-@pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_model_is_as_large_as_its_original(name: str) -> None:
     """All its parameters but those that make it a classifier: DistilBERT is published without a pooler."""

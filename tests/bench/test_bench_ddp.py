@@ -21,8 +21,6 @@ from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 CORES = list(range(5))
 
 

@@ -163,7 +163,6 @@ def test_the_next_byte_is_foretold_from_those_before_it() -> None:
     assert not torch.equal(known[:, 5:], changed[:, 5:])
 
 
-@pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize("mode", ["prefill", "decode"])
 def test_only_a_network_that_foretells_tokens_can_write(mode: str) -> None:
     """An image classifier is left out with the reason, and so is a captured graph."""

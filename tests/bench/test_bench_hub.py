@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 from ipexperf.bench import own_build  # noqa: E402 - what it needs is there
 
 # What the packages themselves warn of is theirs.
-pytestmark = [pytest.mark.usefixtures("registries"), pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 TINY = {
     "vocab_size": 50,

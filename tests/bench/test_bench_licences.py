@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
 from ipexperf.bench.subjects import Dataset
 
-pytestmark = pytest.mark.usefixtures("registries")
+if TYPE_CHECKING:
+    import pytest
 
 
 def unstated() -> list[str]:

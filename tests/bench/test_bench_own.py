@@ -23,7 +23,7 @@ from ipexperf.bench import answers, own_build, straight, trial  # noqa: E402 - w
 
 # Torch warns of what a trace may lose, and does so for harmless things too.
 TRACED = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-pytestmark = [pytest.mark.usefixtures("registries"), TRACED]
+pytestmark = TRACED
 
 NETS = Path(__file__).parents[1] / "fakes" / "mynets.py"
 AT = ord("@")

@@ -188,7 +188,6 @@ CASE = Case("resnet18", "cpu", "int8", "infer_jit", "ipex", 32, 32, data="digits
 FACTS = Facts("python", {"torch": "2.8.0", "intel-extension-for-pytorch": "2.8.0"}, frozenset({"avx2", "sse4_2"}))
 
 
-@pytest.mark.usefixtures("registries")
 def test_the_address_of_an_artifact_is_what_it_is_made_of() -> None:
     """Another case, other weights, another torch or IPEX, other instruction sets: another artifact."""
 

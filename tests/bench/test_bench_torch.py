@@ -372,7 +372,7 @@ def test_a_full_memory_says_nothing_of_the_file(tmp_path: Path, monkeypatch: pyt
         weights.restore(str(tmp_path / "good.pt"))
 
 
-def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path, registries: None) -> None:
+def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path) -> None:
     """Other data, another version of the model or a longer training make another checkpoint; the same make the same."""
     import dataclasses
 

@@ -22,7 +22,6 @@ from ipexperf.case import Case
 from ipexperf.result import Check
 
 pytestmark = [
-    pytest.mark.usefixtures("registries"),
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch"),
     # The profiler's, where a machine has a part of a driver.
     pytest.mark.filterwarnings("ignore::UserWarning:torch"),

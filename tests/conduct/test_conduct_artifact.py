@@ -64,7 +64,7 @@ def maker(monkeypatch: pytest.MonkeyPatch) -> Maker:
 
 
 @pytest.fixture
-def ready(maker: Maker, fake: str, tmp_path: Path, registries: None) -> Callable[..., Path]:
+def ready(maker: Maker, fake: str, tmp_path: Path) -> Callable[..., Path]:
     """Where the quantised network of a case is, made by the maker where it must be."""
     registry.load([fake])
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}

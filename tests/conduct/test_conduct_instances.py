@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 FAKES = tuple(str(Path(__file__).parents[1] / "fakes" / name) for name in ("fake.py", "placed.py"))
 CORES = sorted(os.sched_getaffinity(0))
 
-pytestmark = [
-    pytest.mark.usefixtures("registries"),
-    pytest.mark.skipif(len(CORES) < 2, reason="an instance a core, and more than one of them"),
-]
+pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="an instance a core, and more than one of them")
 
 
 def case(model: str) -> Case:

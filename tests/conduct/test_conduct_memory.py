@@ -49,9 +49,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Answering:
 
 
 @pytest.fixture
-def conductor(
-    worker: Answering, fake: str, tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch
-) -> Conductor:
+def conductor(worker: Answering, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conductor:
     """A machine of 8 GiB whose fake device lies in its memory."""
     registry.load([fake])
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": (), "trained": False}

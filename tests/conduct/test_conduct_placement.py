@@ -37,7 +37,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a 
 
 
 @pytest.fixture(autouse=True)
-def fresh(registries: None) -> Iterator[None]:
+def fresh() -> Iterator[None]:
     placement._found.cache_clear()
     yield
     placement._found.cache_clear()

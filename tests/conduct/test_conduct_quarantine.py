@@ -28,7 +28,7 @@ def case(model: str, device: str = "lossy") -> Case:
 
 
 @pytest.fixture
-def measure(fake: str, tmp_path: Path, registries: None) -> Callable[[Case], Measurement]:
+def measure(fake: str, tmp_path: Path) -> Callable[[Case], Measurement]:
     """Measures case after case in one run of two launches a case."""
     load = (fake, LOSERS)
     registry.load(load)

@@ -113,7 +113,7 @@ def test_a_rank_that_trains_for_itself_is_caught_and_one_that_hangs_is_ended(gon
     assert all(gone(pid) for pid in members)
 
 
-def test_each_process_of_a_case_has_a_device_of_its_own(registries: None, tmp_path: Path) -> None:
+def test_each_process_of_a_case_has_a_device_of_its_own(tmp_path: Path) -> None:
     """On cuda, say, two ranks see one card each; on the CPU there is nothing to tell them apart by."""
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.options import Options
@@ -129,7 +129,7 @@ def test_each_process_of_a_case_has_a_device_of_its_own(registries: None, tmp_pa
 
 
 def test_fewer_devices_than_processes_end_the_launch_with_a_sentence(
-    registries: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the environment leaves one card, two ranks are not put on it together."""
     from ipexperf.conduct.conductor import Conductor

@@ -335,9 +335,7 @@ def test_this_process_is_no_servers_child() -> None:
 
 
 @pytest.fixture
-def measured(
-    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: None
-) -> Iterator[Callable[[Case], Any]]:
+def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Case], Any]]:
     """Measures a case under `--perf-start fork`, with the fakes."""
     registry.load((fake, FORKED))
     said: list[str] = []

@@ -163,7 +163,7 @@ def test_figures_are_medians_in_base_units() -> None:
 
 
 @pytest.fixture
-def make(fake: str, tmp_path: Path, registries: None) -> Callable[..., Conductor]:
+def make(fake: str, tmp_path: Path) -> Callable[..., Conductor]:
     """A conductor of fake cases."""
     registry.load([fake])
 

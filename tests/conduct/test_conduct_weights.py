@@ -61,7 +61,7 @@ def teacher(monkeypatch: pytest.MonkeyPatch) -> Teacher:
 
 
 @pytest.fixture
-def ready(teacher: Teacher, fake: str, tmp_path: Path, registries: None) -> Callable[..., Path]:
+def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     """Where the weights of a fake case are, made by its teacher where they must be."""
     registry.load([fake])
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}

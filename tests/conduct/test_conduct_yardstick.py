@@ -22,8 +22,6 @@ from ipexperf.conduct.yardstick import Stick
 from ipexperf.errors import UsageError
 from ipexperf.result import Sample
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 

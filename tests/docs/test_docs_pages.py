@@ -68,7 +68,6 @@ def test_every_page_has_a_command(page: Path) -> None:
 
 
 @needs_torch
-@pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize("line", commands("ipexperf"))
 def test_a_pages_ipexperf_command_does_what_the_page_says(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -123,7 +122,6 @@ def test_every_option_tells_its_default(option: options.Option) -> None:
         assert told == f"`{option.default}`"
 
 
-@pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize("axis", ["device", "dtype", "mode", "stack"])
 def test_an_axis_row_names_every_value(axis: str) -> None:
     """The row of an axis names what is shipped, in the order in which it is listed, before it says more of it."""

@@ -12,8 +12,6 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import injections
 from ipexperf.plan.options import Options
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 HERE = Facts("/env/bin/python", PACKAGES, frozenset({"avx", "avx2", "fma"}), cores=2)
 JIT = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")

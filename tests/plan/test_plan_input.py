@@ -12,8 +12,6 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "scikit-learn": "1.7"}
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("stock",)}
 

@@ -14,8 +14,6 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 AVX2 = frozenset({"avx2", "fma"})
 INT8: dict[str, Any] = {"model": ("resnet18",), "dtype": ("int8",), "mode": ("infer_jit",), "stack": ("all",)}

@@ -23,8 +23,6 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 AVX2 = frozenset({"avx2", "fma"})
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 AVX512_BF16 = AVX512 | {"avx512_bf16"}

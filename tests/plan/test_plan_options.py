@@ -130,14 +130,12 @@ def told_by_help(axis: str) -> list[str]:
     return option.help.removesuffix(", or all (comma list, repeatable)").split(", ")
 
 
-@pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize("axis", ["device", "dtype", "mode", "stack"])
 def test_help_names_what_the_registries_hold(axis: str) -> None:
     """The help text of an axis names every value that is shipped, and no other."""
     assert tuple(told_by_help(axis)) == matrix.names(axis)
 
 
-@pytest.mark.usefixtures("registries")
 def test_help_names_models_that_exist() -> None:
     """The models that the help text gives as examples are shipped."""
     examples = told_by_help("model")[1].removeprefix("e.g. ").split(",")

@@ -13,14 +13,12 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import matrix, sizes
 from ipexperf.plan.options import Options
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "scikit-learn": "1.7"}
 PUBLISHED = {"fp32": 160, "bf16": 112}
 
 
 @pytest.fixture(autouse=True)
-def declared(registries: None) -> None:
+def declared() -> None:
     """A model with two sizes and the vendor's batches, and one with a single size."""
     plain: dict[str, Any] = {"size": 32, "batch_train": 64, "batch_infer": 8}
     registry.model("grown", **plain, normal=224, published=PUBLISHED, least=32, most=512)(object)

@@ -56,7 +56,6 @@ def test_the_example_mode_scripts_and_is_proven(torch_suite: Suite) -> None:
 
 
 @needs_torch
-@pytest.mark.usefixtures("registries")
 def test_the_example_device_is_refused_where_torch_has_none(capsys: pytest.CaptureFixture[str]) -> None:
     """`ipexperf cases` with the example device asks torch for it, and ends with torch's answer."""
     assert cli.main(["cases", f"--perf-load={EXAMPLES / 'npu.py'}", "--device", "npu"]) == cli.USAGE_ERROR
@@ -65,7 +64,6 @@ def test_the_example_device_is_refused_where_torch_has_none(capsys: pytest.Captu
     assert told.count("\n") == 1
 
 
-@pytest.mark.usefixtures("registries")
 def test_the_example_device_is_planned_where_torch_sees_it() -> None:
     """Torch is asked for the example device, and its cells are cases where the answer is yes."""
     registry.load([str(EXAMPLES / "npu.py")])
@@ -76,7 +74,6 @@ def test_the_example_device_is_planned_where_torch_sees_it() -> None:
     assert [case.id for case in plan.cases] == ["resnet18-npu-fp32-infer-stock"]
 
 
-@pytest.mark.usefixtures("registries")
 def test_the_example_device_calls_torch_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every method of the example device goes to `torch.npu`; where that sees no device, nothing starts."""
     registry.load([str(EXAMPLES / "npu.py")])

@@ -72,7 +72,7 @@ def of_suite(suite: Suite) -> dict[str, str]:
 
 
 @pytest.fixture
-def run(registries: None, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run of twelve cases that are never launched: each measurement is made up."""
     axes: dict[str, Any] = {"device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
     axes |= {"model": ("tiny", "other", "wrong"), "dtype": ("fp32", "bf16", "fp16", "int8")}
