@@ -7,11 +7,10 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pytest
-
-from conftest import CELL
+from plugin_suite import CELL
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 JUDGED = """
 from ipexperf.judge import screen

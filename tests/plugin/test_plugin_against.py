@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 from test_plugin_usage import refused
 

@@ -7,11 +7,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-
-from conftest import PLUGIN, ROOT
+from plugin_suite import PLUGIN, ROOT
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 EXAMPLES = ROOT / "docs" / "how-to" / "examples"
 PATIENCE = 300

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np  # before pytester, which takes back what its test imports, and numpy bears no second import
 import pytest
+from plugin_suite import PLUGIN, ROOT, SHORT
 
-from conftest import PLUGIN, ROOT, SHORT
 from ipexperf import cli
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
@@ -21,7 +21,7 @@ from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 EXAMPLES = ROOT / "docs" / "how-to" / "examples"
 CIFAR10 = ROOT / "tests" / "fakes" / "cifar10.py"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from plugin_suite import PLUGIN, ROOT, SHORT
 
-from conftest import PLUGIN, ROOT, SHORT
 from ipexperf.bench import artifact, facts
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 NETWORKS = ROOT / "tests" / "fakes" / "int8.py"
 PATIENCE = 300

@@ -11,7 +11,7 @@ import pytest
 from ipexperf.bench import environment
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 ID = "{}-fake-fp32-spin-plain"
 

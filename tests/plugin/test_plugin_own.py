@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from conftest import CONFTEST, ROOT, SHORT
+from plugin_suite import CONFTEST, ROOT, SHORT
 
 NETS = ROOT / "tests" / "fakes" / "mynets.py"
 STOCK = ("--device", "cpu", "--dtype", "fp32", "--mode", "infer_jit", "--stack", "stock", *SHORT)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 
 def test_a_run_writes_its_report(suite: Suite) -> None:

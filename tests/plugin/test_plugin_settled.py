@@ -9,8 +9,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from plugin_suite import CELL
 
-from conftest import CELL
 from ipexperf.history import History
 from ipexperf.judge import baseline as baselines
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session
@@ -22,7 +22,8 @@ from ipexperf.run import Run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Suite
+    from plugin_suite import Suite
+
     from ipexperf.case import Case
 
 ID = "{}-fake-fp32-spin-plain"

@@ -13,7 +13,7 @@ from ipexperf.bench import guard
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Suite
+    from plugin_suite import Suite
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_leaves_nobody(suite: Suite, gone: Callable[[int], bool]) -> None:

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Suite
+    from plugin_suite import Suite
 
 NAMES = 'SELECT DISTINCT c.id, c.params FROM launch l JOIN "case" c ON c.id = l.case_id ORDER BY c.id'
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
-
-from conftest import SHORT
+from plugin_suite import SHORT
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 ID = "tiny-fake-fp32-looked_at-plain"
 FUSED = {"ipex_prepack::convolution_relu_run": 17}

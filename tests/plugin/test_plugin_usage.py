@@ -10,12 +10,12 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from plugin_suite import CELL, SHORT
 
-from conftest import CELL, SHORT
 from ipexperf.conduct.worker import ask_facts
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 ID = "{}-fake-fp32-spin-plain"
 MARKED = """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ipexperf.conduct import yardstick
 
 if TYPE_CHECKING:
-    from conftest import Suite
+    from plugin_suite import Suite
 
 
 def test_without_a_yardstick_nothing_is_measured(suite: Suite) -> None:

@@ -1,0 +1,95 @@
+"""A suite of fake cases in a folder of its own, run by a pytest of its own, in an interpreter without torch."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+ROOT = Path(__file__).parents[2]
+NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
+INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
+# Hypothesis takes a second to load, which nothing here waits for.
+PLUGIN = ("-p", "no:hypothesispytest", *(() if INSTALLED else ("-p", "ipexperf.plugin")))
+CELL = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
+SHORT = ("--perf-launches", "1", "--perf-samples", "5", "--perf-seconds", "0.05")
+PATIENCE = 60
+
+INI = """
+[pytest]
+addopts = --strict-markers --strict-config
+filterwarnings = error
+"""
+# The machine that runs these tests is anybody's, and what they look at is not how free it was.
+CONFTEST = """
+from ipexperf.conduct import gate
+
+gate.OTHERS = gate.STEAL = gate.DELAY = float("inf")
+"""
+SUITE = """
+import pytest
+
+
+@pytest.mark.perf
+def test_it(perf):
+    perf()
+"""
+
+
+class Suite:
+    """A folder with a suite in it, and a way to run it."""
+
+    def __init__(self, pytester: pytest.Pytester, fake: str) -> None:
+        self.pytester = pytester
+        self.path = pytester.path
+        self.fake = fake
+        # With "=": pytest looks for its ini file beside every argument that is a path.
+        self.load = (f"--perf-load={fake}",)
+        (self.path / "pytest.ini").write_text(INI)
+        (self.path / "conftest.py").write_text(CONFTEST)
+        (self.path / "test_suite.py").write_text(SUITE)
+
+    def run(self, model: str, *arguments: str, cell: tuple[str, ...] = CELL) -> pytest.RunResult:
+        """Measures these models in one cell, quickly."""
+        return self.raw(*self.load, "--model", model, *cell, *SHORT, *arguments)
+
+    def raw(self, *arguments: str) -> pytest.RunResult:
+        """Runs pytest with the plugin and these arguments only."""
+        return self.pytester.runpytest_subprocess(*PLUGIN, *arguments, timeout=PATIENCE)
+
+    def start(self, model: str, *arguments: str) -> subprocess.Popen[str]:
+        """Starts a measurement and does not wait for it."""
+        command = [sys.executable, "-m", "pytest", *PLUGIN, *self.load, "--model", model, *CELL, *SHORT, *arguments]
+        return subprocess.Popen(
+            command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ)
+        )
+
+    def query(self, sql: str, database: str = "ipexperf.db") -> list[tuple[Any, ...]]:
+        """Asks the database, as anybody with sqlite3 can."""
+        with closing(sqlite3.connect(f"file:{self.path / database}?mode=ro", uri=True)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            return connection.execute(sql).fetchall()
+
+    def launches(self) -> list[tuple[Any, ...]]:
+        """Model and outcome of every recorded launch."""
+        return self.query('SELECT c.model, l.outcome FROM launch l JOIN "case" c ON c.id = l.case_id ORDER BY l.rowid')
+
+    def statuses(self) -> list[str]:
+        return [status for (status,) in self.query("SELECT status FROM run ORDER BY id")]
+
+    def pids(self) -> tuple[int, ...]:
+        """Waits until a fake model has told its pids."""
+        path = self.path / "pids"
+        until = time.monotonic() + PATIENCE
+        while not path.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        return tuple(map(int, path.read_text().split()))
