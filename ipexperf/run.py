@@ -4,57 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf import known
+from ipexperf import known, paired
 from ipexperf.bench import registry
-from ipexperf.case import AGAINST, ITSELF
-from ipexperf.conduct import pairs, placement, yardstick
-from ipexperf.conduct.conductor import FLAG, Conductor
+from ipexperf.conduct import placement, yardstick
+from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge import again
-from ipexperf.plan import arms, matrix
+from ipexperf.plan import matrix
 from ipexperf.result import Measurement, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.judge.baseline import CaseBaseline
-    from ipexperf.judge.policy import Constants, PairPolicy
+    from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Against:
-    """What the cases of a run are measured in pairs with: an arm, each case as the arm has it, and how it is judged."""
-
-    words: arms.ArmWords
-    cases: Mapping[Case, Case]
-    policy: PairPolicy
-
-
-def against(options: Options, cases: Sequence[Case]) -> Against | None:
-    """The other arm of a run, or None. One that some case cannot have is refused before anything is measured."""
-    from ipexperf.judge.policy import PairPolicy
-
-    if options.against is None:
-        arms.check_launches(options)
-        return None
-    arms.check(options)
-    source = options.sources.get("against", FLAG)
-    words = arms.parse(options.against, source)
-    facts = pairs.facts(words, options)
-    found = {}
-    for case in cases:
-        found[case], unmet = words.case(case, facts)
-        if reason := arms.why_not(found[case], facts, unmet):
-            raise UsageError(f"{source}: {found[case].id} cannot run: {reason}")
-        if reason := arms.no_turns(case):
-            raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
-    return Against(words, found, PairPolicy(**arms.policy(options)).shared(len(cases)))
 
 
 def plan(options: Options) -> matrix.Plan:
@@ -69,16 +38,6 @@ def plan(options: Options) -> matrix.Plan:
     return matrix.make(options, facts)
 
 
-def _armed(measurement: Measurement, verdict: Verdict) -> Verdict:
-    """The verdict on pairs, with what the case runs otherwise than the other arm."""
-    from ipexperf.judge import structure
-
-    if measurement.failure or not measurement.counted:
-        return verdict
-    first = measurement.counted[0]
-    return dataclasses.replace(verdict, structure=structure.between(first.against, first.fingerprint))
-
-
 class Run:
     """One invocation of the suite. A case is in the database the moment it ends."""
 
@@ -86,7 +45,7 @@ class Run:
         self.options = options
         known.check(options)
         self.plan = plan(options)
-        self._against = against(options, self.plan.cases)
+        self._against = paired.find(options, self.plan.cases)
         if options.yardstick:
             yardstick.find(options.cache or folder / ".ipexperf")
         self.measurements: list[Measurement] = []
@@ -131,7 +90,7 @@ class Run:
     def measure(self, case: Case) -> tuple[Measurement, Verdict] | None:
         """Measures, judges and records one case. None: it looks slower, and is to be measured again after the rest."""
         if self._against is not None:
-            return self._keep(*self._paired(case, self._against))
+            return self._keep(*self._against.measure(case, self._conductor), self._against.policy)
         measurement = self._conductor.measure(case)
         verdict = self._known.judge(measurement)
         if case in self._suspects:
@@ -159,23 +118,6 @@ class Run:
             self._history.record(self.uid, measurement, verdict, policy)
             self._recorded.add(measurement.case.uid)
         return measurement, verdict
-
-    def _paired(self, case: Case, other: Against) -> tuple[Measurement, Verdict, Constants]:
-        """The case in pairs with the other arm, until the judge is sure."""
-        from ipexperf.judge import against as judge
-
-        measurement, found = self._conductor.against(case, other.cases[case], other.words, other.policy)
-        if found is None:
-            return measurement, judge.judge(measurement, None, {}, other.policy), other.policy
-        facts = {
-            AGAINST: other.words.text or ITSELF,
-            "stopped": found.stopped,
-            "differences": list(found.differences),
-            "log_ratios": found.log_ratios,
-            "trimmed": found.decision.trimmed,
-        }
-        verdict = judge.judge(measurement, found.decision, facts, other.policy)
-        return measurement, _armed(measurement, verdict), other.policy
 
     def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """The verdict, with what became of what ran: it is held against the digest that was accepted."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
-from ipexperf.conduct.worker import memory_limit
+from ipexperf.conduct import held
 from ipexperf.errors import WorkerError
 
 COPIES = 3
@@ -26,7 +26,7 @@ def refuse(case: Case, told: Mapping[str, float], processes: int = 1) -> None:
     """Ends a case that needs more than a worker may take. What is counted is the least, never all."""
     on_its_way = told["kept" if registry.modes.get(case.mode).trains else "passing"] * WIDTHS[case.dtype]
     needed = processes * (told["examples"] + COPIES * told["weights"] + case.batch * on_its_way)
-    limit = memory_limit()
+    limit = held.limit()
     if needed > limit:
         size = registry.models.get(case.model).told(case.size)
         parts = f"examples {_told(told['examples'])}, weights {COPIES} x {_told(told['weights'])}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import selectors
 import shlex
 import signal
@@ -22,6 +21,7 @@ from ipexperf import bench
 from ipexperf.bench import guard
 from ipexperf.bench.environment import VARIABLES
 from ipexperf.bench.facts import Facts, gather
+from ipexperf.conduct import held
 from ipexperf.errors import UsageError, WorkerError
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ LAST_LINES = 15
 LAST_BYTES = 2**16
 """So much of a log's end is looked at for its last lines."""
 POLL_SECONDS = 0.5
-MEMORY_SHARE = 0.92
-"""A worker that takes more of the machine's memory than this is stopped before the kernel stops somebody else."""
-
 QUIET = {
     # A thread that waits must not burn the core of the worker whose turn it is (measured: 3 to 9 times slower).
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -47,44 +44,6 @@ QUIET = {
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 """Whatever the shell says: a worker that waits for a download is no measurement, and nothing comes in silence."""
-
-
-def memory_limit() -> int:
-    """Bytes that one worker may hold: a share of the container's or the machine's memory."""
-    limit = int(re.findall(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[0]) * 1024
-    with contextlib.suppress(OSError, ValueError):  # no control group, or the text "max": the machine's memory it is
-        limit = min(limit, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return int(limit * MEMORY_SHARE)
-
-
-def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    except (OSError, IndexError):
-        return 0  # it ended while we looked: its end is told by the pipe
-
-
-def _proportional(pid: int) -> int:
-    """Its share of the pages that it holds: the kernel walks all of them for the answer."""
-    try:
-        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return _resident(pid)  # ended, or not ours to look into: what it holds at most
-    found = re.search(r"^Pss:\s+(\d+) kB", told, re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else 0
-
-
-def held(session: int, limit: int) -> int:
-    """Bytes that a worker and all that it started hold together."""
-    processes = guard.members(session)
-    most = sum(map(_resident, processes))
-    # Forked processes share pages, which are counted once for each here: it is looked at closely where it matters.
-    return most if most <= limit else sum(map(_proportional, processes))
-
-
-def _kernel_kills() -> int:
-    found = re.search(r"^oom_kill (\d+)", Path("/proc/vmstat").read_text(), re.MULTILINE)
-    return int(found.group(1)) if found else 0
 
 
 def variables_for(python: str | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -168,8 +127,8 @@ class Worker:
         self._buffer = b""
         self._look = time.monotonic() + POLL_SECONDS
         self._killed = False
-        self._kills = _kernel_kills()
-        self._limit = memory_limit()
+        self._kills = held.kernel_kills()
+        self._limit = held.limit()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         # The protocol has pipes of its own, from the first line of code on: all that prints, prints into the log.
         requests, ours = os.pipe()
@@ -271,9 +230,9 @@ class Worker:
         if time.monotonic() < self._look:
             return
         self._look = time.monotonic() + POLL_SECONDS
-        if held(self.pid, self._limit) > self._limit:
+        if held.together(self.pid, self._limit) > self._limit:
             self.kill()
-            most = f"{self._limit / 2**30:.1f} GiB, {MEMORY_SHARE:.0%} of the memory here"
+            most = f"{self._limit / 2**30:.1f} GiB, {held.SHARE:.0%} of the memory here"
             raise WorkerError("out_of_memory", f"took more than {most}, with all that it started", self.log())
 
     def _death(self) -> WorkerError:
@@ -286,7 +245,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.kill()
             return WorkerError("crashed", "closed its pipe and did not end", self.log())
-        if code == -signal.SIGKILL and _kernel_kills() > self._kills:
+        if code == -signal.SIGKILL and held.kernel_kills() > self._kills:
             return WorkerError("out_of_memory", "killed by the kernel, which was out of memory", self.log())
         if code < 0:
             return WorkerError("crashed", f"killed by {signal.Signals(-code).name}", self.log())

@@ -10,7 +10,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
-from ipexperf.conduct import memory
+from ipexperf.conduct import held, memory
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import Conditions
 from ipexperf.errors import WorkerError
@@ -55,7 +55,7 @@ def conductor(worker: Answering, fake: str, tmp_path: Path, monkeypatch: pytest.
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": (), "trained": False}
     registry.model("eater_of_memory", **declaration)(lambda: int)
     monkeypatch.setattr(type(registry.devices.get("fake")), "hosted", True)
-    monkeypatch.setattr(memory, "memory_limit", lambda: int(8 * GIB))
+    monkeypatch.setattr(held, "limit", lambda: int(8 * GIB))
     return Conductor(Options(load=(fake,)), 1, tmp_path, print)
 
 

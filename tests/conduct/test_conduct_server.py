@@ -22,8 +22,7 @@ from ipexperf.bench import worker as bench_worker
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import conductor as conductors
-from ipexperf.conduct import launch
-from ipexperf.conduct import worker as workers
+from ipexperf.conduct import held, launch
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.server import MOST, Order, Server, Servers
@@ -155,7 +154,7 @@ def test_the_memory_limit_is_for_forked_workers_too(
     run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """A forked worker is stopped for the memory that its child takes."""
-    monkeypatch.setattr(workers, "memory_limit", lambda: 2**27)
+    monkeypatch.setattr(held, "limit", lambda: 2**27)
     done = run("hungry_child", FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert all(gone(pid) for pid in pids(tmp_path / "pids"))

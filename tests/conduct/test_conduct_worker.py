@@ -19,7 +19,7 @@ from ipexperf.bench import guard
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import launch
+from ipexperf.conduct import held, launch
 from ipexperf.conduct import worker as workers
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.worker import Worker
@@ -345,12 +345,12 @@ def test_a_worker_over_the_memory_limit_is_stopped(
 def test_the_memory_limit_is_below_the_machines_memory() -> None:
     """A worker is stopped before the whole machine's memory is gone."""
     total = os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert 0 < workers.memory_limit() < total
+    assert 0 < held.limit() < total
 
 
 def test_the_limit_is_read_when_a_worker_starts(monkeypatch: pytest.MonkeyPatch, run: Callable[..., Launch]) -> None:
     """A launch under a tiny limit ends as out of memory instead of in the kernel's hands."""
-    monkeypatch.setattr(workers, "memory_limit", lambda: 2**20)
+    monkeypatch.setattr(held, "limit", lambda: 2**20)
     assert run("hang").outcome == "out_of_memory"
 
 
@@ -358,7 +358,7 @@ def test_what_a_worker_started_counts_as_its_memory(
     run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """A worker that is small itself is stopped for the memory that its child takes, and the child with it."""
-    monkeypatch.setattr(workers, "memory_limit", lambda: 2**27)
+    monkeypatch.setattr(held, "limit", lambda: 2**27)
     done = run("hungry_child", timeout=20.0, FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert "0.1 GiB" in done.reason
@@ -375,7 +375,7 @@ def test_pages_that_processes_share_are_counted_once(gone: Callable[[int], bool]
             while len(guard.members(leader.pid)) < 2 and time.monotonic() < until:
                 time.sleep(0.02)
             both = guard.members(leader.pid)
-            roughly, closely = (workers.held(leader.pid, limit) for limit in (2**40, 2**27))
+            roughly, closely = (held.together(leader.pid, limit) for limit in (2**40, 2**27))
         finally:
             guard.end(leader.pid)
             leader.kill()
