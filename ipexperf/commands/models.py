@@ -89,7 +89,7 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
     """What a worker counts, or an empty answer with the reason on standard error."""
     from ipexperf.bench.kinds import Cell
     from ipexperf.case import Case
-    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.conduct.provisions import Provisions
     from ipexperf.conduct.worker import ask_facts
     from ipexperf.errors import WorkerError
     from ipexperf.plan import matrix, sizes
@@ -100,7 +100,7 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
     if reason is None:
         case = Case(cell.model, cell.device, cell.dtype, cell.mode, cell.stack, 1, size, model.version, model.data)
         try:
-            found = Conductor(options, 1, Path.cwd(), _say).footprint(case)
+            found = Provisions(options, Path.cwd(), _say).footprint(case)
         except WorkerError as error:
             reason = error.reason
         else:

@@ -1,43 +1,34 @@
-"""Measures cases: weights first where they are needed, then launches, with one more try for a contended one."""
+"""Measures cases, launch by launch or pair by pair, with one more try for a launch that was contended."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import artifact, registry, weights
 from ipexperf.bench import environment as surroundings
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench import registry
 from ipexperf.case import Case
-from ipexperf.conduct import instances, kept, launch, memory, pairs, placement, seal, yardstick
+from ipexperf.conduct import instances, launch, pairs
 from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.provisions import Provisions
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.roof import Roofs
 from ipexperf.conduct.server import Order, Servers
-from ipexperf.conduct.worker import ask_facts
-from ipexperf.errors import ForkError, UsageError, WorkerError
+from ipexperf.errors import ForkError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import arms, start
-from ipexperf.plan import yardstick as yardsticks
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 
 RETRIES = 1
 FLAG = "--perf-against"
-MAKING = {
-    "weights": ("training weights", "the weights are trained again"),
-    "quantise": ("quantising", "the network is quantised again"),
-}
-"""What a worker is asked to make before the launches, in words."""
 
 
 def now() -> str:
@@ -50,14 +41,11 @@ class Conductor:
     def __init__(self, options: Options, launches: int, folder: Path, say: Callable[[str], None]) -> None:
         self._options = options
         self._launches = launches
-        self._cache = options.cache or folder / ".ipexperf"
+        self._provisions = Provisions(options, folder, say)
         self._say = say
         self._quarantine = Quarantine()
         self._servers = Servers()
-        self._roofs = None if options.no_roof else Roofs(self._cache, say)
-        self.kept: dict[Path, bool] = {}
-        """What cases load, each with whether it was made now."""
-        self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
+        self._roofs = None if options.no_roof else Roofs(self._provisions.cache, say)
         self._folder = folder
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
@@ -66,107 +54,9 @@ class Conductor:
         """The commit that is measured: asked of git with the first measurement, not while tests are collected."""
         return surroundings.source(self._folder)
 
-    def _conditions(self, case: Case) -> Conditions:
-        device = registry.devices.get(case.device)
-        data = str(self._options.data) if self._options.data else None
-        found, _ = registry.datasets.get(case.data).find(data)
-        settings = Settings(
-            load=tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in self._options.load),
-            threads=self._options.threads,
-            checkpoint=str(self._cache.resolve() / "checkpoints" / f"{case.id}.pt"),
-            data_folder=data,
-            data_file=found,
-            cards=self._cards(case),
-        )
-        conditions = Conditions(
-            settings,
-            python=self._options.python,
-            variables=device.variables(self._options.device_index, os.environ),
-            accelerator=device.accelerator,
-            timeout=self._options.timeout,
-            samples=self._options.samples,
-            seconds=self._options.seconds,
-            say=self._say,
-        )
-        if self._options.yardstick:
-            conditions = self._with_yardstick(case, conditions)
-        openmp = registry.modes.get(case.mode).openmp
-        return placement.given(conditions, case, placement.find(self._options, openmp))
-
-    def _with_yardstick(self, case: Case, conditions: Conditions) -> Conditions:
-        """The conditions with the yardstick that takes turns with the case, or with a note why none does."""
-        if reason := yardsticks.why_not(case):
-            return dataclasses.replace(conditions, notes=(*conditions.notes, f"no yardstick beside it: {reason}"))
-        return dataclasses.replace(conditions, yardstick=yardstick.find(self._cache))
-
-    def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
-        """What gives each process of a case a device of its own, where it has several."""
-        processes, device = registry.modes.get(case.mode).processes(case), registry.devices.get(case.device)
-        if processes == 1:
-            return ()
-        first = self._options.device_index
-        try:
-            return tuple(device.variables(first + number, os.environ) for number in range(processes))
-        except UsageError as error:
-            raise WorkerError("error", f"{processes} processes need a device each: {error}") from None
-
     def ready(self, case: Case, python: str | None = None) -> Conditions:
-        """The conditions of a case, with what it loads: made once, kept by content.
-
-        Inference has trained weights, and int8 a network that was quantised by the interpreter that will run it.
-        """
-        conditions = self._conditions(case)
-        self._fit(case, conditions)
-        model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
-        if mode.trains or not (model.learned or case.dtype == "int8"):
-            return conditions
-        made_of = weights.address(model, case.data, conditions.settings.data_file or "", case.size)
-        if model.learned:
-            path = self._weights(made_of, case, conditions)
-            conditions = conditions.given(weights=str(path))
-        if case.dtype == "int8":
-            made_of += seal.digest(path) if model.learned else ""
-            quantiser = dataclasses.replace(conditions, python=python or conditions.python)
-            name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
-            path = self._made("quantise", self._cache / "quantised" / name, case, quantiser, artifact.SIDES)
-            conditions = conditions.given(artifact=str(path))
-        return conditions
-
-    def footprint(self, case: Case) -> Mapping[str, Any]:
-        """What the case's network takes, as a worker finds it: once for all cases that have the same."""
-        key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
-        if key not in self._footprints:
-            plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
-            with conditions.worker() as worker:
-                told = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))
-            self._footprints[key] = told
-        return self._footprints[key]
-
-    def _fit(self, case: Case, conditions: Conditions) -> None:
-        """Ends a case that is too large for this machine, before any of it is run."""
-        if not registry.devices.get(case.device).hosted or not memory.larger(case):
-            return
-        try:
-            found = self.footprint(case)
-        except WorkerError as error:
-            if error.outcome == "out_of_memory":
-                raise
-            self._say(f"{case.id}: whether it fits into memory is not known beforehand: {error.reason}")
-            return
-        processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
-        memory.refuse(case, found, processes)
-
-    def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
-        """The weights of a case: those of a package as they are, all others made by us, some of a package's."""
-        model = registry.models.get(case.model)
-        if model.pretrained is not None:
-            path, why_not = model.pretrained.find()
-            if path is None:
-                raise WorkerError("error", why_not or "no weights")
-            if model.as_packaged:
-                return Path(path)
-            conditions = conditions.given(weights=path)
-        return self._made("weights", self._cache / "weights" / name, case, conditions)
+        """The conditions of a case, with what it loads: made where it is not there yet."""
+        return self._provisions.ready(case, python)
 
     def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
         """How launches of the case are started. Where they were to be forked and can't be, it is the plain case."""
@@ -191,28 +81,6 @@ class Conductor:
     def close(self) -> None:
         """Ends what outlives a case."""
         self._servers.close()
-
-    def _made(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
-        """What the case loads, made by a worker of its own where it is not there or damaged."""
-        doing, again = MAKING[do]
-        maker = case
-        if do == "weights":
-            maker = dataclasses.replace(case, mode="train", stack="stock", dtype="fp32", knobs=())
-
-        def make(part: Path) -> None:
-            with conditions.worker() as worker:
-                request = {"case": maker.to_json(), "settings": asdict(conditions.settings)}
-                worker.ask(do, path=str(part), timeout=6 * conditions.timeout, **request)
-
-        def damaged(flaw: str) -> None:
-            self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
-
-        try:
-            made = kept.keep(path, make, damaged, sides)
-        except WorkerError as error:
-            raise WorkerError(error.outcome, f"{doing}: {error.reason}", error.log) from error
-        self.kept[path] = made or self.kept.get(path, False)
-        return path
 
     def measure(self, case: Case) -> Measurement:
         """All launches of a case. The first that fails is the last: its outcome is the case's."""
