@@ -1,0 +1,90 @@
+"""Records launches of identical code, as our rule measures them and as others do: what `replay.py` judges.
+
+A round goes over the cases. Of each it measures a pair of fresh processes that take turns, and then two fresh processes
+apart, one after the other. Nothing differs between any of them, so whatever a rule finds in them is a false alarm. Each
+line of the file is a process: its case, how it was measured, the number of its pair, when it began, and the seconds of
+each of its turns or steps. Lines are added to a file that is there already.
+
+    python benchmarks/detection/record.py --for 2400 --stack all benchmarks/detection/recorded.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from ipexperf import run
+from ipexperf.commands import planning
+from ipexperf.conduct import pairs, turns
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import to_samples
+from ipexperf.conduct.turns import Arm
+from ipexperf.errors import IpexperfError
+from ipexperf.plan.arms import ArmWords
+
+TURNS, STEPS = 30, 2
+"""Of each worker in a pair."""
+ITERATIONS = 20
+"""Samples of a process that is measured apart."""
+
+
+def line(case: str, how: str, number: int, began: float, seconds: Sequence[float]) -> str:
+    """A process as a line: times to the microsecond."""
+    told = " ".join(f"{value:.6f}" for value in seconds)
+    return f"{case},{how},{number},{began:.0f},{told}\n"
+
+
+def pair(arm: Arm, number: int, began: float, chance: random.Random) -> list[str]:
+    """Two processes of the same code that take turns."""
+    found = turns.take(arm, arm, TURNS, STEPS, chance, lambda _: None)
+    return [line(arm.case.id, f"turns {side}", number, began, getattr(found, side).times) for side in ("a", "b")]
+
+
+def apart(arm: Arm, number: int, began: float) -> str:
+    """A process that is measured by itself."""
+    with arm.conditions.worker() as worker:
+        worker.ask("prepare", case=arm.case.to_json(), settings=asdict(arm.conditions.settings))
+        worker.ask("warm")
+        samples = to_samples(worker.ask("sample", count=ITERATIONS)["samples"])
+    return line(arm.case.id, "apart", number, began, [sample.wall for sample in samples])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="the file that lines are added to")
+    parser.add_argument("--for", dest="seconds", type=float, default=2400.0, help="seconds (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="of the random start order")
+    planning.add_options(parser)
+    told = parser.parse_args()
+    chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
+    begin = time.monotonic()
+    try:
+        options = planning.resolve(told)
+        plan = run.plan(options)
+        conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+        arms = [pairs.arm(conductor, case, ArmWords()) for case in plan.cases]
+        known = told.file.read_text().splitlines() if told.file.exists() else []
+        number = 1 + max((int(text.split(",")[2]) for text in known), default=-1)
+        longest = 0.0
+        while time.monotonic() - begin + longest < told.seconds:
+            started = time.monotonic()
+            for arm in arms:
+                with told.file.open("a") as file:
+                    file.writelines(pair(arm, number, time.time(), chance))
+                    for _ in range(2):
+                        file.write(apart(arm, number, time.time()))
+            longest = max(longest, time.monotonic() - started)
+            print(f"round {number}: {time.monotonic() - begin:.0f} of {told.seconds:.0f} s", file=sys.stderr)
+            number += 1
+    except IpexperfError as error:
+        sys.exit(f"record.py: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

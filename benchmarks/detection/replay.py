@@ -1,0 +1,217 @@
+"""How often does a rule cry wolf on real launches, and how often does it see one? What `record.py` recorded, replayed.
+
+Everything recorded is of identical code. A slowdown is made by making the times of one arm longer by so much. Launches
+keep the order in which they were recorded: a replayed comparison begins at a random one and takes what followed it,
+with the first after the last; which arm a process belongs to is drawn, for nothing differed between them. There are far
+more such comparisons than launches, so they are not independent: the table tells of that machine in that hour.
+
+Beside our rule are those that people use, written from their documentation or source, each on as many processes and
+samples as it asks for. Those that look at a history get the launches before as their history.
+
+    python benchmarks/detection/replay.py benchmarks/detection/recorded.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from simulate import POLICY, SAMPLING, START, hundred
+
+from ipexperf.judge import sequential
+from ipexperf.judge.pairs import neighbour_ratio
+
+SEED = 20261121
+COMPARISONS = 2000
+EFFECTS = (0.0, 0.02, 0.03, 0.05, 0.08, 0.10)
+Values = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What was recorded of one case, in the order of time."""
+
+    ratios: list[float] = field(default_factory=list)
+    """The log ratio of each pair."""
+    apart: list[list[float]] = field(default_factory=list)
+    """The steps of each process that was measured by itself."""
+
+
+def read(path: Path) -> dict[str, Recorded]:
+    """The file that record.py wrote. A pair of which one line is missing is left out."""
+    found: dict[str, Recorded] = defaultdict(Recorded)
+    sides: dict[tuple[str, int], list[list[float]]] = defaultdict(list)
+    with path.open() as file:
+        for case, how, number, _, told in csv.reader(file):
+            seconds = [float(value) for value in told.split()]
+            if how == "apart":
+                found[case].apart.append(seconds)
+            else:
+                sides[case, int(number)].append(seconds)
+    for (case, _), turns in sides.items():
+        if len(turns) == 2:
+            found[case].ratios.append(neighbour_ratio(*turns))
+    return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What an alarm is, and how many processes it takes: those of a history first, then both arms'."""
+
+    name: str
+    alarm: Callable[[Values, Values], bool]
+    """Told of the steps of the old processes and of the new ones, a process a row."""
+    old: int
+    new: int
+    interleaved: bool = False
+    measured: int | None = None
+    """Processes that a comparison costs; None: all of them. A history is there already."""
+
+    @property
+    def seconds(self) -> float:
+        return (self.old + self.new if self.measured is None else self.measured) * (START + SAMPLING)
+
+
+def medians(side: Values) -> Values:
+    found: Values = np.median(side, axis=1)
+    return found
+
+
+def beyond(share: float) -> Callable[[Values, Values], bool]:
+    """The median of the runs' medians is more than this share up."""
+    return lambda old, new: bool(np.median(medians(new)) > np.median(medians(old)) * (1 + share))
+
+
+def compare_fail(old: Values, new: Values) -> bool:
+    """pytest-benchmark, `--benchmark-compare-fail=mean:5%`: the mean of one run against that of another."""
+    return bool(new.mean() / old.mean() - 1 > 0.05)
+
+
+def asv_continuous(old: Values, new: Values) -> bool:
+    """asv: slower by its factor of 1.1 in the median, and Mann-Whitney over the samples says p < 0.002."""
+    slower = np.median(new) > 1.1 * np.median(old)
+    return bool(slower and stats.mannwhitneyu(old.ravel(), new.ravel()).pvalue < 0.002)
+
+
+def pyperf_compare(old: Values, new: Values) -> bool:
+    """pyperf compare_to: Student's t-test over three values of each process, 95 %, two-sided; and slower."""
+    sides = [side[:, :18].reshape(len(side), 3, 6).mean(axis=2).ravel() for side in (old, new)]
+    return bool(stats.ttest_ind(*sides).pvalue < 0.05 and sides[1].mean() > sides[0].mean())
+
+
+def google_benchmark(old: Values, new: Values) -> bool:
+    """google-benchmark's compare.py: Mann-Whitney over nine repetitions in one process each, p < 0.05; and slower."""
+    sides = [side[0, :18].reshape(9, 2).mean(axis=1) for side in (old, new)]
+    return bool(stats.mannwhitneyu(*sides).pvalue < 0.05 and sides[1].mean() > sides[0].mean())
+
+
+def mann_whitney(old: Values, new: Values) -> bool:
+    """Mann-Whitney over all iterations of all runs, p < 0.05; and slower."""
+    slower = np.median(new) > np.median(old)
+    return bool(slower and stats.mannwhitneyu(old.ravel(), new.ravel()).pvalue < 0.05)
+
+
+def bencher(old: Values, new: Values) -> bool:
+    """Bencher's t-test: one new value is above mean + t(0.99) x standard deviation of those before."""
+    known = medians(old)
+    return bool(medians(new)[0] > known.mean() + stats.t.ppf(0.99, len(known) - 1) * known.std(ddof=1))
+
+
+def rustc_perf(old: Values, new: Values) -> bool:
+    """rustc-perf: a change above Q3 + 1.5 IQR of the changes before it, from night to night, and above 0.2 %."""
+    known = medians(old)
+    changes = np.abs(np.diff(known) / known[:-1])
+    low, high = np.percentile(changes, [25, 75])
+    return bool(medians(new)[0] / known[-1] - 1 > max(high + 1.5 * (high - low), 0.002))
+
+
+RULES = (
+    Rule("pytest-benchmark, compare-fail mean:5%", compare_fail, 1, 1),
+    Rule("asv continuous, factor 1.1", asv_continuous, 2, 2, interleaved=True),
+    Rule("pyperf compare_to, 20 processes", pyperf_compare, 20, 20),
+    Rule("google-benchmark, U test", google_benchmark, 1, 1),
+    Rule("TorchBench, 7 %", beyond(0.07), 1, 1),
+    Rule("torch-xpu-ops, 10 %", beyond(0.10), 1, 1),
+    Rule("torch-xpu-ops, 20 %", beyond(0.20), 1, 1),
+    Rule("Bencher, t-test over 30 runs", bencher, 30, 1, measured=1),
+    Rule("rustc-perf, IQR over 30 runs", rustc_perf, 30, 1, measured=1),
+    Rule("Mann-Whitney, pooled, 5 runs", mann_whitney, 5, 5),
+)
+
+
+def ours(ratios: list[float], chance: np.random.Generator, effect: float) -> tuple[dict[str, float], float]:
+    """The shares of each outcome, and the seconds a comparison took."""
+    outcomes, used = [], 0
+    for _ in range(COMPARISONS):
+        begin = int(chance.integers(len(ratios)))
+        signs = chance.choice((-1, 1), POLICY.looks[-1])
+        following = [ratios[(begin + index) % len(ratios)] for index in range(POLICY.looks[-1])]
+        logs = [math.log1p(effect) + sign * ratio for sign, ratio in zip(signs, following, strict=True)]
+        for look in POLICY.looks:
+            decision = sequential.decide(logs[:look], POLICY)
+            if decision.done:
+                break
+        outcomes.append(decision.outcome)
+        used += decision.pairs
+    shares = {name: outcomes.count(name) / COMPARISONS for name in ("regressed", "ok", "improved", "inconclusive")}
+    return shares, used / COMPARISONS * 2 * (START + SAMPLING)
+
+
+def theirs(rule: Rule, apart: Values, chance: np.random.Generator, effect: float) -> float:
+    """The share of comparisons with an alarm."""
+    needed, alarms = rule.old + rule.new, 0
+    for _ in range(COMPARISONS):
+        begin = int(chance.integers(len(apart)))
+        taken = apart[np.arange(begin, begin + needed) % len(apart)]
+        old, new = (taken[::2], taken[1::2]) if rule.interleaved else (taken[: rule.old], taken[rule.old :])
+        if rule.old == rule.new and chance.random() < 0.5:
+            old, new = new, old
+        alarms += rule.alarm(old, new * (1 + effect))
+    return alarms / COMPARISONS
+
+
+HEADER = ("case", "rule", "alarms at 0 %", "at 2 %", "caught at 3 %", "at 5 %", "at 8 %", "at 10 %",
+          "undecided at 0 %", "at 5 %", "seconds at 0 %", "at 5 %")  # fmt: skip
+
+
+def rows(case: str, recorded: Recorded, chance: np.random.Generator) -> list[list[str]]:
+    found = {effect: ours(recorded.ratios, chance, effect) for effect in EFFECTS}
+    shown = [hundred(found[effect][0]["regressed"]) for effect in EFFECTS]
+    undecided = [hundred(found[effect][0]["inconclusive"]) for effect in (0.0, 0.05)]
+    seconds = [f"{found[effect][1]:.0f}" for effect in (0.0, 0.05)]
+    told = [[case, "**pairs, sequential**", *shown, *undecided, *seconds]]
+    apart = np.array(recorded.apart)
+    for rule in RULES:
+        if len(apart) >= rule.old + rule.new:
+            shares = [hundred(theirs(rule, apart, chance, effect)) for effect in EFFECTS]
+            told.append([case, rule.name, *shares, "-", "-", *[f"{rule.seconds:.0f}"] * 2])
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="what record.py recorded")
+    recorded = read(parser.parse_args().file)
+    print("| " + " | ".join(HEADER) + " |\n|" + "---|" * len(HEADER))
+    for index, (case, found) in enumerate(sorted(recorded.items())):
+        spread = (
+            100 * float(np.std(found.ratios, ddof=1)),
+            100 * float(np.std(np.log(medians(np.array(found.apart))), ddof=1)),
+        )
+        for row in rows(case, found, np.random.default_rng([SEED, index])):
+            print("| " + " | ".join(row) + " |")
+        told = f"{2 * len(found.ratios)} launches in pairs that spread by {spread[0]:.1f} %"
+        print(f"{case}: {told}, {len(found.apart)} apart that spread by {spread[1]:.1f} %", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
