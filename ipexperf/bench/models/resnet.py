@@ -1,4 +1,4 @@
-"""ResNet-18 and ResNet-50 with ten classes, as torchvision builds them."""
+"""ResNet-18, ResNet-50 and ResNeXt-101 32x16d with ten classes, out of torchvision's building blocks."""
 
 from __future__ import annotations
 
@@ -44,3 +44,26 @@ def resnet18() -> Any:
 )
 def resnet50() -> Any:
     return torchvision.models.resnet50(num_classes=CLASSES)
+
+
+# torchvision has no constructor of it. Its 192 million weights would take hours here to learn the digits, so all but
+# the last layer keep the values that they are built with: only batch norm and that layer know the digits.
+@model(
+    "resnext101_32x16d",
+    size=32,
+    normal=NORMAL,
+    batch_train=16,
+    batch_infer=8,
+    published=PUBLISHED,
+    learning_rate=0.005,
+    recipe=_probe.fit_anew,
+    resized=_probe.fit_anew,
+    held_out=64,
+    why_nots=dict.fromkeys(
+        ("train", "train_ddp"), "it was not seen to learn in minutes, and nothing else would prove it"
+    ),
+    needs=("torch", "torchvision"),
+)
+def resnext101_32x16d() -> Any:
+    resnet = torchvision.models.resnet
+    return resnet.ResNet(resnet.Bottleneck, [3, 4, 23, 3], CLASSES, groups=32, width_per_group=16)
