@@ -3,6 +3,6 @@
 import pytest
 
 
-@pytest.mark.perf(models=["ssd_resnet34", "mtcnn_pnet", "mtcnn_rnet", "mtcnn_onet"])
+@pytest.mark.perf(models=["ssd_resnet34", "faster_rcnn", "mtcnn_pnet", "mtcnn_rnet", "mtcnn_onet"])
 def test_detection(perf):
     perf()

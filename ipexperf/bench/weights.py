@@ -58,7 +58,7 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
     if model.pretrained is not None:
         _packaged(bench, network)
     network = bench.device.put(network.train())
-    (model.recipe or _steps)(first, split, network)
+    (model.recipe or steps)(first, split, network)
     if model.resized and first.case.size != bench.case.size:
         split = read(bench)
         model.resized(bench, split, network)
@@ -72,7 +72,7 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
     return {"accuracy": reached}
 
 
-def _steps(bench: Workbench, split: Split, network: Any) -> None:
+def steps(bench: Workbench, split: Split, network: Any) -> None:
     """Trains as many steps as the model wants, as the mode `train` does."""
     model, task = bench.model, bench.task
     optimizer = _optimizers.make(model.optimizer, network.parameters(), model)

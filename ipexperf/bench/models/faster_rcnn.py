@@ -1,0 +1,140 @@
+"""Faster R-CNN with a feature pyramid on ResNet-18, of torchvision's parts, for small images and few classes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ipexperf.bench import weights
+from ipexperf.bench.datasets import scenes
+from ipexperf.bench.kinds import Workbench
+from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.bench.registry import model
+from ipexperf.bench.subjects import Split
+
+SIZE = 64
+CLASSES = scenes.CLASSES + 1
+"""The first is for nothing."""
+MOST_FOUND = 20
+"""So many boxes of an image are answered; where fewer were found the rest has the label -1."""
+SIDES = ((16,), (24,), (32,), (48,))
+"""How long a side of the boxes is, in pixels, that each map of the pyramid starts from."""
+RATIOS = ((0.5, 1.0, 2.0),)
+STAGES = {"layer1": ("0", 64), "layer2": ("1", 128), "layer3": ("2", 256)}
+"""The stages of the trunk that the pyramid is made of, each with its map's name and its channels."""
+CHANNELS, POOLED, HIDDEN = 128, 7, 256
+"""Of each map; of each proposed box, in each direction, what ROIAlign makes of it; of the head."""
+OPERATORS = ("torch_ipex::frozen_batch_norm", "torch_ipex::ROIAlign_forward")
+"""What IPEX has of its own. Its ROIAlign, and its NMS too, take the place of torchvision's with the import alone."""
+FROZEN = "its norms are frozen, and a frozen network is tuned from trained weights: from a seed it did not learn"
+DECIDES = "it decides in the middle which boxes to look at, and there the graph breaks"
+
+
+def learned_norms(bench: Workbench, split: Split, network: Any) -> None:
+    """Trains a twin whose norms still learn, and freezes what they came to, as those of a pretrained trunk are frozen."""
+    torch.manual_seed(weights.RECIPE["seed"])
+    twin = bench.device.put(_network(torch.nn.BatchNorm2d).train())
+    weights.steps(bench, split, twin)
+    network.load_state_dict({name: value for name, value in twin.state_dict().items() if "num_batches" not in name})
+
+
+def _ipex_norms(network: Any) -> Any:
+    """IPEX's own frozen batch norms in place of torchvision's, as its guide has it: their state has the same names."""
+    frozen = importlib.import_module("intel_extension_for_pytorch").nn.modules.FrozenBatchNorm2d
+    known = torchvision.ops.FrozenBatchNorm2d
+    for parent in list(network.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, known):
+                norm = frozen(len(child.weight), eps=child.eps)
+                norm.load_state_dict(child.state_dict())
+                setattr(parent, name, norm)
+    return network
+
+
+@model(
+    "faster_rcnn",
+    size=SIZE,
+    least=SIZE,
+    most=SIZE,
+    batch_train=8,
+    batch_infer=4,
+    task="region_detection",
+    data="scenes",
+    optimizer="adam",
+    learning_rate=1e-3,
+    recipe=learned_norms,
+    recipe_steps=400,
+    held_out=64,
+    tuned={"ipex": _ipex_norms},
+    operators={"ipex": OPERATORS},
+    why_nots={
+        **dict.fromkeys(("train", "train_ddp"), FROZEN),
+        "infer_compile": f"{DECIDES} 20 times",
+        "infer_export": f"{DECIDES}: torch.export refuses it",
+        "int8": "torch.fx cannot trace its lists of boxes, so stock PyTorch has no int8 of it that could be a measure",
+    },
+    needs=("torch", "torchvision"),
+)
+def faster_rcnn() -> Any:
+    return _network(torchvision.ops.FrozenBatchNorm2d)
+
+
+def _network(norm: Any) -> Any:
+    nn = torch.nn
+    listed = torchvision.models.detection.image_list.ImageList
+    parts = _parts(norm)
+
+    class Detector(nn.Module):  # type: ignore[misc, name-defined] # torch is imported late, and has no types here
+        """The parts without what torchvision puts in front: all images have one size, and stay as they lie."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.backbone, self.rpn, self.roi_heads = parts.backbone, parts.rpn, parts.roi_heads
+
+        def forward(self, images: Any, boxes: Any = None, labels: Any = None) -> Any:
+            """What was found, filled up to as many boxes as all have; of the targets as well: its losses."""
+            maps, sizes = self.backbone(images), [(SIZE, SIZE)] * len(images)
+            wanted = None if boxes is None else _targets(boxes, labels)
+            proposed, first = self.rpn(listed(images, sizes), maps, wanted)
+            found, second = self.roi_heads(maps, proposed, sizes, wanted)
+            if wanted is not None:
+                return {**first, **second}
+            filled = [_filled(one["boxes"], one["scores"], one["labels"] - 1) for one in found]
+            return tuple(torch.stack(parts) for parts in zip(*filled, strict=True))
+
+    return Detector()
+
+
+def _parts(norm: Any) -> Any:
+    """Torchvision's detector, with boxes and layers for small images."""
+    detection = torchvision.models.detection
+    trunk = torchvision.models.resnet18(norm_layer=norm)
+    names, widths = {stage: name for stage, (name, _) in STAGES.items()}, [width for _, width in STAGES.values()]
+    backbone = detection.backbone_utils.BackboneWithFPN(trunk, names, widths, CHANNELS)
+    return detection.FasterRCNN(
+        backbone,
+        rpn_anchor_generator=detection.anchor_utils.AnchorGenerator(SIDES, RATIOS * len(SIDES)),
+        rpn_batch_size_per_image=64,
+        rpn_pre_nms_top_n_train=200,
+        rpn_post_nms_top_n_train=100,
+        rpn_post_nms_top_n_test=50,
+        box_roi_pool=torchvision.ops.MultiScaleRoIAlign([*names.values()], POOLED, 2, canonical_scale=32, canonical_level=3),
+        box_head=detection.faster_rcnn.TwoMLPHead(CHANNELS * POOLED * POOLED, HIDDEN),
+        box_predictor=detection.faster_rcnn.FastRCNNPredictor(HIDDEN, CLASSES),
+        box_batch_size_per_image=32,
+        box_detections_per_img=MOST_FOUND,
+    )
+
+
+def _targets(boxes: Any, labels: Any) -> list[dict[str, Any]]:
+    """What there is to find in each image, as torchvision wants to be told."""
+    return [
+        {"boxes": its[label >= 0], "labels": label[label >= 0] + 1} for its, label in zip(boxes, labels, strict=True)
+    ]
+
+
+def _filled(boxes: Any, scores: Any, labels: Any) -> tuple[Any, ...]:
+    """What was found in one image, filled up to as many boxes as all have: how many there are is for no trace to keep."""
+    pad, most = torch.nn.functional.pad, MOST_FOUND
+    whole = pad(boxes, (0, 0, 0, most)), pad(scores, (0, most)), pad(labels, (0, most), value=-1)
+    return tuple(part[:most] for part in whole)
