@@ -31,7 +31,7 @@ DECIDES = "it decides in the middle which boxes to look at, and there the graph 
 
 
 def learned_norms(bench: Workbench, split: Split, network: Any) -> None:
-    """Trains a twin whose norms still learn, and freezes what they came to, as those of a pretrained trunk are frozen."""
+    """Trains a twin whose norms still learn, and freezes what they came to, as those of a pretrained trunk are."""
     torch.manual_seed(weights.RECIPE["seed"])
     twin = bench.device.put(_network(torch.nn.BatchNorm2d).train())
     weights.steps(bench, split, twin)
@@ -118,7 +118,9 @@ def _parts(norm: Any) -> Any:
         rpn_pre_nms_top_n_train=200,
         rpn_post_nms_top_n_train=100,
         rpn_post_nms_top_n_test=50,
-        box_roi_pool=torchvision.ops.MultiScaleRoIAlign([*names.values()], POOLED, 2, canonical_scale=32, canonical_level=3),
+        box_roi_pool=torchvision.ops.MultiScaleRoIAlign(
+            [*names.values()], POOLED, 2, canonical_scale=32, canonical_level=3
+        ),
         box_head=detection.faster_rcnn.TwoMLPHead(CHANNELS * POOLED * POOLED, HIDDEN),
         box_predictor=detection.faster_rcnn.FastRCNNPredictor(HIDDEN, CLASSES),
         box_batch_size_per_image=32,
@@ -134,7 +136,7 @@ def _targets(boxes: Any, labels: Any) -> list[dict[str, Any]]:
 
 
 def _filled(boxes: Any, scores: Any, labels: Any) -> tuple[Any, ...]:
-    """What was found in one image, filled up to as many boxes as all have: how many there are is for no trace to keep."""
+    """What was found in one image, filled up to as many boxes as all have: a trace may keep no number of them."""
     pad, most = torch.nn.functional.pad, MOST_FOUND
     whole = pad(boxes, (0, 0, 0, most)), pad(scores, (0, most)), pad(labels, (0, most), value=-1)
     return tuple(part[:most] for part in whole)
