@@ -55,3 +55,11 @@ def test_liars_are_caught(told: dict[str, Any]) -> None:
     assert "tuned_operators" in told["untuned"]
     assert {"updated_apart", "weights_move"} <= set(told["still"])
     assert "loss_curve" in told["fast"]
+
+
+@pytest.mark.parametrize("stack", ["stock", "ipex"])
+def test_both_stacks_quantise_the_untouched_network(told: dict[str, Any], stack: str) -> None:
+    """All linear layers, and no number of a row: IPEX asks where each example begins, torch.fx may not count."""
+    found = told["int8"][stack]
+    assert found["graph"] == [True, "5 of 5 layers quantised"]
+    assert 0 < found["off"] < 0.1

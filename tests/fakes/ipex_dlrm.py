@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -11,13 +12,15 @@ from typing import Any
 
 import torch
 
-from ipexperf.bench import registry
+from ipexperf.bench import answers, quantised, registry
 from ipexperf.bench.kinds import Settings, Workbench
 from ipexperf.bench.models._dlrm import Dlrm
 from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.case import Case
 
 TABLES = (11, 13, 5)
+LAYERS = 5
+"""Linear layers: two below, three on top."""
 
 
 class Made(Dataset):
@@ -91,6 +94,24 @@ def same(mode: str) -> dict[str, Any]:
     return {"off": off, "names": sorted(tuned.state_dict()) == sorted(plain.state_dict())}
 
 
+def in_int8() -> dict[str, Any]:
+    """The untouched network as each stack quantises it: how far off its answers are, and which layers IPEX froze."""
+    torch.manual_seed(0)
+    plain, given = Dlrm(TABLES, 2, 16).eval(), registry.datasets.get("made").read("", 0).train.inputs
+    found: dict[str, Any] = {}
+    with torch.no_grad():
+        known = plain(*given)
+        for stack in ("stock", "ipex"):
+            workbench = bench("infer_jit", stack, "int8")
+            made = workbench.stack.quantise(copy.deepcopy(plain), given, [given], workbench).network
+            script = torch.jit.freeze(answers.traced(made, given))
+            for _ in range(3):
+                outputs = script(*given)
+            graph = quantised.graph(str(script.graph_for(*given)), LAYERS)
+            found[stack] = {"off": float((outputs - known).abs().max()), "graph": (graph.ok, graph.found)}
+    return found
+
+
 if __name__ == "__main__":
     registry.datasets.add("made", Made())
     registry.stacks.get("ipex").start()
@@ -109,6 +130,7 @@ if __name__ == "__main__":
         **{mode: whole(bench(mode)) for mode in ("infer", "infer_jit", "train")},
         "sgd": whole(bench("train", optimizer="sgd")),
         "accumulate": whole(bench("train", accumulate="2")),
+        "int8": in_int8(),
         "same": {mode: same(mode) for mode in ("infer", "train")},
     }
     with lying(_dlrm_ipex, "tune", lambda network: network):

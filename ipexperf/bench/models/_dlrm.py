@@ -13,10 +13,22 @@ class Bags(nn.ModuleList):  # type: ignore[misc] # torch has no types here
     """A table for each column of numbers; the last has all the columns that are left, whose rows are added up."""
 
     def forward(self, sparse: Any) -> list[Any]:
-        parts = columns(sparse, len(self))
-        # Contiguous as IPEX's kernels need them; where those of each example begin is for no line here to say, or
-        # torch.fx could not trace it.
-        return [bag(part.contiguous()) for bag, part in zip(self, parts, strict=True)]
+        found = []
+        for bag, part in zip(self, columns(sparse, len(self)), strict=True):
+            numbers, begins = flat(part)
+            found.append(bag(numbers, begins))
+        return found
+
+
+@torch.fx.wrap  # type: ignore[untyped-decorator, unused-ignore] # torch has no types here
+def flat(part: Any) -> tuple[Any, Any]:
+    """All numbers in one row, contiguous as IPEX's kernels need them, and where those of each example begin.
+
+    IPEX's int8 wants both. torch.fx, with which stock PyTorch quantises, could not trace how many there are: it takes
+    the function as it is.
+    """
+    begins = torch.arange(0, part.numel(), part.shape[1], device=part.device)
+    return part.reshape(-1).contiguous(), begins
 
 
 def columns(sparse: Any, tables: int) -> list[Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
 from intel_extension_for_pytorch.nn.functional import interaction
 from intel_extension_for_pytorch.nn.modules import MergedEmbeddingBag, MergedEmbeddingBagWithAdaGrad
 from torch import nn
 
-from ipexperf.bench.models._dlrm import columns
+from ipexperf.bench.models._dlrm import columns, flat
 from ipexperf.bench.modes import _optimizers
 
 if TYPE_CHECKING:
@@ -31,14 +30,8 @@ class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here
         return kind.__name__ if kind is MergedEmbeddingBagWithAdaGrad else ""
 
     def forward(self, sparse: Any) -> list[Any]:
-        pairs = [_flat(part) for part in columns(sparse, self.merged.n_tables)]
+        pairs = [flat(part) for part in columns(sparse, self.merged.n_tables)]
         return list(self.merged([indices for indices, _ in pairs], [offsets for _, offsets in pairs]))
-
-
-def _flat(part: Any) -> tuple[Any, Any]:
-    """All numbers in one row, contiguous, and where those of each example begin."""
-    begins = torch.arange(0, part.numel(), part.shape[1], device=part.device)
-    return part.reshape(-1).contiguous(), begins
 
 
 def _named_as_before(module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
