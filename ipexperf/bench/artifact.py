@@ -148,14 +148,17 @@ def _rounding(bench: Workbench, split: Split, example: Tensors, batches: list[Te
     held_out = split.test.part(slice(bench.model.held_out))
     known = accuracy.reference(network, held_out, task)
     stock = registry.stacks.get("stock")
-    if bench.stack is not stock:
-        try:
+    try:
+        if bench.stack is not stock:
             made = stock.quantise(bench.laid_out(network), example, batches, bench).network
-        except Exception as error:  # noqa: BLE001 - then the bound is the dtype's, and the launch's notes say why
-            return {"rounding": None, "agreed": None, "no_rounding": f"{type(error).__name__}: {error}"}
-    outputs = accuracy.predict(
-        lambda inputs: made(*inputs), held_out.inputs, len(example[0]), lambda part: tuple(map(bench.laid_out, part))
-    )
+        outputs = accuracy.predict(
+            lambda inputs: made(*inputs), held_out.inputs, len(example[0]), lambda x: tuple(map(bench.laid_out, x))
+        )
+    except Exception as error:
+        if bench.stack is stock:
+            raise
+        # Then the bound is the dtype's, and the launch's notes say why.
+        return {"rounding": None, "agreed": None, "no_rounding": f"{type(error).__name__}: {error}"}
     agreed = task.agreement(outputs, known.outputs)
     return {"rounding": accuracy.distance(outputs, known, task), "agreed": agreed}
 

@@ -214,6 +214,8 @@ class Model:
     """Held-out examples that fidelity looks at: enough for agreement, few enough for float64."""
     quantisation: str = "static"
     """How it becomes int8 where nothing is asked for: `static`, or `dynamic` for a transformer."""
+    answers: tuple[str, ...] = ()
+    """Parts whose outputs are its answers, only joined behind them: int8 rounds them less than what is computed on."""
     tuned: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     """For a stack, what its guide has a practitioner replace in the network before it is optimised."""
     tuned_training: Mapping[str, Callable[[Any, Workbench], Any]] = field(default_factory=dict)
@@ -221,7 +223,7 @@ class Model:
     operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For a stack, the operators that must then run in a step, as torch's profiler names them."""
     why_nots: Mapping[str, str] = field(default_factory=dict)
-    """Modes or dtypes in which the model makes no sense, each with its reason."""
+    """Modes, dtypes, or a dtype on a stack (`int8 on stock`) in which the model makes no sense, and the reasons."""
     target: str = ""
     """What names it, where it is a network of the user's own that nothing declared: see `bench.own`."""
 
@@ -236,7 +238,9 @@ class Model:
         return self.pretrained is not None and self.recipe is None
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        reason = self.why_nots.get(cell.mode) or self.why_nots.get(cell.dtype) or facts.missing(*self.needs)
+        kinds = (cell.mode, cell.dtype, f"{cell.dtype} on {cell.stack}")
+        reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
+        reason = reason or facts.missing(*self.needs)
         if reason is None and self.pretrained is not None:
             _, reason = self.pretrained.find()
         return reason

@@ -15,7 +15,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.datasets.cifar10 import FILES, FOLDER
 from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Device
+from ipexperf.bench.kinds import Cell, Device
 from ipexperf.bench.modes.infer import Infer
 from ipexperf.bench.subjects import Model
 from ipexperf.case import AXES, DTYPES, Case
@@ -303,6 +303,13 @@ def test_a_model_says_where_it_makes_no_sense() -> None:
     assert ids(plan) == {"shy-cpu-fp32-infer_jit-stock", "shy-cpu-fp32-infer-stock"}
     # With the stack asked for, the preset's bf16 training is stock's too; the mode's reason comes first.
     assert plan.reasons == {"this one is for inference": 2, "this one overflows in bf16": 1}
+
+
+def test_a_model_says_on_which_stack_a_dtype_makes_no_sense() -> None:
+    """The reason is for that stack alone: in the other, the dtype is the case's."""
+    registry.models.add("shy", Model("shy", object, 1, 1, 1, needs=(), why_nots={"int8 on stock": "noise"}))
+    cells = [Cell("shy", "cpu", "int8", "infer_jit", stack) for stack in ("stock", "ipex")]
+    assert [registry.models.get("shy").why_not(cell, facts()) for cell in cells] == ["noise", None]
 
 
 def test_one_name_cannot_be_registered_twice() -> None:

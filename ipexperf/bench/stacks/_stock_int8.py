@@ -26,12 +26,25 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
         converted = quantization.quantize_dynamic(network, dtype=torch.qint8)
         return Quantised(converted, _scales(converted, "dynamic"), f"engine {ENGINE}, linear layers alone")
     fx = importlib.import_module("torch.ao.quantization.quantize_fx")
-    prepared = fx.prepare_fx(network, quantization.get_default_qconfig_mapping(ENGINE), example)
+    prepared = fx.prepare_fx(network, _mapping(quantization, bench.model.answers), example)
     with torch.no_grad():
         for batch in batches:
             prepared(*batch)
     converted = fx.convert_fx(prepared)
-    return Quantised(converted, _scales(converted, "static"), f"engine {ENGINE}, activations in 7 bits")
+    told = f"engine {ENGINE}, activations in 7 bits" + (", answers in 8" if bench.model.answers else "")
+    return Quantised(converted, _scales(converted, "static"), told)
+
+
+def _mapping(quantization: Any, answers: tuple[str, ...]) -> Any:
+    """PyTorch's own recipe, but that answers, on which nothing is computed, keep 8 bits, and each its scale."""
+    mapping = quantization.get_default_qconfig_mapping(ENGINE)
+    if answers:
+        whole = quantization.HistogramObserver.with_args(reduce_range=False)
+        qconfig = quantization.QConfig(activation=whole, weight=mapping.global_qconfig.weight)
+        mapping.set_module_name_regex(rf"({'|'.join(answers)})\b.*", qconfig)
+        # Where it is quantised, all that it joins has one scale.
+        mapping.set_object_type(torch.cat, None)
+    return mapping
 
 
 def _scales(converted: Any, how: str) -> str:
