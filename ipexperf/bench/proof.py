@@ -220,6 +220,9 @@ def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
         return ("float32",)  # in a graph it tells no operands
     if name.startswith(QUANTISED) and name.endswith("_dynamic"):
         return ("int8",)  # it takes a float tensor and quantises it itself
+    if name.startswith(QUANTISED) and "" in kinds[1:]:
+        # Its packed weights are no tensor. In a graph the answer of another head may stand in front of what it takes.
+        kinds = kinds[kinds.index("", 1) - 1 :]
     if name.startswith(LOWERED):
         return tuple(PROFILER_NAMES.get(kind, kind) for kind in (kinds[0], kinds[3]))
     if name.startswith(FROZEN):

@@ -120,3 +120,18 @@ def test_what_onednn_does_not_log_tells_its_operands_to_the_profiler(name: str) 
         for kind in ("float", "c10::BFloat16")
     ]
     assert [kernel.dtype for kernel in proof.kernels(events)] == ["float32", "bfloat16"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "dtype"),
+    [
+        (["c10::quint8", "", "Scalar", "Scalar"], "uint8"),
+        (["float", "c10::quint8", "", "Scalar", "Scalar"], "uint8"),
+        (["float", "float", "c10::quint8", "", "Scalar", "Scalar"], "uint8"),
+        (["c10::quint8", "float", "", "Scalar", "Scalar"], "float32"),
+    ],
+)
+def test_an_int8_layer_takes_what_stands_before_its_packed_weights(kinds: list[str], dtype: str) -> None:
+    """In a graph the answers of heads that ran before may stand in front of that; a float that it takes shows."""
+    events = [{"name": "quantized::linear", "args": {"Input type": kinds, "Input Dims": [[2, 4]] * len(kinds)}}]
+    assert [kernel.dtype for kernel in proof.kernels(events)] == [dtype]
