@@ -113,7 +113,10 @@ class Run:
         self.verdicts[measurement.case.uid] = verdict
         if self._history is not None:
             if self.uid is None:
-                meta = {"suite": self._folder.name, "command": list(self._command), "preset": self.options.preset}
+                from ipexperf.history.addresses import hidden
+
+                command = [hidden(word) for word in self._command]
+                meta = {"suite": self._folder.name, "command": command, "preset": self.options.preset}
                 self.uid = self._history.start_run(measurement.environment, meta)
             self._history.record(self.uid, measurement, verdict, policy)
             self._recorded.add(measurement.case.uid)
@@ -225,7 +228,9 @@ class Run:
 
         where = []
         if self.uid is not None:
-            database = "" if self.options.db == "ipexperf.db" else f" --db {shlex.quote(self.options.db)}"
+            from ipexperf.history.addresses import hidden
+
+            database = "" if self.options.db == "ipexperf.db" else f" --db {shlex.quote(hidden(self.options.db))}"
             where = [
                 f"ipexperf show last{database}    every number of this run",
                 f"ipexperf trend{database}        the same cases through time",

@@ -1,7 +1,8 @@
 """Fills a history with made-up measurements and times the questions that people ask of it.
 
 The rows look as those of nightly runs do: so many runs of so many cases, each with the same metrics. Samples, launches
-and logs are left out: no question that is timed here reads them, but for `show`, which has none to read.
+and logs are left out: no question that is timed here reads them, but for `show`, which has none to read. The runs that
+are appended have all of them.
 """
 
 from __future__ import annotations
@@ -19,20 +20,22 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 from ipexperf.case import Case
-from ipexperf.history import History
+from ipexperf.history import History, database, medians
 from ipexperf.history.changed import changes
 from ipexperf.history.comparison import compare
 from ipexperf.history.rows import case_row, environment_row, series_row
-from ipexperf.history.values import canonical, content_uid
+from ipexperf.history.values import canonical, content_uid, now
+from ipexperf.result import Launch, Measurement, Sample, Verdict
 
 KEY = "made-up-2c-8g"
-MEASURED = ("step_time", "throughput", "p50", "p90", "cpu_time", "prepare_time", "warm_time", "peak_memory")
+MEASURED = ("step_time", "throughput", "cpu_time", "peak_memory")
 AXES = {
-    "device": ("cpu", "xpu"),
+    "device": ("cpu",),
     "dtype": ("fp32", "bf16"),
-    "mode": ("train", "infer", "infer_jit"),
+    "mode": ("train", "infer", "infer_jit", "infer_compile", "realtime"),
     "stack": ("ipex", "stock"),
 }
 FIRST = datetime(2020, 1, 1, 2, tzinfo=timezone.utc)
@@ -54,6 +57,9 @@ def fill(path: Path, runs: int, models: int, seed: int) -> int:
     History.open(path).close()
     chance = random.Random(seed)  # noqa: S311 - made-up numbers, no secret
     with closing(sqlite3.connect(path)) as connection, connection:
+        # Nobody minds if a made-up history is lost with its machine.
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA cache_size = -400000")
         environment = environment_row({"machine_key": KEY, "software": {"torch": "2.8.0", "ipex": "2.8.0"}})
         values = (environment["uid"], environment["machine_key"], canonical(environment["doc"]))
         connection.execute(rows_of("environment", ("uid", "machine_key", "doc")), values)
@@ -61,6 +67,8 @@ def fill(path: Path, runs: int, models: int, seed: int) -> int:
         connection.execute(rows_of("policy", ("uid", "doc")), (content_uid(policy), canonical(policy)))
         levels = list(_series(connection, models, chance))
         for number in range(runs):
+            if number % 200 == 0:
+                connection.commit()
             _run(connection, number)
             connection.executemany(
                 rows_of(
@@ -126,6 +134,9 @@ def questions(history: History) -> dict[str, Callable[[], object]]:
     """What people ask, by name."""
     first = next(cases(1))
     axes = {name: getattr(first, name) for name in ("model", "device", "dtype", "mode", "stack")}
+    newest = datetime.fromisoformat(history.find_run("last").started_at)
+    every = [recorded.case for recorded in history.measurements("first")]
+    month = (newest - timedelta(days=30)).date().isoformat()
     return {
         "window of 30": lambda: history.window(first, KEY),
         "newest 20 runs": history.runs,
@@ -133,9 +144,34 @@ def questions(history: History) -> dict[str, Callable[[], object]]:
         "compare two runs": lambda: compare(history.show("last~1"), history.show("last")),
         "trend of a case, newest 30": lambda: history.trend(limit=30, **axes),
         "trend of a case, all": lambda: history.trend(**axes),
-        "trend of a model, all metrics": lambda: history.trend(None, model=first.model),
-        "changes of a model": lambda: changes(history, ["step_time"], model=first.model),
+        "trend of a model, one metric": lambda: history.trend(model=first.model),
+        "medians of one series": lambda: read_medians(history, **axes),
+        "medians of a model's 20 series": lambda: read_medians(history, model=first.model),
+        "changes since a month": lambda: changes(history, ["step_time", "throughput"], since=month),
+        f"append a run of {len(every)} cases": lambda: append(history, every),
     }
+
+
+def read_medians(history: History, **filters: str) -> list[medians.Medians]:
+    """Whole series, as change points are found in them."""
+    with database.reading(history._engine, history._name) as connection:  # noqa: SLF001 - what `changes` does
+        return medians.read(connection, ["step_time"], past=sys.maxsize, **filters)
+
+
+def append(history: History, every: list[Case]) -> None:
+    """One more run, written as runs are: case by case, each committed, of three launches with twenty samples."""
+    environment = {"machine_key": KEY, "software": {"torch": "2.8.0", "ipex": "2.8.0"}}
+    uid = history.start_run(environment, {"suite": "nightly", "started_at": now()})
+    for case in every:
+        history.record(uid, measured(case, environment), Verdict("ok", "made up", policy="made up"))
+    history.finish_run(uid, "finished")
+
+
+def measured(case: Case, environment: dict[str, Any]) -> Measurement:
+    numbers = dict.fromkeys(MEASURED, 0.01)
+    samples = tuple(Sample(0.01, 0.02, 0.0) for _ in range(20))
+    launches = tuple(Launch(index, "ok", samples=samples, metrics=numbers) for index in range(3))
+    return Measurement(case, launches, environment, now(), now())
 
 
 def seconds(ask: Callable[[], object], rounds: int) -> float:
@@ -148,24 +184,35 @@ def seconds(ask: Callable[[], object], rounds: int) -> float:
     return statistics.median(times[1:] or times)
 
 
+def make(path: Path, least: int, models: int) -> None:
+    """Fill a history with so many measurements, and tell how large it is."""
+    series = len(list(cases(models))) * len(MEASURED)
+    # A comparison needs two runs.
+    runs = max(2, -(-least // series))
+    rows = fill(path, runs, models, seed=1)
+    size = path.stat().st_size
+    with closing(sqlite3.connect(path)) as connection:
+        verdicts = connection.execute("SELECT count(*) FROM verdict").fetchone()[0]
+    told = f"{size} bytes with {verdicts} verdicts, {size / (rows + verdicts):.0f} a row"
+    print(f"{rows} measurements: {runs} runs of {series} series, {told}", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000, help="measurements, at least (default: %(default)s)")
-    parser.add_argument("--models", type=int, default=5, help="models, each of 24 cases (default: %(default)s)")
+    parser.add_argument("--models", type=int, default=5, help="models, each of 20 cases (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="times that each is asked (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the history; it must not exist")
+    parser.add_argument("--of", type=Path, metavar="FILE", help="ask a history that an earlier --keep left; it grows")
     told = parser.parse_args()
     if min(told.rows, told.models, told.rounds) < 1:
         parser.error("--rows, --models and --rounds must be at least 1")
     if told.keep is not None and told.keep.exists():
         parser.error(f"{told.keep} exists already")
-    series = len(list(cases(told.models))) * len(MEASURED)
-    # A comparison needs two runs.
-    runs = max(2, -(-told.rows // series))
     with tempfile.TemporaryDirectory() as folder:
-        path = told.keep or Path(folder) / "history.db"
-        rows = fill(path, runs, told.models, seed=1)
-        print(f"{rows} measurements: {runs} runs of {series} series, {path.stat().st_size} bytes", flush=True)
+        path = told.of or told.keep or Path(folder) / "history.db"
+        if told.of is None:
+            make(path, told.rows, told.models)
         with History.open(path, create=False) as history:
             for name, ask in questions(history).items():
                 print(f"{name:32} {1000 * seconds(ask, told.rounds):10.2f} ms", flush=True)

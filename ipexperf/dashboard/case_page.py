@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
-from ipexperf.dashboard import data
+from ipexperf.dashboard import data, roof
 from ipexperf.history.ran import ran
 from ipexperf.judge import structure
 from ipexperf.judge.environment import differences
@@ -43,6 +43,7 @@ def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int
         "figures": _figures(entry),
         "metrics": _metrics(recorded),
         "checks": _checks(recorded),
+        "roof": roof.block(recorded),
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
         "ran": _ran(entry),

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.history import medians
 from ipexperf.history.comparison import between
-from ipexperf.history.records import Point
-from ipexperf.history.rolling import series_of
+from ipexperf.history.database import reading
+from ipexperf.history.query import check_metric
 from ipexperf.judge import changes as points_of_change
-from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
+    from ipexperf.history.medians import Medians
     from ipexperf.history.store import History
+
+
+PAST = 365
+"""So many runs of each machine before `since` tell what the level was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,59 +77,47 @@ def changes(
     until: str | None = None,
     **filters: Any,
 ) -> Changes:
-    """Find the changes of every matching series; those before `since` are found too, and left out."""
+    """Find the changes of every matching series since a moment: in the runs after it and some before it."""
     history.check_begun()
-    begin = history.span(since, until)["since"] or ""
-    every: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
+    span = history.span(since, until)
     for metric in metrics:
-        for point in history.trend(metric, until=until, **filters):
-            every[series_of(point)].append(point)
-    found: list[Changed] = []
-    short = 0
-    for points in every.values():
-        good = [x for x in points if x.outcome == "ok" and x.median is not None and 0 < x.median < math.inf]
-        short += len(good) < 2 * points_of_change.MINIMUM
-        found += [
-            _changed(history, good, change)
-            for change in points_of_change.find([x.median for x in good if x.median is not None])
-            if good[change.index].started_at >= begin
-        ]
+        check_metric(metric)
+    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - this is the history's own room
+        every = medians.read(connection, metrics, **span, past=PAST, **filters)
+    found = [
+        _changed(history, one, change)
+        for one, moved in zip(every, points_of_change.find_each([one.values for one in every]), strict=True)
+        for change in moved
+        if one.runs[change.index].started_at >= (span["since"] or "")
+    ]
+    short = sum(len(one.values) < 2 * points_of_change.MINIMUM for one in every)
     order = {"regressed": 0, "changed": 1, "improved": 2}
     found.sort(key=lambda x: (order[x.direction], -abs(math.log(x.ratio)), x.case_id, x.metric))
     return Changes(tuple(found), len(every), short)
 
 
-def _changed(history: History, points: Sequence[Point], change: points_of_change.Change) -> Changed:
-    last, first = points[change.index - 1], points[change.index]
-    metric = METRICS[first.metric]
-    old = points[change.index - change.before : change.index]
-    new = points[change.index : change.index + change.after]
-    sides = [history.environment(point.run_uid, point.case_uid) for point in (last, first)]
+def _changed(history: History, one: Medians, change: points_of_change.Change) -> Changed:
+    last, first = one.runs[change.index - 1], one.runs[change.index]
+    sides = [history.environment(run.uid, one.case.uid) for run in (last, first)]
     known = last.commit and first.commit and last.commit != first.commit
     return Changed(
-        direction=change.direction(higher_is_better=metric.higher_is_better),
-        case_id=first.case_id,
-        **{name: getattr(first, name) for name in ("case_uid", "model", "device", "dtype", "mode", "stack", "batch")},
-        machine_key=first.machine_key,
-        metric=metric.name,
-        unit=metric.unit,
-        higher_is_better=metric.higher_is_better,
+        direction=change.direction(higher_is_better=one.higher_is_better),
+        case_id=one.case.id,
+        case_uid=one.case.uid,
+        **{name: getattr(one.case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+        **{name: getattr(one, name) for name in ("machine_key", "metric", "unit", "higher_is_better")},
         ratio=change.ratio,
         score=change.score,
-        before=_level(old),
-        after=_level(new),
+        before=statistics.median(one.values[change.index - change.before : change.index]),
+        after=statistics.median(one.values[change.index : change.index + change.after]),
         runs_before=change.before,
         runs_after=change.after,
-        last_run=last.run_uid,
+        last_run=last.uid,
         last_started_at=last.started_at,
         last_commit=last.commit,
-        first_run=first.run_uid,
+        first_run=first.uid,
         first_started_at=first.started_at,
         first_commit=first.commit,
         commits=f"{last.commit}..{first.commit}" if known else "",
         differences=tuple(between(*sides)),
     )
-
-
-def _level(points: Sequence[Point]) -> float:
-    return statistics.median(x.median for x in points if x.median is not None)

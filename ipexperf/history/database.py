@@ -11,48 +11,45 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import schema
+from ipexperf.history.addresses import file_of, hidden, url_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 BUSY_SECONDS = 10
+TURN = 0x69706578
+"""The lock of PostgreSQL that whoever writes to a history holds: a number that nobody else uses."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
     """Connect to a file or a URL, bring its schema up to date, and return it with its name for messages."""
-    url = _url(os.fspath(target))
-    path = file_of(target)
-    name = f"history {path}" if path else f"history {url.render_as_string(hide_password=True)}"
+    url, path = url_of(target), file_of(target)
+    name = f"history {path or hidden(os.fspath(target))}"
     if path:
         _check_path(path, create=create)
         _prepare_file(path, name, create=create)
     try:
-        engine = create_engine(url, **({"connect_args": {"timeout": BUSY_SECONDS}} if path else {}))
-    except (ImportError, SQLAlchemyError) as error:
+        engine = create_engine(url, connect_args=_arguments(url.get_backend_name()))
+    except ImportError as error:
+        raise HistoryError(f"the {name} cannot be opened: {error}; {_missing(url.get_backend_name())}.") from error
+    except SQLAlchemyError as error:
         raise HistoryError(f"the {name} cannot be opened: {_first_line(error)}.") from error
     if engine.dialect.name == "sqlite":
         _behave(engine)
     try:
         with translated(name):
+            if not path:
+                _check_server(engine, name, create=create)
             _migrate(engine, path, name)
     except BaseException:
         engine.dispose()
         raise
     return engine, name
-
-
-def file_of(target: str | os.PathLike[str]) -> Path | None:
-    """Return the file of SQLite that a target names; any other database has none."""
-    url = _url(os.fspath(target))
-    if url.get_backend_name() != "sqlite" or url.database in {None, ":memory:"}:
-        return None
-    return Path(str(url.database))
 
 
 @contextmanager
@@ -68,18 +65,28 @@ def translated(name: str) -> Iterator[None]:
 
 @contextmanager
 def writing(engine: Engine, name: str) -> Iterator[Connection]:
-    """Open a transaction that holds the right to write from its beginning: a late claim is how writers fail."""
+    """Open a transaction that holds the right to write from its beginning: a late claim is how writers fail.
+
+    So writers take turns, on PostgreSQL too: what one has looked up is still so when it writes.
+    """
     with translated(name), engine.connect() as plain:
         connection = plain.execution_options(writes=True)
         with connection.begin():
+            if engine.dialect.name == "postgresql":
+                connection.execute(text(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'"))
+                connection.execute(text("SELECT pg_advisory_xact_lock(:turn)"), {"turn": TURN})
             yield connection
 
 
 @contextmanager
 def reading(engine: Engine, name: str) -> Iterator[Connection]:
     """Open a transaction that sees one moment of the history and stands in nobody's way."""
-    with translated(name), engine.connect() as connection, connection.begin():
-        yield connection
+    with translated(name), engine.connect() as plain:
+        # SQLite's transactions are so by themselves; elsewhere each statement would see a moment of its own.
+        one = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        connection = plain.execution_options(**one)
+        with connection.begin():
+            yield connection
 
 
 def _first_line(error: Exception) -> str:
@@ -87,13 +94,15 @@ def _first_line(error: Exception) -> str:
     return (str(cause) or type(cause).__name__).splitlines()[0].rstrip(".")
 
 
-def _url(target: str) -> URL:
-    if "://" not in target:
-        return URL.create("sqlite", database=target)
-    try:
-        return make_url(target)
-    except ArgumentError as error:
-        raise HistoryError(f"{target!r} is no path and no database URL.") from error
+def _arguments(backend: str) -> dict[str, Any]:
+    """How long to wait for a database: without it, a server that is not there is waited for for minutes."""
+    known = {"sqlite": {"timeout": BUSY_SECONDS}, "postgresql": {"connect_timeout": BUSY_SECONDS}}
+    return known.get(backend, {})
+
+
+def _missing(backend: str) -> str:
+    extra = "the extra `postgresql` of ipexperf" if backend == "postgresql" else "the driver that its URL names"
+    return f"install {extra}"
 
 
 def _check_path(path: Path, *, create: bool) -> None:
@@ -112,15 +121,25 @@ def _prepare_file(path: Path, name: str, *, create: bool) -> None:
     """Refuse a file that is not a history before anything in it changes, then turn the write-ahead log on."""
     with translated(name), closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if tables and "alembic_version" not in tables:
-            raise HistoryError(f"the {name} is a database of something else: it has no ipexperf schema.")
-        if not tables and not create:
-            raise HistoryError(f"the {name} is empty: it has no tables; a run of the suite makes them.")
+        _check_tables(tables, name, create=create)
         deadline = time.monotonic() + BUSY_SECONDS
         while not _logs_ahead(connection):
             if time.monotonic() > deadline:
                 raise HistoryError(f"the {name} cannot have a write-ahead log: is it on a network file system?")
             time.sleep(0.02)
+
+
+def _check_server(engine: Engine, name: str, *, create: bool) -> None:
+    """Refuse a database of a server as a file is refused."""
+    with reading(engine, name) as connection:
+        _check_tables(set(inspect(connection).get_table_names()), name, create=create)
+
+
+def _check_tables(tables: Collection[str], name: str, *, create: bool) -> None:
+    if tables and "alembic_version" not in tables:
+        raise HistoryError(f"the {name} is a database of something else: it has no ipexperf schema.")
+    if not tables and not create:
+        raise HistoryError(f"the {name} is empty: it has no tables; a run of the suite makes them.")
 
 
 def _logs_ahead(connection: sqlite3.Connection) -> bool:

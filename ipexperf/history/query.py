@@ -78,8 +78,8 @@ class Queries:
         A filter is one value or several. `since` and `until` are dates, moments or runs. `rolling` adds the median of
         so many good runs, this one the last of them.
         """
-        if metric is not None and metric not in METRICS:
-            raise HistoryError(f"there is no metric {metric!r}; it must be one of {', '.join(METRICS)}.")
+        if metric is not None:
+            check_metric(metric)
         filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
         filters |= {"machine": machine, "branch": branch}
         # The oldest point that is shown has a past too.
@@ -158,6 +158,12 @@ class Queries:
     def samples_of(self, run: BoardRun) -> dict[int, dict[int, tuple[float, ...]]]:
         """Return the samples of step time of every case of a run: by the case's row, by launch that counts."""
         return board.samples_of_run(self._engine, self._name, run.number)
+
+
+def check_metric(metric: str) -> None:
+    """Refuse a metric that is none, with those that are."""
+    if metric not in METRICS:
+        raise HistoryError(f"there is no metric {metric!r}; it must be one of {', '.join(METRICS)}.")
 
 
 def _run_row(connection: Connection, selector: str) -> RowMapping:

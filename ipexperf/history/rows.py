@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.errors import HistoryError
-from ipexperf.history.values import content_uid, finite, now, pack, series_uid, summary, utc
+from ipexperf.history.values import content_uid, finite, now, pack, series_uid, storable, summary, utc
 from ipexperf.result import METRICS, PRIMARY, Metric
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]
         elif not values and outcome != "failed":
             own = ("failed", reason or f"no launch measured {metric}")
         numbers = summary(() if own[0] == "failed" else values)
-        yield metric, {"n": len(values) - len(bad), **numbers, "outcome": own[0], "reason": own[1]}
+        yield metric, {"n": len(values) - len(bad), **numbers, "outcome": own[0], "reason": storable(own[1])}
 
 
 def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
     )
     if refused := _refused(launch):
         document["samples_refused"] = refused
-    names = {"launch": launch.index, "outcome": launch.outcome, "reason": launch.reason, "log": launch.log}
-    return {**names, "doc": document}
+    texts = {name: storable(getattr(launch, name)) for name in ("outcome", "reason", "log")}
+    return {"launch": launch.index, **texts, "doc": document}
 
 
 def _fingerprint(measurement: Measurement, launch: Launch) -> Mapping[str, Any] | None:
@@ -121,8 +121,10 @@ def _fingerprint(measurement: Measurement, launch: Launch) -> Mapping[str, Any] 
 def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
     """Yield the samples of a launch by series; a column with a number that is none is refused as a whole."""
     if launch.samples:
-        for name in _SAMPLED.keys() - _refused(launch):
-            yield name, pack(_column(launch, name))
+        refused = _refused(launch)
+        for name in _SAMPLED:
+            if name not in refused:
+                yield name, pack(_column(launch, name))
 
 
 def policy_row(verdict: Verdict, policy: Constants | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import database, schema
+from ipexperf.history import addresses, database, schema
 
 FINDINGS = 3
 """So many of the faults of a damaged file are told."""
@@ -31,9 +31,10 @@ class Checked:
 
 def path_of(target: str | os.PathLike[str]) -> Path:
     """Return the file that a history is, which must be one of SQLite."""
-    path = database.file_of(target)
+    path = addresses.file_of(target)
     if path is None:
-        raise HistoryError(f"{os.fspath(target)!r} is no file of SQLite: use the tools of its database server.")
+        name = addresses.hidden(os.fspath(target))
+        raise HistoryError(f"{name!r} is no file of SQLite: use the tools of its database server.")
     if not path.is_file():
         raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
@@ -11,6 +11,14 @@ from ipexperf.history.schema import case, environment, measurement, run, series,
 
 if TYPE_CHECKING:
     from ipexperf.history.records import Wanted
+
+
+NARROWING: dict[str, ColumnElement[Any]] = {
+    "metric": series.c.metric,
+    "machine": series.c.machine_key,
+    **{name: case.c[name] for name in ("model", "device", "dtype", "mode", "stack")},
+}
+"""What series are narrowed down by, under the names of the filters."""
 
 
 def newest_verdict() -> ColumnElement[bool]:
@@ -38,21 +46,12 @@ def trend(
     if filters.get("model") is not None:
         # A model has few series, a branch has nearly every measurement: keep the planner from beginning with runs.
         branch, started_at = func.coalesce(branch, ""), func.coalesce(started_at, "")
-    columns: dict[str, ColumnElement[Any]] = {
-        "metric": series.c.metric,
-        "machine": series.c.machine_key,
-        "branch": branch,
-        "model": case.c.model,
-        "device": case.c.device,
-        "dtype": case.c.dtype,
-        "mode": case.c.mode,
-        "stack": case.c.stack,
-    }
-    wanted = [_is(columns[name], value) for name, value in filters.items() if value is not None]
+    columns = {**NARROWING, "branch": branch}
+    narrowed = wanted({columns[name]: value for name, value in filters.items()})
     if since is not None:
-        wanted.append(started_at >= since)
+        narrowed.append(started_at >= since)
     if before is not None:
-        wanted.append(started_at < before)
+        narrowed.append(started_at < before)
     facts = (
         select(
             *(run.c[name] for name in ("started_at", "branch", "torch_version", "ipex_version")),
@@ -78,7 +77,7 @@ def trend(
                 newest_verdict(),
             ),
         )
-        .where(*wanted)
+        .where(*narrowed)
     )
     if limit is None:
         return facts.order_by(run.c.started_at, run.c.uid, series.c.id)
@@ -90,8 +89,23 @@ def trend(
     )
 
 
-def _is(column: ColumnElement[Any], wanted: str | Sequence[str]) -> ColumnElement[bool]:
-    return column == wanted if isinstance(wanted, str) else column.in_(wanted)
+def series_of(**filters: Wanted) -> Select[Any]:
+    """Ask for every matching series with its case."""
+    return (
+        select(case, *(series.c[name] for name in ("machine_key", "metric", "unit", "higher_is_better")))
+        .add_columns(series.c.id.label("series_id"))
+        .join(series, series.c.case_id == case.c.id)
+        .where(*wanted({NARROWING[name]: value for name, value in filters.items()}))
+    )
+
+
+def wanted(narrowing: Mapping[ColumnElement[Any], Wanted]) -> list[ColumnElement[bool]]:
+    """Hold for the rows whose columns have one of the values that are asked for; None asks for nothing."""
+    return [
+        column == value if isinstance(value, str) else column.in_(value)
+        for column, value in narrowing.items()
+        if value is not None
+    ]
 
 
 def window(uid: str, *, branch: str | None, before: str | None, limit: int) -> Select[Any]:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, Row, Table, exists, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import rows
@@ -19,7 +18,7 @@ from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from sqlalchemy import Engine
@@ -150,16 +149,19 @@ class _Recorder:
         case_id = identify(self._connection, case, document)
         self._refuse_repetition(case_id)
         self._learn_environment(environment_id)
-        for metric, numbers in rows.metric_rows(self._measured):
-            values = {"series_id": self._series_id(case_id, metric), "run_id": self._run.id}
-            self._connection.execute(insert(measurement).values(**values, **numbers))
-        for one in self._measured.launches:
-            values = {"run_id": self._run.id, "case_id": case_id, "environment_id": environment_id}
-            self._connection.execute(insert(launch).values(**values, **rows.launch_row(self._measured, one)))
-            for metric, data in rows.sample_blobs(one):
-                values = {"series_id": self._series_id(case_id, metric), "run_id": self._run.id}
-                self._connection.execute(insert(samples).values(**values, launch=one.index, data=data))
-        _judge(self._connection, self._series_id(case_id, judged.metric), self._run.id, judged, policy)
+        numbers = dict(rows.metric_rows(self._measured))
+        blobs = [(one.index, *blob) for one in self._measured.launches for blob in rows.sample_blobs(one)]
+        ids = self._series_ids(case_id, dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric)))
+        self._write(measurement, [{"series_id": ids[metric], **found} for metric, found in numbers.items()])
+        own = {"case_id": case_id, "environment_id": environment_id}
+        self._write(launch, [{**own, **rows.launch_row(self._measured, one)} for one in self._measured.launches])
+        self._write(samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs])
+        _judge(self._connection, ids[judged.metric], self._run.id, judged, policy)
+
+    def _write(self, table: Table, found: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows of this run, all in one go."""
+        if found:
+            self._connection.execute(insert(table), [{"run_id": self._run.id, **row} for row in found])
 
     def _refuse_repetition(self, case_id: int) -> None:
         """Facts are append-only: a second measurement of a case belongs into a second run."""
@@ -184,9 +186,20 @@ class _Recorder:
         changed = update(run).where(run.c.id == self._run.id)
         self._connection.execute(changed.values(environment_id=environment_id, meta=meta, **known))
 
-    def _series_id(self, case_id: int, metric: str) -> int:
-        row = rows.series_row(self._measured.case.uid, self._machine_key, metric)
-        return identify(self._connection, series, {"case_id": case_id, **row})
+    def _series_ids(self, case_id: int, metrics: Iterable[str]) -> dict[str, int]:
+        """Return the id of the series of each metric, writing those that are new."""
+        uid = self._measured.case.uid
+        wanted = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
+        known = self._known([row["uid"] for row in wanted])
+        new = [row for row in wanted if row["uid"] not in known]
+        if new:
+            self._connection.execute(insert(series), new)
+            known |= self._known([row["uid"] for row in new])
+        return {row["metric"]: known[row["uid"]] for row in wanted}
+
+    def _known(self, uids: Sequence[str]) -> dict[str, int]:
+        asked = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
+        return {uid: number for uid, number in self._connection.execute(asked)}
 
 
 def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Constants | None) -> None:
@@ -223,8 +236,6 @@ def identify(connection: Connection, table: Table, values: Mapping[str, Any]) ->
     asked = select(table.c.id).where(table.c.uid == values["uid"])
     found = connection.execute(asked).scalar_one_or_none()
     if found is None:
-        # Where writers do not take turns (PostgreSQL) another one may be faster: then its row is the row.
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        connection.execute(dialect.insert(table).values(**values).on_conflict_do_nothing(index_elements=["uid"]))
-        found = connection.execute(asked).scalar_one()
+        # Writers take turns, so nobody was faster since.
+        (found,) = connection.execute(insert(table).values(**values)).inserted_primary_key or (None,)
     return int(found)

@@ -77,14 +77,21 @@ def _parsed(text: str) -> datetime:
 
 
 def finite(value: Any) -> Any:
-    """Return a document as plain JSON, with None for every number that is none."""
+    """Return a document as plain JSON, with None for every number that is none, and texts that any database keeps."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return storable(value)
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return value
+
+
+def storable(text: str) -> str:
+    """Return a text without NUL, which PostgreSQL keeps in none; the last words of a crash may have it."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def summary(values: Sequence[float]) -> dict[str, float | None]:

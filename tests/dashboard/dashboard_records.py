@@ -40,6 +40,19 @@ FINGERPRINTS = tuple(
     }
     for digest, name in (("a" * 64, "aten::conv2d"), ("b" * 64, "aten::convolution"))
 )
+RATES = {
+    SLOWER: {"flop_rate": 4.1e11, "byte_rate": 2e10, "of_roof": 0.41},
+    STEADY: {"flop_rate": 3e11, "byte_rate": 1e10},
+}
+"""What two cases did: of one the ceilings are known too."""
+ROOF = {
+    "bound": "compute",
+    "peak": 1e12,
+    "peak_by": "a packed linear layer",
+    "bandwidth": 1e11,
+    "bandwidth_by": "copy",
+    "emulated": False,
+}
 
 
 def environment(number: int) -> dict[str, Any]:
@@ -72,10 +85,17 @@ def measured(case: Case, number: int) -> Measurement:
                 index,
                 "ok",
                 samples=tuple(Sample(own * (1 + 0.001 * (n % 7)), own, 0.0) for n in range(30)),
-                metrics={"step_time": own, "throughput": case.batch / own, "peak_memory": 4e8, "accuracy": 0.945},
+                metrics={
+                    "step_time": own,
+                    "throughput": case.batch / own,
+                    "peak_memory": 4e8,
+                    "accuracy": 0.945,
+                    **RATES.get(case, {}),
+                },
                 proof=(Check("dtype", ok=True, found=case.dtype, expected=case.dtype),),
                 notes=(ANGRY,) if case == NAMED else (),
                 fingerprint=FINGERPRINTS[number == RUNS - 1] if case == SLOWER else None,
+                roof=ROOF if case == SLOWER else None,
             )
         )
     return Measurement(case, tuple(launches), environment(number), moment, moment)

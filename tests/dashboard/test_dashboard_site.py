@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_records import CASES, EVIL, FAILED, FASTER, MOVED, PAIRED, PLAIN, RUNS, SLOWER, fill, step
+from dashboard_records import CASES, EVIL, FAILED, FASTER, MOVED, PAIRED, PLAIN, RUNS, SLOWER, STEADY, fill, step
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,6 +94,21 @@ def test_the_numbers_are_those_of_the_history(report: Path, history_path: Path) 
     assert found["verdict"] == [x.verdict for x in points]
     assert (found["baseline"], found["trends"]["step_time"]["n"]) == (0.012, 3)  # the same for every run: told once
     assert list(found["trends"]) == ["step_time", "peak_memory", "accuracy"]
+
+
+def test_the_roof_of_a_case_is_on_its_page(report: Path) -> None:
+    """Each rate beside its ceiling, with what binds; without a ceiling the rates alone, without rates no heading."""
+    told = re.sub(r"<[^>]*>", "|", page(report, SLOWER).read_text())
+    assert "410 GFLOP/s and 20 GB/s: 41% of the roof, bound by compute" in re.sub(r"\.0+ ", " ", told)
+    rows = re.findall(
+        r"<tr><td>(computing|moving memory)( <b>binds</b>)?</td>.*?>(\d+) %</td>.*?value=\"([\d.]+)\"",
+        page(report, SLOWER).read_text(),
+    )
+    assert rows == [("computing", " <b>binds</b>", "41", "0.4100"), ("moving memory", "", "20", "0.2000")]
+    steady = page(report, STEADY).read_text()
+    assert "held against no roof" in steady
+    assert "<meter" not in steady
+    assert "How near the roof" not in page(report, PLAIN).read_text()
 
 
 def test_a_level_that_moved_is_marked_with_what_lies_there(report: Path) -> None:

@@ -21,12 +21,14 @@ def test_a_made_up_history_has_its_rows_and_answers_every_question(tmp_path):
     path = tmp_path / "big.db"
     done = run("history/queries.py", "--rows", "2000", "--models", "1", "--rounds", "1", "--keep", str(path))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2112 measurements: 11 runs of 192 series, ")
-    assert len(done.stdout.splitlines()) == 9
+    assert done.stdout.startswith("2000 measurements: 25 runs of 80 series, ")
+    assert len(done.stdout.splitlines()) == 12
     with History.open(path, create=False) as history:
-        assert len(history.trend(None)) == 2112
+        assert len(history.trend(None, until="2021-01-01")) == 2000
         assert {point.verdict for point in history.trend()} == {"ok"}
-        assert [run.started_at[:16] for run in history.runs(2)] == ["2020-01-03T14:00", "2020-01-03T08:00"]
+        *appended, newest, before = history.runs(4)
+        assert [run.started_at[:16] for run in (newest, before)] == ["2020-01-07T02:00", "2020-01-06T20:00"]
+        assert [run.outcomes for run in appended] == [{"ok": 20}] * 2
 
 
 def test_a_history_that_is_there_is_not_filled(tmp_path):

@@ -17,8 +17,8 @@ CASES = (make_case(), make_case("vgg16"))
 
 
 @pytest.fixture
-def history(tmp_path):
-    with History.open(tmp_path / "ipexperf.db") as opened:
+def history(place):
+    with History.open(place()) as opened:
         for day in (3, 1, 2):  # a merged run is not chronological
             uid = opened.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"})
             for case in CASES:
@@ -90,7 +90,7 @@ def test_samples_of_a_run_are_those_of_its_cases(history):
         assert found[line.number] == history.samples("last", line.case.uid)
 
 
-def test_an_empty_history_is_no_board(tmp_path):
+def test_an_empty_history_is_no_board(target):
     """No run is no answer."""
-    with History.open(tmp_path / "new.db") as empty, pytest.raises(HistoryError, match="it has no run"):
+    with History.open(target) as empty, pytest.raises(HistoryError, match="it has no run"):
         empty.board((PRIMARY,), 10)

@@ -9,7 +9,7 @@ import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import History
+from ipexperf.history import History, changed
 from ipexperf.history.changed import changes
 from ipexperf.result import Verdict
 
@@ -29,10 +29,10 @@ def environment(number):
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory):
+def history(place):
     """One case becomes slower on one night, one faster, one stays; and a run fails in between."""
     chance = random.Random(5)  # noqa: S311 - a simulation, no secret
-    with History.open(tmp_path_factory.mktemp("changed") / "history.db") as opened:
+    with History.open(place()) as opened:
         for number in range(RUNS):
             moved = number >= MOVED
             uid = opened.start_run(environment(number), {"started_at": f"2026-05-{number + 1:02d}T02:00:00Z"})
@@ -101,9 +101,22 @@ def test_short_series_are_counted_and_not_judged(history):
     assert (found.changes, found.series, found.short) == ((), 3, 3)
 
 
-def test_a_range_upside_down_and_an_empty_history_are_refused(history, tmp_path):
+def test_a_range_upside_down_and_an_empty_history_are_refused(history, target):
     """No answer is better than none that looks like one."""
     with pytest.raises(HistoryError, match="the range is upside down: it is until '2026-05-03'"):
         changes(history, ["step_time"], since="2026-05-04", until="2026-05-03")
-    with History.open(tmp_path / "empty.db") as empty, pytest.raises(HistoryError, match="this history is empty"):
+    with History.open(target) as empty, pytest.raises(HistoryError, match="this history is empty"):
         changes(empty, ["step_time"])
+
+
+def test_so_many_runs_before_a_moment_tell_what_was(history, monkeypatch):
+    """A long past is not read."""
+    assert [x.runs_before for x in changes(history, ["step_time"], since="2026-05-13", model="faster").changes] == [14]
+    monkeypatch.setattr(changed, "PAST", 4)
+    assert [x.runs_before for x in changes(history, ["step_time"], since="2026-05-13", model="faster").changes] == [6]
+
+
+def test_a_metric_that_is_none_is_refused(history):
+    """With those that there are."""
+    with pytest.raises(HistoryError, match="there is no metric 'speed'"):
+        changes(history, ["speed"])

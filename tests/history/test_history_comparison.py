@@ -8,7 +8,6 @@ import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import History
 from ipexperf.history.comparison import compare
 from ipexperf.result import Verdict
 
@@ -20,12 +19,6 @@ NEWER = {
     "variables": {"OMP_NUM_THREADS": "28"},
     "git": {"commit": "ffff00001111", "branch": "main", "dirty": False},
 }
-
-
-@pytest.fixture
-def history(tmp_path):
-    with History.open(tmp_path / "history.db") as opened:
-        yield opened
 
 
 def record(history, *measurements, environment=ENVIRONMENT, verdict=OK):

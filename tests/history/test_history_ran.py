@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
 from ipexperf.history import History
@@ -34,12 +32,6 @@ def ran_so(*digests: str | None, **changes: Any) -> Measurement:
     made = make_measurement(steps=(0.01,) * len(digests), **changes)
     pairs = zip(made.launches, digests, strict=True)
     return replace(made, launches=tuple(replace(launch, fingerprint=captured(digest)) for launch, digest in pairs))
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Any:
-    with History.open(tmp_path / "history.db") as opened:
-        yield opened
 
 
 def recorded(history: History, measurement: Measurement, verdict: Verdict = OK) -> tuple[str, Any]:

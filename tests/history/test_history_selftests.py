@@ -40,41 +40,41 @@ def make_trial(**changes):
     return Trial(**{**given, **changes})
 
 
-def keep(path, *made, session="a"):
-    with History.open(path) as history:
+def keep(target, *made, session="a"):
+    with History.open(target) as history:
         for trial in made:
             record(history, session, trial, HARDWARE, POLICY, "suite")
 
 
-def kept(path, *asked):
-    with History.open(path) as history:
+def kept(target, *asked):
+    with History.open(target) as history:
         return trials(history, *asked)
 
 
-def test_a_trial_comes_back_as_it_was(path):
+def test_a_trial_comes_back_as_it_was(target):
     """With its case, and with what is not known: a size, an interval."""
     unknown = make_trial(injection="avx", size=None, lo=None, hi=None, mde=None, cut=True, started_at=END)
-    keep(path, make_trial(), unknown)
-    assert kept(path) == [make_trial(), unknown]
+    keep(target, make_trial(), unknown)
+    assert kept(target) == [make_trial(), unknown]
 
 
-def test_a_pair_without_a_ratio_comes_back_as_none_at_all(path):
+def test_a_pair_without_a_ratio_comes_back_as_none_at_all(target):
     """JSON has no NaN; a number that is none is none when it is read again."""
-    keep(path, make_trial(outcome="invalid", log_ratios=(0.1, math.nan)))
-    assert [math.isnan(value) for value in kept(path)[0].log_ratios] == [False, True]
+    keep(target, make_trial(outcome="invalid", log_ratios=(0.1, math.nan)))
+    assert [math.isnan(value) for value in kept(target)[0].log_ratios] == [False, True]
 
 
-def test_trials_are_found_by_machine_and_policy(path):
-    keep(path, make_trial())
-    assert len(kept(path, HARDWARE["machine_key"], POLICY)) == 1
-    assert kept(path, "another-machine") == []
-    assert kept(path, None, PairPolicy(tolerance=0.1)) == []
+def test_trials_are_found_by_machine_and_policy(target):
+    keep(target, make_trial())
+    assert len(kept(target, HARDWARE["machine_key"], POLICY)) == 1
+    assert kept(target, "another-machine") == []
+    assert kept(target, None, PairPolicy(tolerance=0.1)) == []
 
 
-def test_trials_are_in_no_run(path):
+def test_trials_are_in_no_run(target):
     """Nothing that was tried on the judge is a measurement of the case."""
-    keep(path, make_trial())
-    with History.open(path) as history:
+    keep(target, make_trial())
+    with History.open(target) as history:
         assert history.runs() == []
         assert history.trend() == []
 
@@ -104,9 +104,9 @@ def test_merging_brings_trials_once(path, tmp_path):
     assert kept(path) == [make_trial()]
 
 
-def test_pruning_leaves_trials_and_what_they_point_at(path):
+def test_pruning_leaves_trials_and_what_they_point_at(target):
     """The case was never run, and its policy judged nothing else: both stay."""
-    with History.open(path) as history:
+    with History.open(target) as history:
         uid = history.start_run(HARDWARE, {"started_at": "2025-01-01T00:00:00Z"})
         history.record(uid, make_measurement(), OK)
         record(history, "a", make_trial(), HARDWARE, POLICY, "suite")

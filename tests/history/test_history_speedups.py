@@ -7,17 +7,10 @@ from dataclasses import replace
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
-from ipexperf.history import History
 from ipexperf.history.speedups import APART, speedups
 from ipexperf.result import EMULATED, Verdict
 
 XPU = {**ENVIRONMENT, "machine_key": "max-1550"}
-
-
-@pytest.fixture
-def history(tmp_path):
-    with History.open(tmp_path / "history.db") as opened:
-        yield opened
 
 
 def plain(**changes):

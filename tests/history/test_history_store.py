@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import statistics
@@ -13,19 +12,14 @@ from pathlib import Path
 
 import pytest
 from history_records import CRASHED, ENVIRONMENT, HARDWARE, OK, make_case, make_launch, make_measurement
+from sqlalchemy import select, text
 
 import ipexperf
 from ipexperf.errors import HistoryError
-from ipexperf.history import History
+from ipexperf.history import History, schema
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Verdict
-
-
-@pytest.fixture
-def history(tmp_path):
-    with History.open(tmp_path / "history.db") as opened:
-        yield opened
 
 
 def recorded(history, measurement, verdict=OK, environment=ENVIRONMENT, meta=None):
@@ -58,7 +52,7 @@ def test_a_measurement_comes_back_as_it_was(history):
 
 def rows(history, sql):
     with history._engine.connect() as connection:
-        return [tuple(row) for row in connection.exec_driver_sql(sql)]
+        return [tuple(row) for row in connection.execute(text(sql))]
 
 
 def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(history):
@@ -81,8 +75,9 @@ def test_a_verdict_is_kept_with_every_constant_of_its_policy(history):
     history.record(uid, make_measurement(), Verdict("ok", "fine", policy=shared.label), shared)
     history.record(uid, make_measurement(make_case("vgg16")), Verdict("ok", "fine", policy=shared.label), shared)
     assert [case.verdict.policy for case in history.measurements(uid)] == [shared.label] * 2
-    ((name, document),) = rows(history, "SELECT uid, doc FROM policy")
-    assert Policy.from_json(json.loads(document)) == shared
+    with history._engine.connect() as connection:
+        ((name, document),) = connection.execute(select(schema.policy.c.uid, schema.policy.c.doc)).all()
+    assert Policy.from_json(document) == shared
     assert name == shared.uid
 
 
@@ -115,17 +110,18 @@ def test_what_a_run_says_as_a_whole_is_shown_and_the_first_verdict_stays(history
     ]
 
 
-def test_the_sql_of_the_documentation_answers_and_shows_a_settled_case_once(history):
-    """Each example runs as it is printed; two verdicts of one case are one line, the newer."""
+def test_the_sql_of_the_documentation_answers_and_shows_a_settled_case_once(tmp_path):
+    """Each example runs as it is printed, in SQLite; two verdicts of one case are one line, the newer."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "database.md"
     every, *others = re.findall(r"```sql\n(.*?)```", page.read_text(), re.DOTALL)
     whole = Policy().for_run()
-    uid = recorded(history, make_measurement(make_case("resnet18", mode="infer_jit")))
     moved = Verdict("platform_shift", "", policy=whole.label)
-    history.settle(uid, {}, {make_case("resnet18", mode="infer_jit").uid: moved}, whole)
-    assert [row[-1] for row in rows(history, every)] == ["platform_shift"]
-    assert len(others) == 3
-    assert [len(rows(history, sql)) for sql in others] == [3, 2, 0]
+    with History.open(tmp_path / "history.db") as history:
+        uid = recorded(history, make_measurement(make_case("resnet18", mode="infer_jit")))
+        history.settle(uid, {}, {make_case("resnet18", mode="infer_jit").uid: moved}, whole)
+        assert [row[-1] for row in rows(history, every)] == ["platform_shift"]
+        assert len(others) == 3
+        assert [len(rows(history, sql)) for sql in others] == [3, 2, 0]
 
 
 def test_a_case_that_was_not_recorded_cannot_be_settled(history):
@@ -322,6 +318,17 @@ def test_the_run_learns_its_software_from_the_first_worker_that_knows(history):
     assert {point.suite for point in history.trend()} == {"smoke"}
 
 
+def test_a_text_with_nul_is_kept_without_it(history):
+    """The last words of a crash may hold anything, and PostgreSQL keeps no NUL."""
+    crashed = replace(CRASHED, reason="lost\0it", log="\0words")
+    measurement = make_measurement(launches=(make_launch(0, 0.01), crashed))
+    uid = recorded(history, measurement, Verdict("failed", measurement.failure))
+    (case,) = history.measurements(uid)
+    assert (case.launches[1].reason, case.launches[1].log) == ("lost\ufffdit", "\ufffdwords")
+    assert case.metrics["step_time"].reason == "crashed: lost\ufffdit"
+    assert case.verdict.reason == "crashed: lost\ufffdit"
+
+
 def test_a_case_is_recorded_once_a_run_and_a_refusal_leaves_nothing(history):
     """Facts are append-only."""
     uid = recorded(history, make_measurement())
@@ -375,12 +382,12 @@ def test_a_status_is_kept(history):
     assert history.find_run(uid).finished_at is not None
 
 
-def test_the_module_can_be_called_for_a_data_frame(tmp_path, history):
+def test_the_module_can_be_called_for_a_data_frame(target, history):
     """`ipexperf.history(file)` is a table of one row a case, metric and run, oldest first."""
     recorded(history, make_measurement(), meta={"started_at": "2026-05-05T10:00:00Z"})
     recorded(history, make_measurement(steps=(0.02,)), meta={"started_at": "2026-05-04T10:00:00Z"})
     recorded(history, make_measurement(make_case("vgg16"), launches=(CRASHED,)), Verdict("failed", "crashed"))
-    table = ipexperf.history(tmp_path / "history.db", metric="step_time", model="resnet50")
+    table = ipexperf.history(target, metric="step_time", model="resnet50")
     assert list(table["median"]) == [0.02, 0.011]
     assert str(table["started_at"].dt.tz) == "UTC"
     assert table["started_at"].is_monotonic_increasing
@@ -399,11 +406,11 @@ def test_the_module_can_be_called_for_a_data_frame(tmp_path, history):
         "hi",
         "n",
     } <= set(table)
-    assert set(ipexperf.history(tmp_path / "history.db")["metric"]) == {"step_time", "throughput"}
-    failures = ipexperf.history(tmp_path / "history.db", model="vgg16")
+    assert set(ipexperf.history(target)["metric"]) == {"step_time", "throughput"}
+    failures = ipexperf.history(target, model="vgg16")
     assert failures["median"].isna().all()
     assert list(failures["outcome"]) == ["failed"]
-    nothing = ipexperf.history(tmp_path / "history.db", model="nothing")
+    nothing = ipexperf.history(target, model="nothing")
     assert len(nothing) == 0
     assert list(nothing) == list(table)
 

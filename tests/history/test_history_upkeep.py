@@ -10,7 +10,6 @@ from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, database, pruning, sqlite_files
-from ipexperf.history.records import Accepted
 
 DAYS = ("2026-05-01", "2026-05-02", "2026-05-03", "2026-05-04")
 
@@ -36,89 +35,6 @@ def query(path, sql):
 def dump(path):
     with closing(sqlite3.connect(path)) as connection:
         return list(connection.iterdump())
-
-
-def uids(path):
-    return [uid for (uid,) in query(path, "SELECT uid FROM run ORDER BY started_at")]
-
-
-def accept(path, uid, case):
-    key = "old-machine" if case.model == "old" else "xeon-8480-2s"
-    one = Accepted(uid, case, case, key, frozenset({uid}), "2026-05-05T10:00:00Z", "ada", "x")
-    with History.open(path) as history, history.accepting([one]):
-        pass
-
-
-def prune(path, before, **options):
-    with History.open(path, create=False) as history:
-        return pruning.prune(history, before, **options)
-
-
-def test_a_dry_run_tells_what_would_go_and_changes_nothing(path):
-    """The very rows that are deleted afterwards."""
-    before = dump(path)
-    told = prune(path, "2026-05-03")
-    assert dump(path) == before
-    assert told.runs == tuple(uids(path)[:2])
-    assert told.rows == {"samples": 18, "launch": 6, "verdict": 2, "measurement": 4}
-    assert prune(path, "2026-05-03", delete_them=True) == told
-    assert len(uids(path)) == 2
-    assert prune(path, "2026-05-03").runs == ()
-
-
-def test_what_nobody_needs_any_more_goes_with_its_runs(path):
-    """Cases, series, environments and policies without a run; and nothing points at nothing."""
-    prune(path, "last~2", delete_them=True)
-    assert query(path, 'SELECT model FROM "case"') == [("resnet50",)]
-    assert query(path, "SELECT DISTINCT machine_key FROM series") == [("xeon-8480-2s",)]
-    assert query(path, "SELECT count(*) FROM environment") == [(1,)]
-    assert query(path, "PRAGMA foreign_key_check") == []
-    assert sqlite_files.check(path).rows["run"] == 3
-
-
-@pytest.mark.parametrize("superseded", [False, True])
-def test_a_run_that_a_baseline_was_accepted_from_stays(path, superseded):
-    """Whether its row is live or not, and however old it is: the history still says where a baseline came from."""
-    first, second, *_ = uids(path)
-    case = make_case()
-    accept(path, second, case)
-    if superseded:
-        accept(path, uids(path)[2], case)
-    told = prune(path, "2026-05-04", delete_them=True)
-    assert second in told.kept
-    assert second in uids(path)
-    assert first not in uids(path)
-    with History.open(path) as history:
-        assert len(history.measurements(second)) == 1
-
-
-def test_a_run_that_a_file_of_baselines_names_stays(path):
-    """The file may have come from a repository, without a row in this history."""
-    first, second, *_ = uids(path)
-    told = prune(path, "2026-05-03", accepted={first, "another history's"}, delete_them=True)
-    assert (told.runs, told.kept) == ((second,), (first,))
-    assert uids(path)[0] == first
-
-
-def test_the_samples_alone_can_go(path):
-    """Every number of a run stays, and only what it was made of goes."""
-    with History.open(path) as history:
-        whole = history.show("last~3")
-    told = prune(path, "2026-05-03", what="samples", delete_them=True)
-    assert told.rows == {"samples": 18}
-    assert query(path, "SELECT count(*) FROM samples") == [(18,)]
-    with History.open(path) as history:
-        assert history.show("last~3") == whole
-        assert history.samples("last~3", make_case("old").uid) == {}
-
-
-def test_pruning_an_empty_history_or_before_nothing_is_refused(path, tmp_path):
-    """A word that is no run and no date, and a history without runs."""
-    with pytest.raises(HistoryError, match="no run matches 'soon'"):
-        prune(path, "soon", delete_them=True)
-    History.open(tmp_path / "empty.db").close()
-    with pytest.raises(HistoryError, match="this history is empty"):
-        prune(tmp_path / "empty.db", "2026-05-03", delete_them=True)
 
 
 def test_a_check_counts_what_there_is(path):
@@ -184,7 +100,7 @@ def test_a_vacuum_gives_the_room_back(path):
             uid = history.start_run(ENVIRONMENT, {"started_at": "2026-04-01T00:00:00Z"})
             for number in range(5):
                 history.record(uid, make_measurement(make_case(f"model{number}")), OK)
-    prune(path, "2026-05-01", delete_them=True)
+        pruning.prune(history, "2026-05-01", delete_them=True)
     left = dump(path)
     before, after = sqlite_files.vacuum(path)
     assert after < before

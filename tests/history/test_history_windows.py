@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
-from ipexperf.history import History
 from ipexperf.history.windows import Windows
 from ipexperf.result import Launch, Verdict
 
@@ -16,12 +15,6 @@ CASE = make_case()
 
 def environment(branch="main", **more):
     return {**ENVIRONMENT, "git": {"commit": "abc", "branch": branch, "dirty": False}, **more}
-
-
-@pytest.fixture
-def history(tmp_path):
-    with History.open(tmp_path / "history.db") as opened:
-        yield opened
 
 
 def night(history, number, step=0.01, *, where=None, launches=None, verdict=OK, case=CASE):

@@ -1,0 +1,46 @@
+"""How near a case comes to what its machine was measured to do, as a block of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.history.ran import medians, roof
+from ipexperf.report import roofs, units
+
+if TYPE_CHECKING:
+    from ipexperf.history.records import Recorded
+
+SIDES = (
+    ("compute", "computing", "flop_rate", "FLOP/s", "peak"),
+    ("memory", "moving memory", "byte_rate", "B/s", "bandwidth"),
+)
+"""What can bind a case: its name, what it is called, its rate with a unit, and its ceiling."""
+
+
+def block(recorded: Recorded) -> dict[str, Any] | None:
+    """Each rate beside its ceiling, where the work of the case was counted."""
+    known, ceilings = medians(recorded), roof(recorded)
+    line = roofs.told(known, ceilings)
+    if not line:
+        return None
+    return {"line": line, "sides": [] if ceilings is None else _sides(known, ceilings)}
+
+
+def _sides(known: Mapping[str, float | None], ceilings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for name, told, metric, unit, ceiling in SIDES:
+        rate, most = known.get(metric), ceilings[ceiling]
+        if rate is None:
+            continue
+        found.append(
+            {
+                "name": told,
+                "binds": ceilings["bound"] == name,
+                "rate": units.scaled(rate, unit),
+                "ceiling": units.scaled(most, unit),
+                "by": ceilings[f"{ceiling}_by"] + (", emulated" if name == "compute" and ceilings["emulated"] else ""),
+                "share": rate / most,
+            }
+        )
+    return found

@@ -1,0 +1,107 @@
+"""The good medians of many series through time, and nothing else of them: what changes are found in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import Connection, select
+from sqlalchemy import case as sql_case
+
+from ipexperf.case import Case
+from ipexperf.history import statements
+from ipexperf.history.query import case_of
+from ipexperf.history.schema import environment, measurement, run, series
+
+if TYPE_CHECKING:
+    from ipexperf.history.records import Wanted
+
+
+class Moment(NamedTuple):
+    """A run, as far as it is needed to say when and of what it was. `number` is its row."""
+
+    number: int
+    uid: str
+    started_at: str
+    commit: str | None
+    machine_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Medians:
+    """One metric of one case on one machine: the median of each good run, oldest first."""
+
+    case: Case
+    machine_key: str
+    metric: str
+    unit: str
+    higher_is_better: bool | None
+    runs: list[Moment] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+
+def read(
+    connection: Connection,
+    metrics: Sequence[str],
+    *,
+    since: str | None = None,
+    before: str | None = None,
+    past: int,
+    branch: Wanted = None,
+    **filters: Wanted,
+) -> list[Medians]:
+    """Return every matching series that has a run before `before`; with `since`, only `past` runs of each machine
+    before it and all after it.
+    """
+    runs = _runs(connection, branch, since, before, past)
+    if not runs:
+        return []
+    found: dict[int, Medians] = {}
+    for row in connection.execute(statements.series_of(metric=metrics, **filters)).mappings():
+        numbers = (row[name] for name in ("machine_key", "metric", "unit", "higher_is_better"))
+        found[row["series_id"]] = Medians(case_of(row), *numbers)
+    places = {moment.number: place for place, moment in enumerate(runs)}
+    points: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
+    good = sql_case((measurement.c.outcome == "ok", measurement.c.median))
+    wanted = statements.series_of(metric=metrics, **filters).with_only_columns(series.c.id)
+    # Runs are numbered as they came, but for merged ones: the older part of a long history is mostly not read.
+    asked = select(measurement.c.series_id, measurement.c.run_id, good)
+    asked = asked.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
+    for series_id, run_id, median in connection.execute(asked):
+        if run_id in places:
+            points[series_id].append((places[run_id], median))
+    return [_filled(found[series_id], sorted(own), runs) for series_id, own in sorted(points.items())]
+
+
+def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:
+    """The series with its good points: in the order of time, as they are."""
+    for place, median in points:
+        if median is not None and median > 0:
+            one.runs.append(runs[place])
+            one.values.append(median)
+    return one
+
+
+def _runs(
+    connection: Connection, branch: Wanted, since: str | None, before: str | None, past: int
+) -> list[Moment]:
+    """The runs that are looked into, oldest first."""
+    asked = (
+        select(run.c.id, run.c.uid, run.c.started_at, run.c.commit_sha, environment.c.machine_key)
+        .join(environment, environment.c.id == run.c.environment_id)
+        .where(*statements.wanted({run.c.branch: branch}))
+        .order_by(run.c.started_at.desc(), run.c.uid.desc())
+    )
+    if before is not None:
+        asked = asked.where(run.c.started_at < before)
+    older: dict[str, int] = defaultdict(int)
+    found = []
+    for row in connection.execute(asked):
+        moment = Moment._make(row)
+        if since is not None and moment.started_at < since:
+            older[moment.machine_key] += 1
+        if older[moment.machine_key] <= past:
+            found.append(moment)
+    return found[::-1]

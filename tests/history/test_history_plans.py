@@ -1,0 +1,70 @@
+"""The plans by which SQLite answers."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from history_records import ENVIRONMENT, OK, make_case, make_measurement
+
+from ipexperf.history import History, statements
+from ipexperf.history.values import series_uid
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    with History.open(tmp_path_factory.mktemp("plans") / "history.db") as opened:
+        uid = opened.start_run(ENVIRONMENT, {})
+        opened.record(uid, make_measurement(), OK)
+        yield opened
+
+
+def plan(history, statement):
+    with history._engine.connect() as connection:
+        text = str(statement.compile(connection, compile_kwargs={"literal_binds": True}))
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+
+
+@pytest.mark.parametrize("limit", [None, 30])
+@pytest.mark.parametrize("filters", [{}, {"mode": "infer"}, {"branch": "main", "since": "2026-05-01"}])
+def test_a_trend_is_found_by_indices(history, limit, filters):
+    """Without the indices on case and series a trend took two minutes; no table is read from end to end."""
+    lines = plan(history, statements.trend(limit=limit, metric="step_time", model="resnet50", **filters))
+    tables = ("case", "series", "measurement", "run", "verdict", "later")
+    assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
+    assert any(line.startswith("SEARCH series USING INDEX ix_series_case_id") for line in lines), lines
+    assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
+
+
+@pytest.mark.parametrize("branch", [None, "main"])
+def test_a_baseline_window_is_found_by_indices(history, branch):
+    """Thirty medians out of ten million must take no time."""
+    uid = series_uid(make_case().uid, "xeon-8480-2s", "step_time")
+    lines = plan(history, statements.window(uid, branch=branch, before="2026-05-03", limit=30))
+    assert not [line for line in lines if line.startswith("SCAN")], lines
+    assert any("SEARCH measurement USING PRIMARY KEY" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("several", ["model", "mode", "machine"])
+def test_lists_and_ranges_are_found_by_indices_too(history, several):
+    """Several names of a model or a mode, and an end: what `changes` and `trend` ask."""
+    filters = {"model": "resnet50", several: ["resnet50", "vgg16"]}
+    statement = statements.trend(metric="step_time", since="2026-05-01", before="2026-06-01", **filters)
+    lines = plan(history, statement)
+    tables = ("case", "series", "measurement", "run", "verdict", "later")
+    assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
+    assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
+
+
+def test_a_plan_without_its_index_would_be_noticed(history):
+    """Liar: the same question in a database whose index is gone reads a whole table."""
+    statement = statements.trend(metric="step_time", model="resnet50")
+    with history._engine.connect() as connection:
+        copy = sqlite3.connect(":memory:")
+        connection.connection.driver_connection.backup(copy)
+        text = str(statement.compile(connection, compile_kwargs={"literal_binds": True}))
+    with closing(copy):
+        copy.execute("DROP INDEX ix_series_case_id")
+        lines = [row[3] for row in copy.execute(f"EXPLAIN QUERY PLAN {text}")]
+    assert not any(line.startswith("SEARCH series USING INDEX ix_series_case_id") for line in lines)

@@ -1,0 +1,121 @@
+"""What may be forgotten, and what stays."""
+
+from __future__ import annotations
+
+import pytest
+from history_records import ENVIRONMENT, OK, make_case, make_measurement
+from sqlalchemy import select, text
+
+from ipexperf.errors import HistoryError
+from ipexperf.history import History, pruning, schema
+from ipexperf.history.records import Accepted
+
+DAYS = ("2026-05-01", "2026-05-02", "2026-05-03", "2026-05-04")
+
+
+@pytest.fixture
+def target(place):
+    """Four runs; the case and the environment of the first are nobody else's."""
+    target = place()
+    with History.open(target) as history:
+        for number, day in enumerate(DAYS):
+            own = {**ENVIRONMENT, "machine_key": "old-machine"} if number == 0 else ENVIRONMENT
+            uid = history.start_run(own, {"started_at": f"{day}T08:00:00Z"})
+            case = make_case("old" if number == 0 else "resnet50")
+            history.record(uid, make_measurement(case, environment=own), OK)
+    return target
+
+
+def query(target, sql):
+    with History.open(target) as history, history._engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(sql))]
+
+
+def dump(target):
+    """Every row of every table."""
+    with History.open(target) as history, history._engine.connect() as connection:
+        tables = schema.metadata.sorted_tables
+        return {table.name: sorted(map(repr, connection.execute(select(table)))) for table in tables}
+
+
+def uids(target):
+    return [uid for (uid,) in query(target, "SELECT uid FROM run ORDER BY started_at")]
+
+
+def accept(target, uid, case):
+    key = "old-machine" if case.model == "old" else "xeon-8480-2s"
+    one = Accepted(uid, case, case, key, frozenset({uid}), "2026-05-05T10:00:00Z", "ada", "x")
+    with History.open(target) as history, history.accepting([one]):
+        pass
+
+
+def prune(target, before, **options):
+    with History.open(target, create=False) as history:
+        return pruning.prune(history, before, **options)
+
+
+def test_a_dry_run_tells_what_would_go_and_changes_nothing(target):
+    """The very rows that are deleted afterwards."""
+    before = dump(target)
+    told = prune(target, "2026-05-03")
+    assert dump(target) == before
+    assert told.runs == tuple(uids(target)[:2])
+    assert told.rows == {"samples": 18, "launch": 6, "verdict": 2, "measurement": 4}
+    assert prune(target, "2026-05-03", delete_them=True) == told
+    assert len(uids(target)) == 2
+    assert prune(target, "2026-05-03").runs == ()
+
+
+def test_what_nobody_needs_any_more_goes_with_its_runs(target):
+    """Cases, series, environments and policies without a run; and nothing points at nothing."""
+    prune(target, "last~2", delete_them=True)
+    assert query(target, 'SELECT model FROM "case"') == [("resnet50",)]
+    assert query(target, "SELECT DISTINCT machine_key FROM series") == [("xeon-8480-2s",)]
+    assert query(target, "SELECT count(*) FROM environment") == [(1,)]
+    assert len(uids(target)) == 3
+
+
+@pytest.mark.parametrize("superseded", [False, True])
+def test_a_run_that_a_baseline_was_accepted_from_stays(target, superseded):
+    """Whether its row is live or not, and however old it is: the history still says where a baseline came from."""
+    first, second, *_ = uids(target)
+    case = make_case()
+    accept(target, second, case)
+    if superseded:
+        accept(target, uids(target)[2], case)
+    told = prune(target, "2026-05-04", delete_them=True)
+    assert second in told.kept
+    assert second in uids(target)
+    assert first not in uids(target)
+    with History.open(target) as history:
+        assert len(history.measurements(second)) == 1
+
+
+def test_a_run_that_a_file_of_baselines_names_stays(target):
+    """The file may have come from a repository, without a row in this history."""
+    first, second, *_ = uids(target)
+    told = prune(target, "2026-05-03", accepted={first, "another history's"}, delete_them=True)
+    assert (told.runs, told.kept) == ((second,), (first,))
+    assert uids(target)[0] == first
+
+
+def test_the_samples_alone_can_go(target):
+    """Every number of a run stays, and only what it was made of goes."""
+    with History.open(target) as history:
+        whole = history.show("last~3")
+    told = prune(target, "2026-05-03", what="samples", delete_them=True)
+    assert told.rows == {"samples": 18}
+    assert query(target, "SELECT count(*) FROM samples") == [(18,)]
+    with History.open(target) as history:
+        assert history.show("last~3") == whole
+        assert history.samples("last~3", make_case("old").uid) == {}
+
+
+def test_pruning_an_empty_history_or_before_nothing_is_refused(target, place):
+    """A word that is no run and no date, and a history without runs."""
+    with pytest.raises(HistoryError, match="no run matches 'soon'"):
+        prune(target, "soon", delete_them=True)
+    empty = place()
+    History.open(empty).close()
+    with pytest.raises(HistoryError, match="this history is empty"):
+        prune(empty, "2026-05-03", delete_them=True)

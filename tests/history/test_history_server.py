@@ -1,0 +1,159 @@
+"""A history on a PostgreSQL server: what it is called, what it refuses, and that no password is ever told."""
+
+from __future__ import annotations
+
+import sys
+
+import postgres
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from history_records import HARDWARE, OK, make_measurement
+from sqlalchemy import text
+
+from ipexperf import cli
+from ipexperf.errors import HistoryError
+from ipexperf.history import History, database, schema, sqlite_files
+from ipexperf.history.addresses import hidden
+
+SECRET = "open%20sesame"  # noqa: S105 - of no server at all
+
+
+def refusal(target, **options):
+    with pytest.raises(HistoryError) as raised:
+        History.open(target, **options)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert "sesame" not in message
+    assert message.endswith(".")
+    return message
+
+
+def test_the_migrations_arrive_at_the_schema(server):
+    """As they do in a file of SQLite."""
+    with History.open(server.database()) as history, history._engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, schema.metadata) == []
+
+
+def test_a_server_that_does_not_answer_is_one_sentence():
+    """There is nobody behind port 1."""
+    message = refusal(f"postgresql://tester:{SECRET}@127.0.0.1:1/perf")
+    assert message.startswith("the history postgresql://tester:***@127.0.0.1:1/perf cannot be used: ")
+    assert "refused" in message
+
+
+def test_a_wrong_password_is_one_sentence(server):
+    """The server's own, without the password."""
+    message = refusal(server.url("postgres", password="sesame, close"))  # noqa: S106 - as above
+    assert 'password authentication failed for user "tester"' in message
+
+
+def test_a_database_that_is_not_there_is_one_sentence(server):
+    """It is the server's to make one."""
+    assert 'database "nowhere" does not exist' in refusal(server.url("nowhere"))
+
+
+def test_an_empty_database_is_no_history_to_read(server):
+    """A run makes the tables; a question does not."""
+    target = server.database()
+    assert "is empty: it has no tables" in refusal(target, create=False)
+    History.open(target).close()
+    History.open(target, create=False).close()
+
+
+def test_the_database_of_another_program_is_refused(server):
+    """Tables of somebody else's are no place for ours."""
+    target = server.database()
+    server.execute("CREATE TABLE songs (title TEXT)", target.rpartition("/")[2].partition("?")[0])
+    assert "is a database of something else" in refusal(target)
+
+
+def test_a_newer_history_is_refused(server):
+    """An old program must not write into what it does not understand."""
+    target = server.database()
+    with History.open(target) as history, history._engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0042'"))
+    assert "has schema 0042, newer than" in refusal(target)
+
+
+def test_a_missing_driver_is_named(monkeypatch):
+    """With what brings it."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "install the extra `postgresql` of ipexperf" in refusal(f"postgresql://tester:{SECRET}@127.0.0.1:1/perf")
+
+
+def test_a_port_that_is_no_number_is_one_sentence():
+    """And the password is not told with the mistake."""
+    told = "'postgresql://tester:***@host:port/perf' is no path and no database URL."
+    assert refusal(f"postgresql://tester:{SECRET}@host:port/perf") == told
+
+
+def test_a_writer_waits_for_its_turn_and_not_for_ever(server, monkeypatch):
+    """Liar: another one holds the right to write, and does not let go of it."""
+    with History.open(server.database()) as history:
+        uid = history.start_run(HARDWARE, {})
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
+        with history._engine.begin() as holder:
+            holder.execute(text("SELECT pg_advisory_xact_lock(:turn)"), {"turn": database.TURN})
+            with pytest.raises(HistoryError, match="lock timeout"):
+                history.record(uid, make_measurement(), OK)
+        history.record(uid, make_measurement(), OK)
+        assert len(history.measurements(uid)) == 1
+
+
+def test_a_reader_sees_one_moment(server):
+    """What is written meanwhile is not in the rest of the answer."""
+    with History.open(server.database()) as history:
+        history.start_run(HARDWARE, {})
+        counted = text("SELECT count(*) FROM run")
+        with database.reading(history._engine, "x") as connection:
+            assert connection.execute(counted).scalar_one() == 1
+            history.start_run(HARDWARE, {})
+            assert connection.execute(counted).scalar_one() == 1
+
+
+def test_a_command_takes_a_url(server, capsys):
+    """As it takes a file; what only a file can do is refused in one sentence."""
+    target = server.database()
+    with History.open(target) as history:
+        uid = history.start_run(HARDWARE, {})
+        history.record(uid, make_measurement(), OK)
+    assert cli.main(["show", uid, "--db", target]) == 0
+    assert "resnet50-cpu-bf16-infer-ipex" in capsys.readouterr().out
+    assert cli.main(["db", "check", "--db", target]) == 2
+    told = capsys.readouterr().err
+    assert "is no file of SQLite: use the tools of its database server" in told
+    assert "sesame" not in told
+    with pytest.raises(HistoryError, match="is no file of SQLite"):
+        sqlite_files.path_of(target)
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("postgresql://me:secret@host/perf", "postgresql://me:***@host/perf"),
+        (
+            "--perf-db=postgresql+psycopg://me:s@cret/@host:5432/perf",
+            "--perf-db=postgresql+psycopg://me:***@host:5432/perf",
+        ),
+        (
+            "postgresql://me@host/perf?password=secret&sslmode=require",
+            "postgresql://me@host/perf?password=***&sslmode=require",
+        ),
+        ("postgresql://host/perf?sslpassword=secret", "postgresql://host/perf?sslpassword=***"),
+        ("postgresql://me@host/perf", "postgresql://me@host/perf"),
+        ("sqlite:////tmp/a.db", "sqlite:////tmp/a.db"),
+        ("results/me@home.db", "results/me@home.db"),
+    ],
+)
+def test_a_password_is_never_told(told, shown):
+    """Wherever in the URL it stands."""
+    assert hidden(told) == shown
+
+
+def test_no_server_is_found_where_there_is_none(monkeypatch, tmp_path):
+    """Then its tests are skipped, with the reason."""
+    monkeypatch.setattr(postgres, "Path", lambda _: tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert postgres.binaries() is None
