@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
-from ipexperf.dashboard.story import by_run
 from ipexperf.history.speedups import speedups
 from ipexperf.judge.environment import differences
 from ipexperf.result import PRIMARY
@@ -61,12 +60,11 @@ def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
     }
 
 
-def run_rows(story: Story) -> list[dict[str, Any]]:
-    """Every run, the newest first, with what its cases came to."""
-    found = by_run(story.entries)
+def run_rows(story: Story, found: Mapping[int, Sequence[tuple[Entry, int]]]) -> list[dict[str, Any]]:
+    """Every run, the newest first, with what its cases came to; `found` are the cases of each."""
     rows = []
     for place, run in reversed([*enumerate(story.board.runs)]):
-        verdicts = [_outcome(entry, index) for entry, index in found[place]]
+        verdicts = [_outcome(entry, index) for entry, index in found.get(place, ())]
         rows.append(
             {
                 "place": place,

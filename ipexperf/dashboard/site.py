@@ -17,6 +17,7 @@ from ipexperf import __version__
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import case_page, folder, pages
 from ipexperf.dashboard.story import by_run, gather
+from ipexperf.history import collector
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Written:
 
 def write(history: History, target: Path, limit: int = RUNS) -> Written:
     """Write a report of the newest runs; an older report in the same place is replaced when this one is whole."""
-    with folder.whole(target) as new:
+    with folder.whole(target) as new, collector.held_off():
         story = gather(history, limit)
         _Site(new, story).write(history)
     return Written(target / "index.html", len(story.entries), len(story.board.runs), story.board.older)
@@ -80,12 +81,12 @@ class _Site:
         shutil.copytree(HERE / "vendor" / "uplot", self._root / "assets" / "uplot")
         self._write_runs()
         self._draw("index.html", "overview.html", pages.overview(self._story))
-        self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story)})
+        found = by_run(self._story.entries)
+        self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story, found)})
         if self._gains["data"]["rows"]:
             self._draw("speedups.html", "speedups.html", self._gains)
         if self._pairs:
             self._draw("pairs.html", "pairs.html", pages.pairs(self._story))
-        found = by_run(self._story.entries)
         for place in sorted(self._paged):
             name = f"runs/{self._story.board.runs[place].uid}.html"
             self._draw(name, "run.html", pages.run_page(self._story, place, found[place]))

@@ -191,10 +191,7 @@ def _fill(
     of_series: Mapping[int, tuple[Line, str]],
     places: Mapping[int, int],
 ) -> None:
-    facts = (measurement.c[name] for name in ("series_id", "run_id", "n", "median", "lo", "hi", "outcome"))
-    # Series have the metric, and measurements lie by series: the others' are never read.
-    asked = select(*facts).join(series, series.c.id == measurement.c.series_id).where(series.c.metric.in_(metrics))
-    for series_id, run_id, *numbers in connection.execute(asked):
+    for series_id, run_id, *numbers in connection.execute(facts(metrics)):
         if run_id in places:
             line, metric = of_series[series_id]
             line.spots.setdefault(metric, []).append(Spot._make((places[run_id], *numbers)))
@@ -202,13 +199,24 @@ def _fill(
         line.spots.get(metric, []).sort()
 
 
+def facts(metrics: Sequence[str]) -> Select[Any]:
+    """Ask for every measurement of these metrics. They lie by series: the others' are never read."""
+    wanted = select(series.c.id).where(series.c.metric.in_(metrics))
+    columns = (measurement.c[name] for name in ("series_id", "run_id", "n", "median", "lo", "hi", "outcome"))
+    return select(*columns).where(measurement.c.series_id.in_(wanted))
+
+
 def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
-    """Keep the newest verdict of each case and run: the last one that is read, in the order of time."""
-    facts = (verdict.c[name] for name in ("series_id", "run_id", "outcome", "ratio"))
+    """Keep the newest verdict of each case and run; ordering all of them first would take longer."""
+    facts = (verdict.c[name] for name in ("series_id", "run_id", "judged_at", "policy_id", "outcome", "ratio"))
     against = verdict.c.reason[("baseline", "step_time")].as_float()
-    asked = select(*facts, against).order_by(verdict.c.judged_at, verdict.c.policy_id)
-    for series_id, run_id, *said in connection.execute(asked):
-        if series_id in of_series and run_id in places:
+    newest: dict[tuple[int, int], tuple[str, int]] = {}
+    for series_id, run_id, judged_at, policy_id, *said in connection.execute(select(*facts, against)):
+        if series_id not in of_series or run_id not in places:
+            continue
+        known = newest.get((series_id, run_id))
+        if known is None or known < (judged_at, policy_id):
+            newest[series_id, run_id] = judged_at, policy_id
             of_series[series_id][0].verdicts[places[run_id]] = Judged._make(said)
 
 

@@ -14,13 +14,15 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import schema
+from ipexperf.history import collector, schema
 from ipexperf.history.addresses import file_of, hidden, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 BUSY_SECONDS = 10
+CACHE_KIB = 64 * 1024
+"""As much of a file of SQLite is kept at hand: the inner pages of ten million rows are more than the usual 2 MiB."""
 TURN = 0x69706578
 """The lock of PostgreSQL that whoever writes to a history holds: a number that nobody else uses."""
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -85,7 +87,7 @@ def reading(engine: Engine, name: str) -> Iterator[Connection]:
         # SQLite's transactions are so by themselves; elsewhere each statement would see a moment of its own.
         one = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         connection = plain.execution_options(**one)
-        with connection.begin():
+        with connection.begin(), collector.held_off():
             yield connection
 
 
@@ -160,6 +162,7 @@ def _behave(engine: Engine) -> None:
         connection.isolation_level = None
         connection.execute("PRAGMA foreign_keys = ON").close()
         connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}").close()
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}").close()
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:

@@ -84,9 +84,7 @@ def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequ
     return one
 
 
-def _runs(
-    connection: Connection, branch: Wanted, since: str | None, before: str | None, past: int
-) -> list[Moment]:
+def _runs(connection: Connection, branch: Wanted, since: str | None, before: str | None, past: int) -> list[Moment]:
     """The runs that are looked into, oldest first."""
     asked = (
         select(run.c.id, run.c.uid, run.c.started_at, run.c.commit_sha, environment.c.machine_key)

@@ -199,7 +199,7 @@ class _Recorder:
 
     def _known(self, uids: Sequence[str]) -> dict[str, int]:
         asked = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
-        return {uid: number for uid, number in self._connection.execute(asked)}
+        return {row.uid: row.id for row in self._connection.execute(asked)}
 
 
 def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Constants | None) -> None:
@@ -237,5 +237,5 @@ def identify(connection: Connection, table: Table, values: Mapping[str, Any]) ->
     found = connection.execute(asked).scalar_one_or_none()
     if found is None:
         # Writers take turns, so nobody was faster since.
-        (found,) = connection.execute(insert(table).values(**values)).inserted_primary_key or (None,)
+        found = connection.execute(insert(table).values(**values).returning(table.c.id)).scalar_one()
     return int(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sqlite3
 from contextlib import closing
@@ -17,7 +18,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ipexperf import cli
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, database, schema
+from ipexperf.history import History, collector, database, schema
 
 SECOND = """
 import sqlalchemy as sa
@@ -188,3 +189,17 @@ def test_an_upgrade_by_command_says_what_it_did(path, request, capsys):
     assert path.with_name("history.db.backup-0002").exists()
     assert cli.main(["db", "upgrade", "--db", str(path)]) == 0
     assert "schema 0003 is the newest" in capsys.readouterr().out
+
+
+def test_a_reader_holds_the_collector_off_and_gives_it_back(path):
+    """It would look through every row again and again; whoever had it off has it off afterwards too."""
+    with History.open(path) as history, database.reading(history._engine, "x"):
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collector.held_off():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
-from ipexperf.history import History, statements
+from ipexperf.history import History, board, statements
 from ipexperf.history.values import series_uid
 
 
@@ -55,6 +55,12 @@ def test_lists_and_ranges_are_found_by_indices_too(history, several):
     tables = ("case", "series", "measurement", "run", "verdict", "later")
     assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
     assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
+
+
+def test_a_board_is_read_series_by_series(history):
+    """Joined with their series, all measurements were read in the order of runs: a page here and a page there."""
+    lines = plan(history, board.facts(["step_time", "peak_memory"]))
+    assert any("SEARCH measurement USING PRIMARY KEY (series_id=?)" in line for line in lines), lines
 
 
 def test_a_plan_without_its_index_would_be_noticed(history):

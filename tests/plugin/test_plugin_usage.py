@@ -113,6 +113,13 @@ def test_a_database_in_no_folder_is_refused_before_anything_is_measured(suite: S
     assert not (suite.path / "pids").exists()
 
 
+def test_a_server_that_is_not_there_is_found_out_before_anything_is_measured(suite: Suite) -> None:
+    """One sentence with its address, and without its password."""
+    result = suite.run("hang", "--perf-db", "postgresql://me:secret@127.0.0.1:1/perf")
+    refused(result, "history postgresql://me:***@127.0.0.1:1/perf cannot be")
+    assert "secret" not in result.stdout.str() + result.stderr.str()
+
+
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
 def test_cases_are_never_measured_beside_one_another(suite: Suite) -> None:
     """pytest-xdist with an option of ours is refused, and says what to do instead."""
