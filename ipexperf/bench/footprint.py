@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import weights
-from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import Examples, Split, Task, Tensors
+from ipexperf.bench.workbench import Workbench
 
 PAIR = 2
 """So many examples show what training keeps: batch norm has no statistics of one alone."""

@@ -16,7 +16,8 @@ from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from ipexperf.bench.facts import Facts
-    from ipexperf.bench.kinds import Cell, Mode, Workbench
+    from ipexperf.bench.kinds import Cell, Mode
+    from ipexperf.bench.workbench import Workbench
 
 Tensors = tuple[Any, ...]
 IMAGES = 4

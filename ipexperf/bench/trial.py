@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ipexperf.bench import weights
-from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import tensors
+from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import IpexperfError
 
 

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from ipexperf.bench import environment, facts, guard, injections, measure, outcome, placement, precision, registry
-from ipexperf.bench.kinds import Device, Session, Settings, Workbench
+from ipexperf.bench.kinds import Device, Session, Settings
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check

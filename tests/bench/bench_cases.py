@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.kinds import Settings
 from ipexperf.bench.subjects import Model
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 torch = pytest.importorskip("torch")

@@ -14,9 +14,10 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.kinds import Settings
 from ipexperf.bench.modes import _rank, _ranks
 from ipexperf.bench.modes.train_ddp import DdpSession
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

@@ -9,8 +9,9 @@ import pytest
 
 from ipexperf.bench import accuracy, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Settings, Workbench
+from ipexperf.bench.kinds import Cell, Settings
 from ipexperf.bench.subjects import Dataset, Examples, Model, Split
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 torch = pytest.importorskip("torch")

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import own, registry
-from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.kinds import Settings
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.conduct import worker
 from ipexperf.errors import UsageError, WorkerError

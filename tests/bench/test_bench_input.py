@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry, weights
-from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.kinds import Settings
 from ipexperf.bench.modes import _input
 from ipexperf.bench.subjects import Model
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import own, registry
-from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.kinds import Settings
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 

@@ -13,10 +13,11 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.kinds import Settings
 from ipexperf.bench.modes import _curve, _optimizers
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.modes.train import TrainSession
+from ipexperf.bench.workbench import Workbench
 from ipexperf.bench.worker import workbench
 from ipexperf.case import Case
 from ipexperf.result import Check

@@ -14,7 +14,8 @@ from ipexperf.bench import registry
 from ipexperf.bench.datasets import plates
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.kinds import Settings
+from ipexperf.bench.workbench import Workbench
 
 pytest.importorskip("torch")
 pytest.importorskip("PIL")

@@ -19,8 +19,9 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device, Mode, Session, Stack, Workbench
+from ipexperf.bench.kinds import Cell, Device, Mode, Session, Stack
 from ipexperf.bench.subjects import Dataset, Examples, Split
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.result import Check
 

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 
 from ipexperf.bench import answers, quantised, registry
-from ipexperf.bench.kinds import Settings, Workbench
+from ipexperf.bench.kinds import Settings
 from ipexperf.bench.models._dlrm import Dlrm
 from ipexperf.bench.subjects import Dataset, Examples, Split
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 TABLES = (11, 13, 5)

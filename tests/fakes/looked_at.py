@@ -13,7 +13,8 @@ from pathlib import Path
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.fingerprint import Look, Seen
-from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Device, Mode, Session
+from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 

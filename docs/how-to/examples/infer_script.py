@@ -6,9 +6,10 @@ from typing import Any
 
 from ipexperf.bench import proof, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Mode, Session
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
+from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 SCRIPTED = "RecursiveScriptModule"

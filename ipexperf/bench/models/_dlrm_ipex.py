@@ -12,7 +12,7 @@ from ipexperf.bench.models._dlrm import columns, flat
 from ipexperf.bench.modes import _optimizers
 
 if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Workbench
+    from ipexperf.bench.workbench import Workbench
 
 
 class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here

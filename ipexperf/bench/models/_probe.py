@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import Examples, Split
+from ipexperf.bench.workbench import Workbench
 
 EXAMPLES = 512
 """So many training examples are enough for one layer; a large network takes minutes for them at 224 x 224."""

@@ -14,10 +14,10 @@ from typing import Any
 
 from ipexperf.bench import safetensors
 from ipexperf.bench.datasets.glosses import beside
-from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.models import _probe
 from ipexperf.bench.registry import model
 from ipexperf.bench.subjects import Packaged, Split
+from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 
 MINILM = Packaged(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench.registry import model
 
 if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Workbench
+    from ipexperf.bench.workbench import Workbench
 
 TABLES = (943, 1682, 61, 2, 21, 20)
 """People, films, ages, genders, occupations, and genres with one more that says that there is no further one."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from ipexperf.bench import weights
 from ipexperf.bench.datasets import scenes
-from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.registry import model
 from ipexperf.bench.subjects import Split
+from ipexperf.bench.workbench import Workbench
 
 SIZE = 64
 CLASSES = scenes.CLASSES + 1

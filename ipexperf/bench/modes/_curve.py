@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ipexperf.bench import weights
-from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input, _optimizers
 from ipexperf.bench.subjects import Split
+from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 STEPS = 12

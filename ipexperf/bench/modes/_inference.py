@@ -10,7 +10,7 @@ from typing import Any
 from ipexperf.bench import accuracy, artifact, fingerprint, instructions, proof, quantised, weights, work
 from ipexperf.bench.accuracy import Reference
 from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Device, Session, Workbench
+from ipexperf.bench.kinds import Device, Session
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input
@@ -18,6 +18,7 @@ from ipexperf.bench.precision import autocast
 from ipexperf.bench.proof import Kernel
 from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.work import Work
+from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 KNOBS = (ChannelsLast(), *_input.KNOBS)

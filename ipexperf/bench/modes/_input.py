@@ -12,10 +12,11 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device, Workbench
+from ipexperf.bench.kinds import Cell, Device
 from ipexperf.bench.knobs import Knob, Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import Model, Tensors
+from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import UsageError
 from ipexperf.result import Check
 

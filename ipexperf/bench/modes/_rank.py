@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from ipexperf.bench import measure, placement
-from ipexperf.bench.kinds import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.train import TrainSession
+from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
 

@@ -11,12 +11,13 @@ from typing import Any
 
 from ipexperf.bench import registry, work
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Mode, Session
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _generation
 from ipexperf.bench.modes._generation import GenerationSession
 from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.work import Work
+from ipexperf.bench.workbench import Workbench
 
 
 class DecodeSession(GenerationSession):

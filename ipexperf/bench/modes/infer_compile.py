@@ -9,10 +9,11 @@ from ipexperf.bench import artifact, compilation, fingerprint, proof, quantised,
 from ipexperf.bench.compilation import Tally
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.fingerprint import Look, Seen
-from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Device, Mode, Session
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.proof import Kernel
+from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 

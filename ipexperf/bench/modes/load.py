@@ -9,10 +9,11 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Device, Mode, Session
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.proof import Kernel
+from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 

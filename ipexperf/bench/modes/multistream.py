@@ -9,7 +9,7 @@ from typing import Any
 from ipexperf.bench import fingerprint, placement, proof, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Device, Mode, Session
 from ipexperf.bench.knobs import Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _streams
@@ -18,6 +18,7 @@ from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.precision import BOUNDS, autocast
 from ipexperf.bench.proof import Kernel
 from ipexperf.bench.subjects import Tensors
+from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 

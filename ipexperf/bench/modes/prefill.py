@@ -6,10 +6,11 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Mode, Session
 from ipexperf.bench.modes import _generation, _input
 from ipexperf.bench.modes._generation import GenerationSession
 from ipexperf.bench.subjects import Tensors
+from ipexperf.bench.workbench import Workbench
 
 
 class PrefillSession(GenerationSession):

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from ipexperf.bench import artifact, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Mode, Session
 from ipexperf.bench.knobs import Number
 from ipexperf.bench.modes._inference import KNOBS
 from ipexperf.bench.modes.infer_jit import JitSession
+from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 CORES = 4

@@ -10,7 +10,7 @@ from typing import Any
 from ipexperf.bench import accuracy, fingerprint, instructions, proof, registry, weights, work
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Cell, Device, Mode, Session, Workbench
+from ipexperf.bench.kinds import Cell, Device, Mode, Session
 from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _apart, _curve, _input, _optimizers
@@ -18,6 +18,7 @@ from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast
 from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.work import Work
+from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 PROVEN_STEPS = 3

@@ -10,9 +10,10 @@ from typing import Any
 
 from ipexperf.bench import artifact, registry
 from ipexperf.bench.facts import cpu_flags
-from ipexperf.bench.kinds import Cell, Quantised, Workbench
+from ipexperf.bench.kinds import Cell, Quantised
 from ipexperf.bench.knobs import Knob
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.workbench import Workbench
 
 
 def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ipexperf.bench.kinds import Cell, Workbench
+from ipexperf.bench.kinds import Cell
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.stacks import _ipex_knobs
+from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 PACKED = "_IPEXLinear"

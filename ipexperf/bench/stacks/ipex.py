@@ -12,10 +12,11 @@ from typing import Any
 
 from ipexperf.bench import artifact, compilation, proof, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Quantised, Stack, Workbench
+from ipexperf.bench.kinds import Cell, Quantised, Stack
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import torch_dtype
 from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear, _ipex_streams
+from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
