@@ -199,6 +199,8 @@ class Model:
     """Fits weights that were trained at `size` to another size; None: they are trained at that one."""
     train_steps: int = 66
     """So many steps in all the mode `train` makes before it looks at what was learned."""
+    settles: int = 0
+    """Over so many of the last steps the learning rate falls to nothing: for a score that jumps from step to step."""
     trained: bool = True
     """Inference runs on weights that were trained; a model that has none of that kind says False."""
     pretrained: Packaged | None = None

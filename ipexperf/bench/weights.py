@@ -79,13 +79,14 @@ def steps(bench: Workbench, split: Split, network: Any) -> None:
     numbers = order(len(split.train), model.batch_train, int(RECIPE["seed"]))
     for index in range(model.recipe_steps):
         batch = split.train.part(next(numbers))
+        _optimizers.settle(optimizer, model.optimizer, model, model.recipe_steps - index)
         optimizer.zero_grad(set_to_none=True)
         inputs, targets = (tuple(map(bench.device.put, part)) for part in (batch.inputs, batch.targets))
         loss, _ = task.learn(network, inputs, targets)
         loss.backward()
         optimizer.step()
         if index % 10 == 0:
-            bench.say(f"training {model.name} once: step {index} of {model.recipe_steps}, loss {float(loss):.3f}")
+            bench.say(f"training {model.name} once: step {index} of {model.recipe_steps}, loss {float(loss.detach()):.3f}")
 
 
 def network(bench: Workbench) -> Any:

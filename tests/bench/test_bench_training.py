@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import math
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import registry, weights
 from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.kinds import Settings
 from ipexperf.bench.modes import _curve, _optimizers
@@ -91,6 +92,39 @@ def test_accumulated_batches_are_one_step() -> None:
     assert failed(proof) == set()
     assert found("steps", proof) == "4 updates over 12 batches, 3 of 3 more moved the weights"
     assert failed(session.accuracy()[1]) == set()
+
+
+@pytest.mark.parametrize(("settles", "ends"), [(0, 0.05), (50, 0.05 / 50)])
+def test_a_model_that_settles_ends_with_the_smallest_of_steps(settles: int, ends: float) -> None:
+    """Its learning rate falls to nothing over its last steps; that of any other model stays what it was."""
+    made = bench()
+    made = dataclasses.replace(made, model=dataclasses.replace(made.model, settles=settles))
+    session = sampled(TrainSession(made))
+    assert session.optimizer.param_groups[0]["lr"] == 0.05
+    session.train_on()
+    assert session.optimizer.param_groups[0]["lr"] == pytest.approx(ends)
+
+
+def test_weights_settle_as_training_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever infers has weights of the same end."""
+    rates = []
+    step = torch_sgd().step
+
+    def watched(self: Any, *arguments: Any) -> Any:
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *arguments)
+
+    monkeypatch.setattr(torch_sgd(), "step", watched)
+    made = bench()
+    made = dataclasses.replace(made, model=dataclasses.replace(made.model, settles=2, recipe_steps=4))
+    weights.steps(made, weights.read(made), made.built())
+    assert rates == pytest.approx([0.05, 0.05, 0.05, 0.025])
+
+
+def torch_sgd() -> Any:
+    import torch
+
+    return torch.optim.SGD
 
 
 class Lazy(TrainSession):

@@ -64,6 +64,13 @@ def make(name: str, parameters: Iterable[Any], model: Model) -> Any:
     return getattr(torch.optim, kinds[name])(parameters, lr=rate(name, model))
 
 
+def settle(optimizer: Any, name: str, model: Model, left: int) -> None:
+    """Before each step: over the last ones of a model that settles, the fewer are left the smaller they are."""
+    if model.settles:
+        for group in optimizer.param_groups:
+            group["lr"] = rate(name, model) * min(1.0, left / model.settles)
+
+
 def updates(optimizer: Any) -> int | None:
     """How many updates the optimizer itself has counted, or None where it keeps no count, as SGD does."""
     counts = {int(state["step"]) for state in optimizer.state.values() if "step" in state}

@@ -123,6 +123,8 @@ class TrainSession(Session):
         while len(self.losses) < target:
             if len(self.losses) % 20 == 0:
                 self.bench.say(f"training on to step {target}, at {len(self.losses)}")
+            left = target - len(self.losses)
+            _optimizers.settle(self.optimizer, self.bench.knob("optimizer"), self.bench.model, left)
             self.step()
 
     def learned(self) -> tuple[dict[str, float], list[Check]]:
