@@ -20,15 +20,29 @@ from ipexperf.report.units import digits
 from ipexperf.result import PRIMARY
 
 HEAD = ("mode", "dtype", "stack", "proof", "accuracy", "items/s", "over stock", "over stock fp32")
-MODES = ("infer", "infer_jit", "infer_compile", "infer_export", "multistream", "realtime", "load", "train", "train_ddp")
+TRIVIAL = "one answer for all"
+"""What a predictor that looks at nothing reaches: told where a table has several models."""
+MODES = (
+    "infer",
+    "infer_jit",
+    "infer_compile",
+    "infer_export",
+    "multistream",
+    "realtime",
+    "prefill",
+    "decode",
+    "load",
+    "train",
+    "train_ddp",
+)
 DTYPES = ("fp32", "bf16", "fp16", "int8")
 
 
-def place(recorded: Recorded) -> tuple[int, int, str]:
+def place(recorded: Recorded) -> tuple[str, int, int, str]:
     """Where a case stands in the table."""
     case = recorded.case
     known = MODES.index(case.mode) if case.mode in MODES else len(MODES)
-    return known, DTYPES.index(case.dtype), case.stack
+    return case.model, known, DTYPES.index(case.dtype), case.stack
 
 
 def proof(recorded: Recorded) -> str:
@@ -48,7 +62,12 @@ def accuracy(recorded: Recorded) -> str:
     missed = [f"{check['name']} {check['found']}, {check['expected']}" for check in checks if not check["ok"]]
     if missed:
         return missed[0]
-    summary = recorded.metrics.get("accuracy")
+    return hundredth(recorded, "accuracy")
+
+
+def hundredth(recorded: Recorded, metric: str) -> str:
+    """A share, as people read it."""
+    summary = recorded.metrics.get(metric)
     return "-" if summary is None or summary.median is None else f"{100 * summary.median:.1f} %"
 
 
@@ -89,8 +108,16 @@ def rows(cases: Sequence[Recorded]) -> Iterator[tuple[str, ...]]:
 
 
 def table(cases: Sequence[Recorded]) -> list[str]:
-    """The cases as a table in Markdown."""
-    lines = [HEAD, ("---",) * len(HEAD), *rows(cases)]
+    """The cases as a table in Markdown; with several models each line names its own, and tells its trivial score."""
+    head, body = HEAD, list(rows(cases))
+    if len({recorded.case.model for recorded in cases}) > 1:
+        ordered = sorted(cases, key=place)
+        head = ("model", *HEAD, TRIVIAL)
+        body = [
+            (f"`{recorded.case.model}`", *line, hundredth(recorded, "trivial_accuracy"))
+            for recorded, line in zip(ordered, body, strict=True)
+        ]
+    lines = [head, ("---",) * len(head), *body]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
