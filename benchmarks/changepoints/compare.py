@@ -1,0 +1,149 @@
+"""Our change points beside those of otava and of asv, on the same series: what each tells of changes that are known.
+
+Series are of nights that scatter by 2 % and whose neighbours are alike (AR(1), rho 0.3), as those of calibrate.py. Some
+have no change, others one slowdown that stays. A slowdown is found where one is told within four nights of it; every
+other one that is told is false. All tools see the same numbers with their own defaults, and only slowdowns count.
+
+Both tools must be installed where this runs (`pip install apache-otava asv`): best into an environment of their own.
+
+    PYTHONPATH=. python benchmarks/changepoints/compare.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from calibrate import RHO, SEED, line, null
+from numpy.typing import NDArray
+
+from ipexperf.judge import changes
+
+Values = NDArray[np.float64]
+Tool = Callable[[Sequence[float]], list[int]]
+NIGHTS = 200
+FIRST, LAST = 80, 180
+"""Between these nights a change begins."""
+SD = 0.02
+NEAR = 4
+SIZES = (0.03, 0.05, 0.08)
+DELAYED = 0.05
+"""The change whose delay is told, after 100 nights; looked for on each of the following ones."""
+HISTORY, AFTER = 100, 30
+YEAR, MANY = 365, 1000
+
+
+def ours(values: Sequence[float]) -> list[int]:
+    return [change.index for change in changes.find(values) if change.ratio > 1]
+
+
+def otava(values: Sequence[float]) -> list[int]:
+    """With a window of 50 nights and p < 0.001, as its command has it."""
+    from otava.analysis import compute_change_points
+
+    found, _ = compute_change_points(list(values), window_len=50, max_pvalue=0.001, min_magnitude=0.0)
+    return [int(point.index) for point in found if point.stats.mean_2 > point.stats.mean_1]
+
+
+def asv_steps(values: Sequence[float]) -> list[int]:
+    """Every step up that it detects."""
+    from asv.step_detect import detect_steps
+
+    steps = detect_steps(list(values))
+    return [after[0] for before, after in itertools.pairwise(steps) if after[2] > before[2]]
+
+
+def asv_regressions(values: Sequence[float]) -> list[int]:
+    """What it publishes as regressions, with its threshold of 5 %."""
+    from asv.step_detect import detect_regressions, detect_steps
+
+    _, _, found = detect_regressions(detect_steps(list(values)), threshold=0.05)
+    return [int(after) for _, after, *_ in found or ()]
+
+
+TOOLS: dict[str, Tool] = {
+    "**ipexperf**": ours,
+    "otava": otava,
+    "asv, steps": asv_steps,
+    "asv, regressions above 5 %": asv_regressions,
+}
+
+
+def series(count: int, nights: int, tail: float, seed: int) -> Values:
+    """Seconds of each night, without a change."""
+    found: Values = np.exp(SD * null(count, nights, RHO, tail, seed))
+    return found
+
+
+def judged(tool: Tool, tail: float, count: int) -> list[str]:
+    """False alarms a series without a change; what is found of each size; and how many of all that is told are true."""
+    alarms = [len(tool(row.tolist())) for row in series(count, NIGHTS, tail, SEED)]
+    told, hits, shares = sum(alarms), 0, []
+    for number, size in enumerate(SIZES, 1):
+        values = series(count, NIGHTS, tail, SEED + number)
+        begins = np.random.default_rng(SEED + number).integers(FIRST, LAST, count)
+        caught = 0
+        for row, begin in zip(values, begins, strict=True):
+            row[begin:] *= 1 + size
+            found = tool(row.tolist())
+            told += len(found)
+            caught += any(abs(index - begin) <= NEAR for index in found)
+        hits += caught
+        shares.append(f"{caught / count:.0%}")
+    return [f"{np.mean(alarms):.2f}", *shares, f"{hits / told:.0%}" if told else "-"]
+
+
+def delay(tool: Tool, count: int) -> str:
+    """Nights of a new level until half of the series tell it."""
+    values = series(count, HISTORY + AFTER, 0.0, SEED + 9)
+    values[:, HISTORY:] *= 1 + DELAYED
+    nights = []
+    for row in values:
+        known = (n for n in range(1, AFTER + 1) if _near(tool(row[: HISTORY + n].tolist())))
+        nights.append(next(known, AFTER + 1))
+    half = int(np.median(nights))
+    return str(half) if half <= AFTER else f"more than {AFTER}"
+
+
+def _near(found: Sequence[int]) -> bool:
+    return any(abs(index - HISTORY) <= NEAR for index in found)
+
+
+def seconds(tool: Tool, count: int) -> float:
+    """Of processor time for so many series of a year."""
+    values = series(count, YEAR, 0.0, SEED + 10)
+    begin = time.process_time()
+    if tool is ours:
+        changes.find_each(values.tolist())  # as the history does it: all at once
+    else:
+        for row in values:
+            tool(row.tolist())
+    return time.process_time() - begin
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series", type=int, default=100, help="of each size (default: %(default)s)")
+    parser.add_argument("--delayed", type=int, default=40, help="whose delay is looked at (default: %(default)s)")
+    parser.add_argument("--timed", type=int, default=MANY, help="of a year, timed (default: %(default)s)")
+    told = parser.parse_args()
+    sizes = [f"found at {size:.0%}" for size in SIZES]
+    line("noise", "tool", "false alarms a series", *sizes, "of what is told, true")
+    line(*["---"] * 7)
+    for noise, tail in (("AR(1)", 0.0), ("AR(1), 2 % of the nights far out", 0.02)):
+        for name, tool in TOOLS.items():
+            line(noise, name, *judged(tool, tail, told.series))
+    print()
+    line("tool", f"nights until half of {DELAYED:.0%} are told", f"seconds for {told.timed:,} series of {YEAR} nights")
+    line(*["---"] * 3)
+    for name, tool in TOOLS.items():
+        line(name, delay(tool, told.delayed), f"{seconds(tool, told.timed):.0f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
