@@ -86,7 +86,9 @@ def steps(bench: Workbench, split: Split, network: Any) -> None:
         loss.backward()
         optimizer.step()
         if index % 10 == 0:
-            bench.say(f"training {model.name} once: step {index} of {model.recipe_steps}, loss {float(loss.detach()):.3f}")
+            bench.say(
+                f"training {model.name} once: step {index} of {model.recipe_steps}, loss {float(loss.detach()):.3f}"
+            )
 
 
 def network(bench: Workbench) -> Any:

@@ -99,7 +99,7 @@ def measure(
             decision = _decided(taken, policy, last=True)
             stopped = f"{BUDGET} after {_pairs(taken)}" if taken else f"{BUDGET} before it began"
             break
-        say(f"{a.case.id} against {b.case.id}: pair {len(taken) + 1} of at most {policy.max_pairs}")
+        say(f"{b.case.id} against {a.name or a.case.id}: pair {len(taken) + 1} of at most {policy.max_pairs}")
         try:
             prove = effort.prove and not taken
             pair = turns.take(a, b, effort.turns, effort.steps, chance, say, index=len(taken), prove=prove)

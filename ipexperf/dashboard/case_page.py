@@ -121,8 +121,13 @@ def _failures(recorded: Recorded) -> list[dict[str, str]]:
     ]
 
 
+def _other(entry: Entry) -> str:
+    """What the structure of a case is held against."""
+    return "in the other arm" if AGAINST in dict(entry.case.knobs) else "in the baseline"
+
+
 def _ran(entry: Entry) -> dict[str, Any] | None:
-    """What ran, and what ran otherwise than in the baseline or in the run before."""
+    """What ran, and what ran otherwise than in the baseline, in the other arm or in the run before."""
     state, found = ran(entry.newest)
     if found is None:
         return None
@@ -130,7 +135,7 @@ def _ran(entry: Entry) -> dict[str, Any] | None:
     judged = verdict.structure if verdict else None
     told: list[tuple[str, list[str]]] = []
     if judged and judged.changes:
-        told.append(("otherwise than in the baseline", list(judged.changes[:CHANGES])))
+        told.append((f"otherwise than {_other(entry)}", list(judged.changes[:CHANGES])))
     before = ran(entry.before)[1] if entry.before else None
     if before and before["version"] == found["version"] and before["digest"] != found["digest"]:
         lines = structure.diff(before, found).lines() if "structure" in before and "structure" in found else []

@@ -139,6 +139,8 @@ def test_the_pairs_and_the_speedups_have_their_pages(report: Path) -> None:
     assert (pair["id"], pair["arm"], len(pair["pairs"])) == (PAIRED.id, "stack=stock", 4)
     assert pair["pairs"][0] == pytest.approx(0.6)
     assert pair["differs"] == ["stack: stock -> ipex"]
+    assert "otherwise than in the other arm" in page(report, PAIRED).read_text()
+    assert "otherwise than in the baseline" in page(report, SLOWER).read_text()
     (gain,) = read(report / "speedups.html")["rows"]
     assert (gain["id"], gain["over"], gain["seen"]) == (FASTER.id, "ipex over stock", True)
     assert gain["speedup"] == pytest.approx(4 / 3, rel=0.02)

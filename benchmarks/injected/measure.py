@@ -1,0 +1,125 @@
+"""How much slower each injected loss makes a step: two live workers take turns, one untouched, one with the loss.
+
+Rounds go over all losses, a pair of fresh processes each, until the time is spent. What a pair says by chance alone is
+told by the rows in which nothing was injected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+import time
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ipexperf import run
+from ipexperf.commands import planning
+from ipexperf.conduct import pairs, turns
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.turns import Arm
+from ipexperf.errors import IpexperfError
+from ipexperf.judge.pairs import combine
+from ipexperf.plan import arms
+from ipexperf.plan.matrix import Plan
+from ipexperf.plan.options import Options
+from ipexperf.report.units import percent
+
+LOSSES = Path(__file__).with_name("losses.py")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what is injected, into which case, and the arm that has it."""
+
+    injected: str
+    stack: str
+    mode: str
+    arm: str
+    dtype: str = "fp32"
+
+
+ROWS = (
+    Row("nothing", "stock", "infer", ""),
+    Row("nothing", "ipex", "infer", ""),
+    Row("ONEDNN_MAX_CPU_ISA=SSE41", "stock", "infer", "ONEDNN_MAX_CPU_ISA=SSE41"),
+    Row("ONEDNN_MAX_CPU_ISA=AVX", "stock", "infer", "ONEDNN_MAX_CPU_ISA=AVX"),
+    Row("weights_prepack=off", "ipex", "infer", "weights_prepack=off"),
+    Row("level=O0", "ipex", "infer", "level=O0"),
+    Row("conv_bn_folding=off", "ipex", "infer", "conv_bn_folding=off"),
+    Row("channels_last=off", "ipex", "infer", "channels_last=off"),
+    Row("channels_last=off", "stock", "infer", "channels_last=off"),
+    Row("not frozen", "stock", "infer_jit", "INJECTED=not_frozen"),
+    Row("not frozen", "ipex", "infer_jit", "INJECTED=not_frozen"),
+    Row("fusion off", "ipex", "infer_jit", "INJECTED=fusion_off"),
+    Row("a copy to another layout and back", "stock", "infer", "INJECTED=copy"),
+    Row("a cast to bf16 and back", "stock", "infer", "INJECTED=cast"),
+    Row("an observer left in", "stock", "infer", "INJECTED=observer"),
+    Row("weights loaded in each step", "stock", "infer", "INJECTED=reloading"),
+    Row("autocast off", "stock", "infer", "INJECTED=autocast_off", "bf16"),
+)
+
+
+def sides(conductor: Conductor, options: Options, plan: Plan, row: Row) -> tuple[Arm, Arm] | None:
+    """The two arms of a row, or None where its case cannot run here."""
+    wanted = (row.stack, row.mode, row.dtype)
+    case = next((x for x in plan.cases if (x.stack, x.mode, x.dtype) == wanted), None)
+    if case is None:
+        return None
+    words = arms.parse(row.arm, row.injected)
+    other, unmet = words.case(case, pairs.facts(words, options))
+    if unmet:
+        return None
+    return pairs.arm(conductor, case, arms.ArmWords()), pairs.arm(conductor, other, words)
+
+
+def line(row: Row, logs: list[float]) -> str:
+    """A row of the table in Markdown: the slowdown, its interval where there is one, and every pair."""
+    found = combine(logs)
+    bounds = f"{percent(found.lo)} to {percent(found.hi)}" if found.lo is not None and found.hi is not None else "-"
+    each = ", ".join(percent(math.exp(log)) for log in logs)
+    return f"| {row.injected} | {row.stack}, {row.mode}, {row.dtype} | {percent(found.ratio)} | {bounds} | {each} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--for", dest="seconds", type=float, default=600.0, help="seconds (default: %(default)s)")
+    parser.add_argument("--turns", type=int, default=20, help="turns of each worker a pair (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=2, help="samples a turn (default: %(default)s)")
+    parser.add_argument("--only", default="", help="rows whose name, stack or mode has this text")
+    parser.add_argument("--seed", type=int, default=None, help="of the random start order")
+    planning.add_options(parser)
+    told = parser.parse_args()
+    chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
+    found: dict[Row, list[float]] = defaultdict(list)
+    begin, longest = time.monotonic(), 0.0
+    try:
+        options = planning.resolve(told)
+        options = replace(options, load=(*options.load, str(LOSSES)), mode=("infer", "infer_jit"), stack=("all",))
+        options = replace(options, model=options.model or ("resnet18",), dtype=("fp32", "bf16"))
+        plan = run.plan(options)
+        conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+        rows = [row for row in ROWS if told.only in f"{row.injected} {row.stack} {row.mode}"]
+        ready = {row: arm for row in rows if (arm := sides(conductor, options, plan, row)) is not None}
+        left_out = [row for row in rows if row not in ready]
+        while ready and time.monotonic() - begin + longest < told.seconds:
+            for row, (a, b) in ready.items():
+                started = time.monotonic()
+                if started - begin + longest > told.seconds:
+                    break
+                found[row].append(turns.take(a, b, told.turns, told.steps, chance, lambda _: None).log_ratio)
+                longest = max(longest, time.monotonic() - started)
+                print(line(row, found[row]), file=sys.stderr)
+    except IpexperfError as error:
+        sys.exit(f"measure.py: {error}")
+    print("| injected | into | slower by | 95 % interval | pairs |\n|---|---|---|---|---|")
+    print("\n".join(line(row, found[row]) for row in rows if found[row]))
+    for row in left_out:
+        print(f"left out: {row.injected} ({row.stack}, {row.mode}, {row.dtype}): it cannot run here")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
