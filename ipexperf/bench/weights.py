@@ -26,9 +26,10 @@ def address(model: Model, data: str, data_path: str, size: int) -> str:
     """Names a checkpoint by what it is made of: model, size, recipe and the bytes of the data."""
     digest = hashlib.sha256()
     training = (model.batch_train, model.optimizer, model.learning_rate, model.recipe_steps)
+    settled = (model.settles,) if model.settles else ()
     begun = () if model.pretrained is None else (model.pretrained.sha256,)
     sizes = dict.fromkeys((model.size, size))
-    for part in (model.name, model.version, *sizes, *training, *begun, RECIPE, data):
+    for part in (model.name, model.version, *sizes, *training, *settled, *begun, RECIPE, data):
         digest.update(json.dumps(part, sort_keys=True).encode())
     for file in registry.datasets.get(data).files(data_path):
         digest.update(f"{file.name} {file.stat().st_size}".encode())

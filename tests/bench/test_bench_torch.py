@@ -385,6 +385,7 @@ def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path) -> None
     assert weights.address(model, "digits", str(data), 8) == first
     assert weights.address(dataclasses.replace(model, version=2), "digits", str(data), 8) != first
     assert weights.address(dataclasses.replace(model, recipe_steps=67), "digits", str(data), 8) != first
+    assert weights.address(dataclasses.replace(model, settles=2), "digits", str(data), 8) != first
     data.write_bytes(b"two")
     assert weights.address(model, "digits", str(data), 8) != first
 
