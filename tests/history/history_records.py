@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
 from ipexperf.result import Check, Launch, Measurement, Sample, Verdict
+
+if TYPE_CHECKING:
+    from ipexperf.history import History
+
+DAYS = ("2026-05-01", "2026-05-02", "2026-05-03", "2026-05-04")
 
 HARDWARE: dict[str, Any] = {
     "machine_key": "xeon-8480-2s",
@@ -56,3 +61,12 @@ OK = Verdict(outcome="ok", reason="within the noise", ratio=1.01, lo=0.98, hi=1.
 CRASHED = Launch(
     index=1, outcome="crashed", reason="signal 11 (SIGSEGV)", log="loading\nFatal Python error: Segmentation fault"
 )
+
+
+def four_runs(history: History) -> None:
+    """A run each day; the case and the environment of the first are nobody else's."""
+    for number, day in enumerate(DAYS):
+        own = {**ENVIRONMENT, "machine_key": "old-machine"} if number == 0 else ENVIRONMENT
+        uid = history.start_run(own, {"started_at": f"{day}T08:00:00Z"})
+        case = make_case("old" if number == 0 else "resnet50")
+        history.record(uid, make_measurement(case, environment=own), OK)

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from history_records import ENVIRONMENT, OK, make_case, make_measurement
+from history_records import four_runs, make_case
 from sqlalchemy import select, text
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, pruning, schema
 from ipexperf.history.records import Accepted
 
-DAYS = ("2026-05-01", "2026-05-02", "2026-05-03", "2026-05-04")
-
 
 @pytest.fixture
 def target(place):
-    """Four runs; the case and the environment of the first are nobody else's."""
     target = place()
     with History.open(target) as history:
-        for number, day in enumerate(DAYS):
-            own = {**ENVIRONMENT, "machine_key": "old-machine"} if number == 0 else ENVIRONMENT
-            uid = history.start_run(own, {"started_at": f"{day}T08:00:00Z"})
-            case = make_case("old" if number == 0 else "resnet50")
-            history.record(uid, make_measurement(case, environment=own), OK)
+        four_runs(history)
     return target
 
 

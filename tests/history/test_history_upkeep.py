@@ -6,24 +6,17 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from history_records import ENVIRONMENT, OK, make_case, make_measurement
+from history_records import ENVIRONMENT, OK, four_runs, make_case, make_measurement
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, database, pruning, sqlite_files
 
-DAYS = ("2026-05-01", "2026-05-02", "2026-05-03", "2026-05-04")
-
 
 @pytest.fixture
 def path(tmp_path):
-    """Four runs; the case and the environment of the first are nobody else's."""
     path = tmp_path / "history.db"
     with History.open(path) as history:
-        for number, day in enumerate(DAYS):
-            own = {**ENVIRONMENT, "machine_key": "old-machine"} if number == 0 else ENVIRONMENT
-            uid = history.start_run(own, {"started_at": f"{day}T08:00:00Z"})
-            case = make_case("old" if number == 0 else "resnet50")
-            history.record(uid, make_measurement(case, environment=own), OK)
+        four_runs(history)
     return path
 
 
