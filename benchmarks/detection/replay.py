@@ -23,17 +23,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
-from simulate import POLICY, SAMPLING, START, hundred
+from simulate import EFFECTS, POLICY, SAMPLING, START, Values, hundred, judged
 
-from ipexperf.judge import sequential
 from ipexperf.judge.pairs import neighbour_ratio
 
 SEED = 20261121
 COMPARISONS = 2000
-EFFECTS = (0.0, 0.02, 0.03, 0.05, 0.08, 0.10)
-Values = NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -148,22 +144,15 @@ RULES = (
 )
 
 
-def ours(ratios: list[float], chance: np.random.Generator, effect: float) -> tuple[dict[str, float], float]:
-    """The shares of each outcome, and the seconds a comparison took."""
-    outcomes, used = [], 0
+def ours(ratios: list[float], chance: np.random.Generator, effect: float) -> dict[str, float]:
+    """Our rule, on pairs in the order in which they were recorded."""
+    most, cases = POLICY.looks[-1], []
     for _ in range(COMPARISONS):
         begin = int(chance.integers(len(ratios)))
-        signs = chance.choice((-1, 1), POLICY.looks[-1])
-        following = [ratios[(begin + index) % len(ratios)] for index in range(POLICY.looks[-1])]
-        logs = [math.log1p(effect) + sign * ratio for sign, ratio in zip(signs, following, strict=True)]
-        for look in POLICY.looks:
-            decision = sequential.decide(logs[:look], POLICY)
-            if decision.done:
-                break
-        outcomes.append(decision.outcome)
-        used += decision.pairs
-    shares = {name: outcomes.count(name) / COMPARISONS for name in ("regressed", "ok", "improved", "inconclusive")}
-    return shares, used / COMPARISONS * 2 * (START + SAMPLING)
+        signs = chance.choice((-1, 1), most)
+        following = [ratios[(begin + index) % len(ratios)] for index in range(most)]
+        cases.append([math.log1p(effect) + sign * ratio for sign, ratio in zip(signs, following, strict=True)])
+    return judged(cases)
 
 
 def theirs(rule: Rule, apart: Values, chance: np.random.Generator, effect: float) -> float:
@@ -185,13 +174,15 @@ HEADER = ("case", "rule", "alarms at 0 %", "at 2 %", "caught at 3 %", "at 5 %", 
 
 def rows(case: str, recorded: Recorded, chance: np.random.Generator) -> list[list[str]]:
     found = {effect: ours(recorded.ratios, chance, effect) for effect in EFFECTS}
-    shown = [hundred(found[effect][0]["regressed"]) for effect in EFFECTS]
-    undecided = [hundred(found[effect][0]["inconclusive"]) for effect in (0.0, 0.05)]
-    seconds = [f"{found[effect][1]:.0f}" for effect in (0.0, 0.05)]
+    shown = [hundred(found[effect]["regressed"]) for effect in EFFECTS]
+    undecided = [hundred(found[effect]["inconclusive"]) for effect in (0.0, 0.05)]
+    seconds = [f"{found[effect]['seconds']:.0f}" for effect in (0.0, 0.05)]
     told = [[case, "**pairs, sequential**", *shown, *undecided, *seconds]]
     apart = np.array(recorded.apart)
     for rule in RULES:
-        if len(apart) >= rule.old + rule.new:
+        if len(apart) < rule.old + rule.new:
+            print(f"{case}: {rule.name} needs {rule.old + rule.new} launches apart: left out", file=sys.stderr)
+        else:
             shares = [hundred(theirs(rule, apart, chance, effect)) for effect in EFFECTS]
             told.append([case, rule.name, *shares, "-", "-", *[f"{rule.seconds:.0f}"] * 2])
     return told
@@ -203,6 +194,8 @@ def main() -> None:
     recorded = read(parser.parse_args().file)
     print("| " + " | ".join(HEADER) + " |\n|" + "---|" * len(HEADER))
     for index, (case, found) in enumerate(sorted(recorded.items())):
+        if len(found.ratios) < POLICY.looks[-1] or len(found.apart) < 2:
+            sys.exit(f"replay.py: {case}: {len(found.ratios)} pairs and {len(found.apart)} launches apart are too few")
         spread = (
             100 * float(np.std(found.ratios, ddof=1)),
             100 * float(np.std(np.log(medians(np.array(found.apart))), ddof=1)),

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,16 +96,21 @@ def pairs(world: World, chance: np.random.Generator, effect: float) -> dict[str,
     most = POLICY.looks[-1]
     sides = world.levels(chance, CASES, 2 * most).reshape(CASES, most, 2)
     ratios = math.log1p(effect) + sides[:, :, 1] - sides[:, :, 0] + chance.normal(0, TURN_NOISE, (CASES, most))
+    return judged(ratios.tolist())
+
+
+def judged(cases: Sequence[Sequence[float]]) -> dict[str, float]:
+    """The share of each outcome, and the seconds a case took: each has the log ratios of as many pairs as may be."""
     outcomes, used = [], 0
-    for case in ratios.tolist():
+    for case in cases:
         for look in POLICY.looks:
             decision = sequential.decide(case[:look], POLICY)
             if decision.done:
                 break
         outcomes.append(decision.outcome)
         used += decision.pairs
-    shares = {name: outcomes.count(name) / CASES for name in ("regressed", "ok", "improved", "inconclusive")}
-    return {**shares, "seconds": used / CASES * 2 * (START + SAMPLING)}
+    shares = {name: outcomes.count(name) / len(cases) for name in ("regressed", "ok", "improved", "inconclusive")}
+    return {**shares, "seconds": used / len(cases) * 2 * (START + SAMPLING)}
 
 
 def runs(world: World, chance: np.random.Generator, effect: float) -> tuple[Values, Values]:
