@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import Connection, Row, Table, exists, insert, select, update
+from sqlalchemy import Connection, Row, Table, and_, bindparam, exists, insert, select, update
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import rows
@@ -30,6 +30,22 @@ if TYPE_CHECKING:
 
 Status = Literal["running", "finished", "interrupted", "failed"]
 STATUSES = ("running", "finished", "interrupted", "failed")
+
+# What every case asks is built once: building a statement takes as long as its answer.
+_RUN = (
+    select(run, environment.c.machine_key, environment.c.uid.label("environment_uid"))
+    .join(environment, environment.c.id == run.c.environment_id)
+    .where(run.c.uid == bindparam("uid"))
+)
+_NAMED = {table: select(table.c.id).where(table.c.uid == bindparam("uid")) for table in (environment, case, policies, baseline)}
+_SERIES = (
+    select(series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
+    .outerjoin(
+        measurement, and_(measurement.c.series_id == series.c.id, measurement.c.run_id == bindparam("run_id"))
+    )
+    .where(series.c.case_id == bindparam("case_id"))
+)
+"""Every series of a case, and whether a run measured it."""
 
 
 class History(Queries):
@@ -120,12 +136,7 @@ class History(Queries):
             connection.execute(update(run).where(run.c.id == row.id).values(status=status, finished_at=finished))
 
     def _run(self, connection: Connection, uid: str) -> Row[Any]:
-        asked = (
-            select(run, environment.c.machine_key, environment.c.doc)
-            .join(environment, environment.c.id == run.c.environment_id)
-            .where(run.c.uid == uid)
-        )
-        row = connection.execute(asked).one_or_none()
+        row = connection.execute(_RUN, {"uid": uid}).one_or_none()
         if row is None:
             raise HistoryError(f"the {self._name} has no run {uid!r}; start it before recording into it.")
         return row
@@ -139,16 +150,12 @@ class _Recorder:
         self._run = run_row
         self._measured = measured
         # A worker that died early could not say where it was: the run knows.
-        known = "machine_key" in measured.environment
-        self._environment = measured.environment if known else run_row.doc
-        self._machine_key: str = self._environment["machine_key"]
+        self._machine_key: str = measured.environment.get("machine_key", run_row.machine_key)
 
     def record(self, judged: Verdict, policy: Constants | None) -> None:
-        environment_id = environment_of(self._connection, self._environment)
+        environment_id = self._learned_environment()
         document = rows.case_row(self._measured.case, self._run.meta.get("suite", ""))
         case_id = identify(self._connection, case, document)
-        self._refuse_repetition(case_id)
-        self._learn_environment(environment_id)
         numbers = dict(rows.metric_rows(self._measured))
         blobs = [(one.index, *blob) for one in self._measured.launches for blob in rows.sample_blobs(one)]
         ids = self._series_ids(case_id, dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric)))
@@ -163,49 +170,55 @@ class _Recorder:
         if found:
             self._connection.execute(insert(table), [{"run_id": self._run.id, **row} for row in found])
 
-    def _refuse_repetition(self, case_id: int) -> None:
-        """Facts are append-only: a second measurement of a case belongs into a second run."""
-        same = select(measurement.c.run_id).join(series, series.c.id == measurement.c.series_id)
-        same = same.where(series.c.case_id == case_id, measurement.c.run_id == self._run.id)
-        if self._connection.execute(same.limit(1)).first():
-            name = self._measured.case.id
-            raise HistoryError(f"the run {self._run.uid} has {name} already; record it in a run of its own.")
-
-    def _learn_environment(self, environment_id: int) -> None:
-        """Complete what the run knows of its machine, which only a worker can tell."""
-        if self._run.environment_id == environment_id:
-            return
-        known = rows.versions(self._environment)
+    def _learned_environment(self) -> int:
+        """Return where the case was measured, and complete what the run knows of it: only a worker can tell."""
+        document = self._measured.environment
+        if "machine_key" not in document:
+            return int(self._run.environment_id)
+        row = rows.environment_row(document)
+        if row["uid"] == self._run.environment_uid:
+            return int(self._run.environment_id)
+        environment_id = identify(self._connection, environment, row)
+        known = rows.versions(document)
         first = not self._connection.execute(select(exists().where(measurement.c.run_id == self._run.id))).scalar_one()
-        if self._run.torch_version is not None and not (first and known["torch_version"] is not None):
-            return
+        if self._run.torch_version is None or (first and known["torch_version"] is not None):
+            self._complete_run(environment_id, known)
+        return environment_id
+
+    def _complete_run(self, environment_id: int, known: dict[str, Any]) -> None:
         known["branch"] = self._run.branch or known["branch"]
         known["commit_sha"] = self._run.commit_sha or known["commit_sha"]
-        git = self._environment.get("git")
+        git = self._measured.environment.get("git")
         meta = {**self._run.meta, "git": finite(git)} if git and "git" not in self._run.meta else self._run.meta
         changed = update(run).where(run.c.id == self._run.id)
         self._connection.execute(changed.values(environment_id=environment_id, meta=meta, **known))
 
     def _series_ids(self, case_id: int, metrics: Iterable[str]) -> dict[str, int]:
-        """Return the id of the series of each metric, writing those that are new."""
+        """Return the id of the series of each metric, writing those that are new.
+
+        Facts are append-only: a second measurement of a case belongs into a second run.
+        """
+        found = self._known_series(case_id)
+        if any(row.measured for row in found.values()):
+            name = self._measured.case.id
+            raise HistoryError(f"the run {self._run.uid} has {name} already; record it in a run of its own.")
         uid = self._measured.case.uid
         wanted = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
-        known = self._known([row["uid"] for row in wanted])
-        new = [row for row in wanted if row["uid"] not in known]
+        new = [row for row in wanted if row["uid"] not in found]
         if new:
             self._connection.execute(insert(series), new)
-            known |= self._known([row["uid"] for row in new])
-        return {row["metric"]: known[row["uid"]] for row in wanted}
+            found = self._known_series(case_id)
+        return {row["metric"]: found[row["uid"]].id for row in wanted}
 
-    def _known(self, uids: Sequence[str]) -> dict[str, int]:
-        asked = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
-        return {row.uid: row.id for row in self._connection.execute(asked)}
+    def _known_series(self, case_id: int) -> dict[str, Row[Any]]:
+        answered = self._connection.execute(_SERIES, {"case_id": case_id, "run_id": self._run.id})
+        return {row.uid: row for row in answered}
 
 
 def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Constants | None) -> None:
     policy_id = identify(connection, policies, rows.policy_row(judged, policy))
-    values = {"series_id": series_id, "run_id": run_id, "policy_id": policy_id}
-    connection.execute(insert(verdict).values(**values, **rows.verdict_row(judged)))
+    values = {"series_id": series_id, "run_id": run_id, "policy_id": policy_id, **rows.verdict_row(judged)}
+    connection.execute(insert(verdict), values)
 
 
 def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
@@ -233,9 +246,8 @@ def environment_of(connection: Connection, document: Mapping[str, Any]) -> int:
 
 def identify(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
     """Return the id of a row that is named by its content, writing it where it is new."""
-    asked = select(table.c.id).where(table.c.uid == values["uid"])
-    found = connection.execute(asked).scalar_one_or_none()
+    found = connection.execute(_NAMED[table], {"uid": values["uid"]}).scalar_one_or_none()
     if found is None:
         # Writers take turns, so nobody was faster since.
-        found = connection.execute(insert(table).values(**values).returning(table.c.id)).scalar_one()
+        found = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
     return int(found)
