@@ -69,7 +69,7 @@ def read(
     # Runs are numbered as they came, but for merged ones: the older part of a long history is mostly not read.
     asked = select(measurement.c.series_id, measurement.c.run_id, good)
     asked = asked.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
-    for series_id, run_id, median in connection.execute(asked):
+    for series_id, run_id, median in connection.execute(asked).all():
         if run_id in places:
             points[series_id].append((places[run_id], median))
     return [_filled(found[series_id], sorted(own), runs) for series_id, own in sorted(points.items())]
@@ -94,11 +94,13 @@ def _runs(connection: Connection, branch: Wanted, since: str | None, before: str
     )
     if before is not None:
         asked = asked.where(run.c.started_at < before)
+    moments = list(map(Moment._make, connection.execute(asked).all()))
+    if since is None:
+        return moments[::-1]
     older: dict[str, int] = defaultdict(int)
     found = []
-    for row in connection.execute(asked):
-        moment = Moment._make(row)
-        if since is not None and moment.started_at < since:
+    for moment in moments:
+        if moment.started_at < since:
             older[moment.machine_key] += 1
         if older[moment.machine_key] <= past:
             found.append(moment)
