@@ -60,6 +60,8 @@ class Run:
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
         """What looked slower, until it is measured again."""
+        self._disturbed: dict[Case, tuple[Measurement, Verdict]] = {}
+        """What the machine was not ours for, until it is measured again."""
         self._recorded: set[str] = set()
         self.trouble = ""
         """Why it is not recorded how the run ended, or an empty text."""
@@ -88,14 +90,19 @@ class Run:
         self._report = target.absolute()
 
     def measure(self, case: Case) -> tuple[Measurement, Verdict] | None:
-        """Measures, judges and records one case. None: it looks slower, and is to be measured again after the rest."""
+        """Measures, judges and records one case. None: it is to be measured again after the rest, and says why."""
         if self._against is not None:
             return self._keep(*self._against.measure(case, self._conductor), self._against.policy)
-        measurement = self._conductor.measure(case)
+        disturbed, _ = self._disturbed.pop(case, (None, None))
+        measurement = self._conductor.again(case, disturbed) if disturbed else self._conductor.measure(case)
         verdict = self._known.judge(measurement)
         if case in self._suspects:
             first, before = self._suspects.pop(case)
             measurement, verdict = again.together(first, measurement), again.settle(before, verdict)
+        elif verdict.contended and disturbed is None and not measurement.cut:
+            self._disturbed[case] = measurement, verdict
+            self._say(f"{case.id}: the machine was not ours: what it disturbed is measured again after the other cases")
+            return None
         elif verdict.outcome == "regressed":
             self._suspects[case] = measurement, verdict
             self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
@@ -181,7 +188,10 @@ class Run:
             self.unwritten = str(error)  # as above
 
     def _keep_suspects(self) -> None:
-        """Records what the run ended too early to measure again: nobody called it regressed."""
+        """Records what the run ended too early to measure again: nobody called it regressed, or its numbers good."""
+        while self._disturbed:
+            _, (measurement, verdict) = self._disturbed.popitem()
+            self._screened(measurement, verdict)
         while self._suspects:
             _, (measurement, verdict) = self._suspects.popitem()
             self._screened(measurement, again.never(verdict))

@@ -1,4 +1,4 @@
-"""Measures cases, launch by launch or pair by pair, with one more try for a launch that was contended."""
+"""Measures cases, launch by launch or pair by pair, with more tries for a launch that was contended."""
 
 from __future__ import annotations
 
@@ -33,6 +33,19 @@ FLAG = "--perf-against"
 
 def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _replaced(known: Launch) -> Launch:
+    """A contended launch in whose place another was made: it is on record and does not count."""
+    return dataclasses.replace(known, outcome="contended", reason=known.contended)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """What a launch is to tell, and whether it is the last of its case."""
+
+    accuracy: bool
+    last: bool
 
 
 class Conductor:
@@ -86,24 +99,43 @@ class Conductor:
         """All launches of a case. The first that fails is the last: its outcome is the case's."""
         started = now()
         launches = self._quarantine.launches(case)
-        found: dict[str, Any] = {}
         if launches:
-            return self._measurement(case, launches, found, started)
+            return self._measurement(case, launches, {}, started)
         # Weights may take longer to train than anything else: none are, once the budget is spent.
         if cut := self._cut(0):
-            return self._measurement(case, launches, found, started, cut)
+            return self._measurement(case, launches, {}, started, cut)
+        return self._completed(case, launches, {}, started, last=False)
+
+    def again(self, case: Case, before: Measurement) -> Measurement:
+        """The measurement with its contended launches made again, if there is time: its others stay what they are."""
+        if self._quarantine.launches(case) or self.spent():
+            return before
+        launches = [_replaced(known) if known.contended else known for known in before.launches]
+        found = self._completed(case, launches, dict(before.environment), before.started_at, last=True)
+        return found if found.counted else before
+
+    def _completed(
+        self, case: Case, launches: list[Launch], found: dict[str, Any], started: str, *, last: bool
+    ) -> Measurement:
+        """With the launches that are missing. Accuracy is asked of the first that is not contended.
+
+        `last`: nobody measures the case again, so a contended one is asked rather than none.
+        """
         try:
             conditions = self.ready(case)
         except WorkerError as error:
             ended = launch.ended(error, registry.devices.get(case.device).accelerator)
-            launches.append(Launch(0, *ended, log=error.log))
+            launches.append(Launch(len(launches), *ended, log=error.log))
             return self._measurement(case, launches, found, started)
         case, conditions = self.start(case, conditions)
-        for index in range(self._launches):
+        cut = ""
+        for index in range(sum(known.outcome == "ok" for known in launches), self._launches):
             if cut := self._cut(index):
                 break
             self._say(f"{case.id}: launch {index + 1} of {self._launches}")
-            tries, environment = self._launch(case, index, len(launches), conditions)
+            told = any(known.accuracy for known in launches if known.outcome == "ok")
+            asked = Asked(accuracy=not told, last=last and index == self._launches - 1)
+            tries, environment = self._launch(case, index, len(launches), conditions, asked)
             found = found or environment
             launches += tries
             if launches[-1].outcome != "ok":
@@ -157,9 +189,9 @@ class Conductor:
         return f"the budget (--perf-budget) was spent {when}"
 
     def _launch(
-        self, case: Case, index: int, number: int, conditions: Conditions
+        self, case: Case, index: int, number: int, conditions: Conditions, asked: Asked
     ) -> tuple[list[Launch], dict[str, Any]]:
-        """A contended launch is measured again and only recorded; if it stays so, it says why its case is invalid.
+        """A contended launch is measured again at once and only recorded; the second try may be contended too.
 
         `index` counts the launches of the case, `number` the processes: one that was measured again had one too.
         """
@@ -167,14 +199,16 @@ class Conductor:
         found: dict[str, Any] = {}
         for attempt in range(RETRIES + 1):
             measure = instances.run if conditions.instances else launch.run
-            done, environment = measure(case, number + attempt, conditions, accuracy=index == 0)
+            final = attempt == RETRIES
+            done, environment = measure(
+                case, number + attempt, conditions, accuracy=asked.accuracy, final=final and asked.last
+            )
             tries.append(done)
             found = found or environment
-            if not done.contended or attempt == RETRIES or self._cut(index):
+            if not done.contended or final or self._cut(index):
                 break
             self._say(f"{case.id}: launch {index + 1} again, {done.contended}")
-        replaced = [dataclasses.replace(known, outcome="contended", reason=known.contended) for known in tries[:-1]]
-        return [*replaced, tries[-1]], found
+        return [*map(_replaced, tries[:-1]), tries[-1]], found
 
     def _measurement(
         self, case: Case, launches: list[Launch], found: dict[str, Any], started: str, cut: str = ""

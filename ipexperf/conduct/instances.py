@@ -53,12 +53,16 @@ class Window:
         ]
 
 
-def run(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tuple[Launch, dict[str, Any]]:
-    """Launches once. The failure of any instance is the launch's, and ends them all."""
+def run(
+    case: Case, index: int, conditions: Conditions, *, accuracy: bool, final: bool = True
+) -> tuple[Launch, dict[str, Any]]:
+    """Launches once. The failure of any instance is the launch's, and ends them all. `final`: as in `launch.run`."""
     try:
         with contextlib.ExitStack() as stack:
             workers = [stack.enter_context(instance.worker()) for instance in conditions.instances]
-            return _measured(workers, case, index, conditions, accuracy=accuracy)
+            done, environment = _measured(workers, case, index, conditions)
+            asked = accuracy and (final or not done.contended)
+            return (accurate(workers[0], done) if asked else done), environment
     except WorkerError as error:
         return Launch(index, *ended(error, conditions.accelerator), log=error.log), {}
 
@@ -101,7 +105,7 @@ def _windows(workers: Sequence[Worker], conditions: Conditions) -> list[Window]:
 
 
 def _measured(
-    workers: Sequence[Worker], case: Case, index: int, conditions: Conditions, *, accuracy: bool
+    workers: Sequence[Worker], case: Case, index: int, conditions: Conditions
 ) -> tuple[Launch, dict[str, Any]]:
     for worker, instance in zip(workers, conditions.instances, strict=True):
         worker.send("prepare", case=case.to_json(), settings=asdict(instance.settings))
@@ -145,8 +149,6 @@ def _measured(
         notes=(*conditions.notes, *notes(samples, conditions), *counted(len(samples)), *_notes(told)),
         fingerprint=ran,
     )
-    if accuracy:
-        launch = accurate(workers[0], launch)
     return launch, {**environments[0], "placement": [environment["placement"] for environment in environments]}
 
 

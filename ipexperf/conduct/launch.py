@@ -106,12 +106,18 @@ def notes(samples: list[Sample], conditions: Conditions) -> tuple[str, ...]:
     return (f"{FEWER}: {len(samples)} of {conditions.samples}, steps take {step:.3g} s",)
 
 
-def run(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tuple[Launch, dict[str, Any]]:
-    """Launches once. Accuracy is asked of one launch of a case: the same seed gives the same answer."""
+def run(
+    case: Case, index: int, conditions: Conditions, *, accuracy: bool, final: bool = True
+) -> tuple[Launch, dict[str, Any]]:
+    """Launches once. Accuracy is asked of one launch of a case: the same seed gives the same answer.
+
+    A contended one that is not `final` is not asked: another will be, and training to the end takes minutes.
+    """
     try:
         with conditions.worker() as worker:
             done, environment = _measured(worker, case, index, conditions)
-            return (accurate(worker, done) if accuracy else done), environment
+            asked = accuracy and (final or not done.contended)
+            return (accurate(worker, done) if asked else done), environment
     except WorkerError as error:
         return Launch(index, *ended(error, conditions.accelerator), log=error.log), {}
 

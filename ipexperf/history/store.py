@@ -37,12 +37,13 @@ _RUN = (
     .join(environment, environment.c.id == run.c.environment_id)
     .where(run.c.uid == bindparam("uid"))
 )
-_NAMED = {table: select(table.c.id).where(table.c.uid == bindparam("uid")) for table in (environment, case, policies, baseline)}
+_NAMED = {
+    table: select(table.c.id).where(table.c.uid == bindparam("uid"))
+    for table in (environment, case, policies, baseline)
+}
 _SERIES = (
     select(series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
-    .outerjoin(
-        measurement, and_(measurement.c.series_id == series.c.id, measurement.c.run_id == bindparam("run_id"))
-    )
+    .outerjoin(measurement, and_(measurement.c.series_id == series.c.id, measurement.c.run_id == bindparam("run_id")))
     .where(series.c.case_id == bindparam("case_id"))
 )
 """Every series of a case, and whether a run measured it."""

@@ -37,6 +37,20 @@ def run(model: str, seconds: float = 0.2) -> Launch:
     return instances.run(case(model), 0, placement.given(conditions, case(model), None), accuracy=True)[0]
 
 
+@pytest.mark.parametrize(("final", "asked"), [(False, False), (True, True)])
+def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(
+    *, final: bool, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a single worker is not."""
+    registry.load(FAKES)
+    monkeypatch.setattr(instances.gate, "contended", lambda _: "busy")
+    conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05)
+    given = placement.given(conditions, case("tiny"), None)
+    done, _ = instances.run(case("tiny"), 0, given, accuracy=True, final=final)
+    assert (done.outcome, bool(done.accuracy)) == ("ok", asked)
+    assert "busy" in done.contended
+
+
 def check(done: Launch, name: str) -> Check:
     [found] = [found for found in done.proof if found.name == name]
     return found

@@ -196,10 +196,10 @@ def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> 
 def test_a_contended_launch_is_measured_once_more(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second try counts; where it is contended too, the case is invalid and says why."""
+    """The second try counts; where it is contended too, the case says why. Accuracy is of the first that is not."""
     asked = launched(monkeypatch, [BUSY, "", BUSY, BUSY])
     found = make(launches=2).measure(case())
-    assert asked == [(0, True), (1, True), (2, False), (3, False)]
+    assert asked == [(0, True, False), (1, True, False), (2, False, False), (3, False, False)]
     assert [(x.index, x.outcome, bool(x.contended)) for x in found.launches] == [
         (0, "contended", True),
         (1, "ok", False),
@@ -225,6 +225,48 @@ def test_a_launch_that_was_measured_again_is_kept_and_does_not_count(
     assert not first.proof[0].ok
 
 
+def test_what_stayed_contended_is_made_again_and_the_rest_stays(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later in the run only the launch that was disturbed is made again, whichever it was, and told of once."""
+    asked = launched(monkeypatch, [BUSY, BUSY, "", "", ""])
+    conductor = make(launches=3)
+    before = conductor.measure(case())
+    assert (before.contended, before.values("accuracy")) == (f"machine contended: {BUSY}", (2.0,))
+    found = conductor.again(case(), before)
+    assert asked == [(0, True, False), (1, True, False), (2, True, False), (3, False, False), (4, False, False)]
+    assert (found.contended, found.failure, found.invalid) == ("", "", "")
+    assert [x.outcome for x in found.launches] == ["contended", "contended", "ok", "ok", "ok"]
+    assert found.values("step_time") == (2.0, 3.0, 4.0)
+    assert found.values("accuracy") == (2.0,)
+    assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
+
+
+def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very last try is asked for accuracy, contended or not: it is none the worse for it."""
+    asked = launched(monkeypatch, [BUSY] * 6)
+    conductor = make(launches=1)
+    before = conductor.measure(case())
+    found = conductor.again(case(), before)
+    assert asked == [(0, True, False), (1, True, False), (2, True, False), (3, True, True)]
+    assert (before.values("accuracy"), found.values("accuracy")) == ((), (3.0,))
+    assert found.contended == f"machine contended: {BUSY}"
+    assert [x.outcome for x in found.launches] == ["contended"] * 3 + ["ok"]
+
+
+def test_nothing_is_made_again_once_the_budget_is_spent(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then what was measured stays as it was, contended and all."""
+    launched(monkeypatch, [BUSY] * 2)
+    conductor = make(launches=1, budget=3600.0)
+    before = conductor.measure(case())
+    monkeypatch.setattr(conductor, "_deadline", 0.5)
+    assert conductor.again(case(), before) is before
+
+
 def test_a_failure_after_a_contended_launch_is_the_cases(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,20 +282,25 @@ def test_a_failure_after_a_contended_launch_is_the_cases(
 BUSY = "other processes took 50% (limit 25%)"
 
 
-def launched(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> list[tuple[int, bool]]:
+def launched(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> list[tuple[int, bool, bool]]:
     """Lets launches be contended or crash as told, each with its number as step time; what they were asked is kept.
 
     Contended ones seem unproven as well: it must not matter.
     """
-    asked: list[tuple[int, bool]] = []
+    asked: list[tuple[int, bool, bool]] = []
 
-    def run(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tuple[Launch, dict[str, Any]]:
-        asked.append((index, accuracy))
+    def run(
+        case: Case, index: int, conditions: Conditions, *, accuracy: bool, final: bool
+    ) -> tuple[Launch, dict[str, Any]]:
+        asked.append((index, accuracy, final))
         if told[index] == "crashed":
             return Launch(index, "crashed", "it fell over"), {}
-        metrics = {"step_time": float(index), **({"accuracy": float(index)} if accuracy else {})}
+        looked = accuracy and (final or not told[index])
+        metrics = {"step_time": float(index), **({"accuracy": float(index)} if looked else {})}
         proof = (Check("dtype", not told[index], "anything", "fp32"),)
-        return Launch(index, "ok", metrics=metrics, proof=proof, contended=told[index]), {"machine_key": "m"}
+        right = (Check("accuracy", True, "right", "right"),) if looked else ()
+        done = Launch(index, "ok", metrics=metrics, accuracy=right, proof=proof, contended=told[index])
+        return done, {"machine_key": "m"}
 
     monkeypatch.setattr(conductor.launch, "run", run)
     return asked
@@ -277,7 +324,7 @@ def test_launches_that_the_budget_left_no_time_for_are_told(
     """The launches that there was time for count, and the measurement says how many are missing."""
     planned = make(launches=3, budget=3600.0)
 
-    def the_last(case: Case, index: int, conditions: Conditions, *, accuracy: bool) -> tuple[Launch, dict[str, Any]]:
+    def the_last(case: Case, index: int, conditions: Conditions, **asked: bool) -> tuple[Launch, dict[str, Any]]:
         monkeypatch.setattr(planned, "_deadline", 0.5)
         return Launch(index, "ok", metrics={"step_time": 0.1}), {"machine_key": "m"}
 
@@ -296,4 +343,4 @@ def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
     spent = iter(["", "", "the budget was spent"])
     monkeypatch.setattr(planned, "_cut", lambda _: next(spent))
     assert planned.measure(case()).contended == f"machine contended: {BUSY}"
-    assert asked == [(0, True)]
+    assert asked == [(0, True, False)]

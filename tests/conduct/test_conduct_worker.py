@@ -66,6 +66,18 @@ def test_a_launch_that_ends_well(run: Callable[..., Launch]) -> None:
     assert done.block * done.metrics["step_time"] > 0.005
 
 
+@pytest.mark.parametrize(("busy", "final", "asked"), [("busy", False, False), ("busy", True, True), ("", False, True)])
+def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(
+    *, fake: str, busy: str, final: bool, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would train to the end, for minutes, and none of it would count."""
+    monkeypatch.setattr(launch.gate, "contended", lambda _: busy)
+    conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
+    done, _ = launch.run(case(), 0, conditions, accuracy=True, final=final)
+    assert (done.outcome, done.contended) == ("ok", busy)
+    assert (bool(done.accuracy), "accuracy" in done.metrics) == (asked, asked)
+
+
 def test_accuracy_is_asked_of_one_launch_alone(fake: str) -> None:
     """Another launch has the same seed and answer: it isn't asked again."""
     conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
