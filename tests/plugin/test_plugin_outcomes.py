@@ -203,7 +203,7 @@ def pytest_sessionfinish(session):
 
 
 def test_a_regression_against_the_baseline_fails(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against a baseline that is a million times faster a case is regressed, however noisy; against its own it isn't."""
+    """Against a baseline that is a million times faster it is regressed, noisy or not; against its own it isn't."""
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(ACCEPTS)
     monkeypatch.setenv("ACCEPT", "1")
