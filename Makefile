@@ -30,7 +30,7 @@ data: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	@free=$$(df -Pk . | awk 'NR == 2 {print int($$4 / 1048576)}'); \
-	test -d $(VENV) || test "$$free" -ge $(ROOM) || { \
+	test -d $(VENV) || test -z "$$free" || test "$$free" -ge $(ROOM) || { \
 	    echo "error: $(VENV) takes about $(ROOM) GB and here are $$free GB free: free some, or say ROOM=0 to try" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing torch and its companions into $(VENV): a few minutes, several GB"

@@ -163,7 +163,7 @@ class Run:
 
         self._conductor.close()
         try:
-            self._keep_suspects()
+            self._keep_waiting()
         except HistoryError as error:
             self.trouble = str(error)
         settled = self.settled()
@@ -187,7 +187,7 @@ class Run:
         except IpexperfError as error:
             self.unwritten = str(error)  # as above
 
-    def _keep_suspects(self) -> None:
+    def _keep_waiting(self) -> None:
         """Records what the run ended too early to measure again: nobody called it regressed, or its numbers good."""
         while self._disturbed:
             _, (measurement, verdict) = self._disturbed.popitem()

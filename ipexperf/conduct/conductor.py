@@ -104,20 +104,20 @@ class Conductor:
         # Weights may take longer to train than anything else: none are, once the budget is spent.
         if cut := self._cut(0):
             return self._measurement(case, launches, {}, started, cut)
-        return self._completed(case, launches, {}, started, last=False)
+        return self._completed(case, [], {}, started, last=False)
 
     def again(self, case: Case, before: Measurement) -> Measurement:
         """The measurement with its contended launches made again, if there is time: its others stay what they are."""
         if self._quarantine.launches(case) or self.spent():
             return before
-        launches = [_replaced(known) if known.contended else known for known in before.launches]
-        found = self._completed(case, launches, dict(before.environment), before.started_at, last=True)
+        kept = [_replaced(known) if known.contended else known for known in before.launches]
+        found = self._completed(case, kept, dict(before.environment), before.started_at, last=True)
         return found if found.counted else before
 
     def _completed(
-        self, case: Case, launches: list[Launch], found: dict[str, Any], started: str, *, last: bool
+        self, case: Case, kept: list[Launch], found: dict[str, Any], started: str, *, last: bool
     ) -> Measurement:
-        """With the launches that are missing. Accuracy is asked of the first that is not contended.
+        """Those that are kept, and the launches that are missing. Accuracy is asked of the first that is not contended.
 
         `last`: nobody measures the case again, so a contended one is asked rather than none.
         """
@@ -125,22 +125,24 @@ class Conductor:
             conditions = self.ready(case)
         except WorkerError as error:
             ended = launch.ended(error, registry.devices.get(case.device).accelerator)
-            launches.append(Launch(len(launches), *ended, log=error.log))
-            return self._measurement(case, launches, found, started)
+            failed = Launch(len(kept), *ended, log=error.log)
+            return self._measurement(case, [*kept, failed], found, started)
         case, conditions = self.start(case, conditions)
+        made: list[Launch] = []
         cut = ""
-        for index in range(sum(known.outcome == "ok" for known in launches), self._launches):
+        for index in range(sum(known.outcome == "ok" for known in kept), self._launches):
             if cut := self._cut(index):
                 break
             self._say(f"{case.id}: launch {index + 1} of {self._launches}")
-            told = any(known.accuracy for known in launches if known.outcome == "ok")
+            told = any(known.accuracy for known in (*kept, *made) if known.outcome == "ok")
             asked = Asked(accuracy=not told, last=last and index == self._launches - 1)
-            tries, environment = self._launch(case, index, len(launches), conditions, asked)
+            tries, environment = self._launch(case, index, len(kept) + len(made), conditions, asked)
             found = found or environment
-            launches += tries
-            if launches[-1].outcome != "ok":
+            made += tries
+            if made[-1].outcome != "ok":
                 break
-        return self._measurement(case, self._roofed(launches, case, conditions, found), found, started, cut)
+        # Those that are kept have been held against the ceilings.
+        return self._measurement(case, [*kept, *self._roofed(made, case, conditions, found)], found, started, cut)
 
     def against(
         self, case: Case, other: Case, words: ArmWords, policy: PairPolicy

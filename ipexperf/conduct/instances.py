@@ -56,13 +56,12 @@ class Window:
 def run(
     case: Case, index: int, conditions: Conditions, *, accuracy: bool, final: bool = True
 ) -> tuple[Launch, dict[str, Any]]:
-    """Launches once. The failure of any instance is the launch's, and ends them all. `final`: as in `launch.run`."""
+    """Launches once. The failure of any instance is the launch's, and ends them all. `final`: as in `accurate`."""
     try:
         with contextlib.ExitStack() as stack:
             workers = [stack.enter_context(instance.worker()) for instance in conditions.instances]
             done, environment = _measured(workers, case, index, conditions)
-            asked = accuracy and (final or not done.contended)
-            return (accurate(workers[0], done) if asked else done), environment
+            return (accurate(workers[0], done, final=final) if accuracy else done), environment
     except WorkerError as error:
         return Launch(index, *ended(error, conditions.accelerator), log=error.log), {}
 

@@ -111,13 +111,12 @@ def run(
 ) -> tuple[Launch, dict[str, Any]]:
     """Launches once. Accuracy is asked of one launch of a case: the same seed gives the same answer.
 
-    A contended one that is not `final` is not asked: another will be, and training to the end takes minutes.
+    `final`: as in `accurate`.
     """
     try:
         with conditions.worker() as worker:
             done, environment = _measured(worker, case, index, conditions)
-            asked = accuracy and (final or not done.contended)
-            return (accurate(worker, done) if asked else done), environment
+            return (accurate(worker, done, final=final) if accuracy else done), environment
     except WorkerError as error:
         return Launch(index, *ended(error, conditions.accelerator), log=error.log), {}
 
@@ -199,8 +198,13 @@ def _sampled(worker: Worker, conditions: Conditions, stick: Stick | None) -> lis
     return samples
 
 
-def accurate(worker: Worker, launch: Launch) -> Launch:
-    """The launch with what its worker says of its results."""
+def accurate(worker: Worker, launch: Launch, *, final: bool = True) -> Launch:
+    """The launch with what its worker says of its results.
+
+    A contended one that is not `final` is not asked: another will be, and training to the end takes minutes.
+    """
+    if launch.contended and not final:
+        return launch
     answer = worker.ask("accuracy")
     checks = tuple(Check(**check) for check in answer["checks"])
     return replace(launch, metrics={**launch.metrics, **answer["metrics"]}, accuracy=checks, log=worker.log())

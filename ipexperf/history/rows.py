@@ -25,6 +25,8 @@ _UNJUDGED = Metric("run_delay", "s", higher_is_better=False)
 
 def environment_row(document: Mapping[str, Any]) -> dict[str, Any]:
     """Leave the commit out: it is the run's, and every commit would be another environment."""
+    if not isinstance(document.get("machine_key"), str):
+        raise HistoryError("an environment needs a `machine_key`: it names what may be compared with what.")
     stored = finite({key: value for key, value in document.items() if key != "git"})
     return {"uid": content_uid(stored), "machine_key": stored["machine_key"], "doc": stored}
 

@@ -240,8 +240,6 @@ def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
 
 
 def environment_of(connection: Connection, document: Mapping[str, Any]) -> int:
-    if not isinstance(document.get("machine_key"), str):
-        raise HistoryError("an environment needs a `machine_key`: it names what may be compared with what.")
     return identify(connection, environment, rows.environment_row(document))
 
 

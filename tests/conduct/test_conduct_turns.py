@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -240,6 +241,24 @@ def test_what_stayed_contended_is_made_again_and_the_rest_stays(
     assert found.values("step_time") == (2.0, 3.0, 4.0)
     assert found.values("accuracy") == (2.0,)
     assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
+
+
+def test_what_is_kept_is_held_against_the_ceilings_once(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second time would tell the notes of its roof twice."""
+    launched(monkeypatch, [BUSY, BUSY, "", ""])
+    roofed: list[list[int]] = []
+
+    def over(launches: list[Launch], *_: Any) -> list[Launch]:
+        roofed.append([x.index for x in launches])
+        return [dataclasses.replace(x, notes=(*x.notes, "has a roof")) for x in launches]
+
+    conductor = make(launches=2)
+    monkeypatch.setattr(conductor._roofs, "over", over)
+    found = conductor.again(case(), conductor.measure(case()))
+    assert roofed == [[0, 1, 2], [3]]
+    assert [x.notes for x in found.launches] == [("has a roof",)] * 4
 
 
 def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(
