@@ -5,27 +5,44 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import tensors
+from ipexperf.bench.subjects import Tensors, tensors
 
 _CONTAINERS = ("at the output of the tracer", "output from traced functions", "Tracer cannot infer type of")
 """What torch says of an answer that is neither a tensor nor a tuple of them."""
 
 
-def answering(network: Any) -> Any:
-    """The same network, which answers with one tensor, or a tuple of them. What is no network stays what it is."""
-    if not isinstance(network, torch.nn.Module):
-        return network
+def answering(network: Any, inputs: int) -> Any:
+    """The same network of so many inputs, which answers with one tensor, or a tuple of them."""
 
     class Answering(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
         def __init__(self) -> None:
             super().__init__()
             self.network = network
 
-        def forward(self, *inputs: Any) -> Any:
-            found = tensors(self.network(*inputs))
+        def forward(self, *values: Any) -> Any:
+            found = tensors(self.network(*values))
             return found[0] if len(found) == 1 else found
 
-    return Answering()
+    class OfOne(Answering):
+        """torch.fx, and so IPEX's folding of norms, follows an input that has a name, and no `*values`."""
+
+        def forward(self, value: Any) -> Any:
+            return super().forward(value)
+
+    return OfOne() if inputs == 1 else Answering()
+
+
+def plain(network: Any, inputs: Tensors) -> bool:
+    """Whether it answers with a tensor or a tuple of them. It is asked once, and left as it was."""
+    modes = [(module, module.training) for module in network.modules()]
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            found = network.eval()(*inputs)
+    finally:
+        for module, training in modes:
+            module.training = training
+    parts = found if isinstance(found, tuple) else (found,)
+    return type(parts) is tuple and all(isinstance(part, torch.Tensor) for part in parts)
 
 
 def traced(network: Any, example: Any) -> Any:
@@ -35,4 +52,4 @@ def traced(network: Any, example: Any) -> Any:
     except RuntimeError as error:
         if not any(text in str(error) for text in _CONTAINERS):
             raise
-    return torch.jit.trace(answering(network).eval(), example)
+    return torch.jit.trace(answering(network, len(example)).eval(), example)

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import own, registry
-from ipexperf.bench.answers import answering
+from ipexperf.bench import answers, own, registry
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.own import Shape, Target
 from ipexperf.bench.subjects import Tensors
@@ -23,8 +22,20 @@ Build = Callable[[Target], Any]
 
 
 def network(target: Target) -> Any:
-    """The network, which answers in plain tensors whatever its own container is."""
-    return answering({"hf": _hf, "timm": _timm}.get(target.hub, _called)(target))
+    """The network, which answers in plain tensors whatever its own container is.
+
+    One that does so by itself is left alone: whatever lies around a network, a stack has to see through.
+    """
+    built = {"hf": _hf, "timm": _timm}.get(target.hub, _called)(target)
+    if not isinstance(built, torch.nn.Module):
+        return built
+    try:
+        given = inputs(target, 1)
+        if answers.plain(built, given):
+            return built
+    except Exception:  # noqa: BLE001 - it does not take its inputs, or has none: whoever gives it some says so
+        return built
+    return answers.answering(built, len(given))
 
 
 def inputs(target: Target, count: int) -> Tensors:
@@ -172,8 +183,13 @@ def _timm(target: Target) -> Any:
 
 
 def _timm_inputs(target: Target, count: int) -> Tensors:
-    shape: Shape = _timm(target).pretrained_cfg["input_size"]
-    return (torch.randn(count, *shape),)
+    return (torch.randn(count, *_timm_size(target)),)
+
+
+@functools.cache
+def _timm_size(target: Target) -> Shape:
+    found: Shape = _timm(target).pretrained_cfg["input_size"]
+    return found
 
 
 def _first(error: Exception) -> str:

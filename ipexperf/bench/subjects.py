@@ -132,7 +132,7 @@ def tensors(raw: Any) -> Tensors:
 
 
 def _tensors(raw: Any) -> Iterator[Any]:
-    if isinstance(raw, torch.Tensor):
+    if isinstance(raw, (torch.Tensor, torch.fx.Proxy)):  # what stands for a tensor while torch.fx follows a network
         yield raw
     elif isinstance(raw, Mapping):
         for part in raw.values():

@@ -20,7 +20,10 @@ from ipexperf.errors import UsageError, WorkerError
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import answers, own_build, straight, trial  # noqa: E402 - what they need is there
+from torch.fx.experimental import optimization  # noqa: E402 - what they need is there
+
+from ipexperf.bench import answers, own_build, straight, trial  # noqa: E402
+from ipexperf.bench.subjects import tensors  # noqa: E402
 
 # Torch warns of what a trace may lose, and does so for harmless things too.
 TRACED = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
@@ -139,6 +142,28 @@ def test_whatever_container_answers_come_in_they_are_proven_and_compared(name: s
     assert failed([*session.proof(), *checks]) == []
     assert set(metrics) == {"agreement", "fidelity"}
     assert metrics["fidelity"] < 1e-5
+
+
+@pytest.mark.parametrize("name", ["normed", "normed_mapping"])
+def test_torch_fx_follows_a_network_through_whatever_lies_around_it(name: str) -> None:
+    """IPEX folds norms by it, and leaves all of them where it cannot."""
+    network, inputs = own_build.network(target(name)).eval(), own_build.inputs(target(name), 4)
+    folded = optimization.fuse(network)
+    kinds = {type(module) for module in folded.modules()}
+    assert torch.nn.Conv2d in kinds
+    assert torch.nn.BatchNorm2d not in kinds
+    with torch.no_grad():
+        found, expected = tensors(folded(*inputs)), tensors(network(*inputs))
+    for mine, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
+
+
+def test_a_network_that_answers_in_a_tensor_is_left_alone() -> None:
+    """It is asked once what it answers in: nothing lies around it, and nothing in it has moved."""
+    network = own_build.network(target("normed"))
+    assert type(network).__name__ == "Normed"
+    assert network.training
+    assert network.body[1].num_batches_tracked == 0
 
 
 @pytest.mark.parametrize(("name", "line"), [("branching", "if logits.sum() > 0"), ("listing", "tolist()")])

@@ -48,6 +48,24 @@ class Net(nn.Module):
         }[self.kind]()
 
 
+class Normed(nn.Module):
+    """Its norms have seen other numbers than their first ones: folding them changes weights."""
+
+    def __init__(self, kind: str = "tensor") -> None:
+        super().__init__()
+        self.kind = kind
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3), nn.BatchNorm2d(4)
+        )
+        for norm in (self.body[1], self.body[4]):
+            nn.init.uniform_(norm.running_mean, -1, 1)
+            nn.init.uniform_(norm.running_var, 0.5, 2)
+
+    def forward(self, images: Any) -> Any:
+        found = self.body(images)
+        return {"hidden": found, "flat": found.flatten(1)} if self.kind == "dict" else found
+
+
 class Pair(nn.Module):
     """Takes two inputs, one of them numbers of rows."""
 
@@ -103,6 +121,14 @@ def mapped() -> Any:
 
 def packed() -> Any:
     return Net("dataclass")
+
+
+def normed() -> Any:
+    return Normed()
+
+
+def normed_mapping() -> Any:
+    return Normed("dict")
 
 
 def silent() -> Any:

@@ -1,0 +1,51 @@
+"""A stranger's networks under IPEX: it does to them what it does to ours, in whatever container they answer."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ipexperf.bench import own, registry
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import launch
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.server import Order, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytest.importorskip("torch")
+if importlib.util.find_spec("intel_extension_for_pytorch") is None:
+    pytest.skip("needs IPEX", allow_module_level=True)
+NETS = Path(__file__).parents[1] / "fakes" / "mynets.py"
+NAMES = ("small", "tupled", "mapped", "packed", "pair", "normed", "normed_mapping")
+TARGETS = tuple(f"{NETS}:{name}" for name in NAMES)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    found = Server(Order("ipex", TARGETS, ("torch",)), None, {}, 300)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("mode", ["infer", "infer_jit"])
+@pytest.mark.parametrize("target", TARGETS, ids=NAMES)
+def test_ipex_packs_weights_and_folds_norms_of_a_strangers_network(target: str, mode: str, server: Server) -> None:
+    """Nothing of ours lies between IPEX and the network: torch.fx, by which it folds, would not see through."""
+    model = registry.models.get(own.register(target))
+    path, _ = registry.datasets.get(model.data).find(None)
+    case = Case(model.name, "cpu", "fp32", mode, "ipex", 16, model.size, data=model.data, knobs=(("start", "fork"),))
+    settings = Settings(load=TARGETS, data_file=path, threads=2)
+    done, _ = launch.run(
+        case, 0, Conditions(settings, timeout=300, samples=3, seconds=0.02, server=server), accuracy=True
+    )
+    assert (done.outcome, done.reason) == ("ok", "")
+    assert [check for check in (*done.proof, *done.accuracy) if not check.ok] == []
+    proven = {check.name: check.found for check in done.proof}
+    assert proven["conv_bn_folding"] == "0 BatchNorm modules"
+    assert proven["weights_prepack"] != "0 prepacked modules"
