@@ -6,15 +6,17 @@ with the first after the last; which arm a process belongs to is drawn, for noth
 more such comparisons than launches, so they are not independent: the table tells of that machine in that hour.
 
 Beside our rule are those that people use, written from their documentation or source, each on as many processes and
-samples as it asks for. Those that look at a history get the launches before as their history.
+samples as it asks for. Those that look at a history get the launches before as their history. otava is its own package
+(`pip install apache-otava`, best into an environment of its own); without it its row is left out.
 
-    python benchmarks/detection/replay.py benchmarks/detection/recorded.csv
+    PYTHONPATH=. python benchmarks/detection/replay.py benchmarks/detection/recorded.csv
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import importlib.util
 import math
 import sys
 from collections import defaultdict
@@ -130,6 +132,15 @@ def rustc_perf(old: Values, new: Values) -> bool:
     return bool(medians(new)[0] / known[-1] - 1 > max(high + 1.5 * (high - low), 0.002))
 
 
+def otava(old: Values, new: Values) -> bool:
+    """otava, as its command has it (window 50, p < 0.001): a change point upwards where the new nights begin."""
+    from otava.analysis import compute_change_points
+
+    nights = [*medians(old), *medians(new)]
+    found, _ = compute_change_points(nights, window_len=50, max_pvalue=0.001, min_magnitude=0.0)
+    return any(point.index == len(old) and point.stats.mean_2 > point.stats.mean_1 for point in found)
+
+
 RULES = (
     Rule("pytest-benchmark, compare-fail mean:5%", compare_fail, 1, 1),
     Rule("asv continuous, factor 1.1", asv_continuous, 2, 2, interleaved=True),
@@ -140,6 +151,7 @@ RULES = (
     Rule("torch-xpu-ops, 20 %", beyond(0.20), 1, 1),
     Rule("Bencher, t-test over 30 runs", bencher, 30, 1, measured=1),
     Rule("rustc-perf, IQR over 30 runs", rustc_perf, 30, 1, measured=1),
+    *([Rule("otava, 5 nights after 30", otava, 30, 5, measured=5)] if importlib.util.find_spec("otava") else []),
     Rule("Mann-Whitney, pooled, 5 runs", mann_whitney, 5, 5),
 )
 
