@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ipexperf import __version__
 from ipexperf.commands import compare, export, gate, look, report, telling, trend, upkeep
 from ipexperf.commands.telling import Subparsers
+from ipexperf.conduct import ending
 from ipexperf.errors import IpexperfError
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit status: 0, or 2 for what cannot be done, with one sentence why."""
     arguments = _parser().parse_args(argv)
     try:
-        status: int = arguments.run(arguments)
-        sys.stdout.flush()
+        with ending.softly():
+            status: int = arguments.run(arguments)
+            sys.stdout.flush()
     except IpexperfError as error:
         print(f"ipexperf: {error}", file=sys.stderr)
         return USAGE_ERROR

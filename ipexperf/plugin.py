@@ -199,6 +199,10 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
             _run(session.config).open(tuple(session.config.invocation_params.args))
         except IpexperfError as error:
             raise pytest.UsageError(str(error)) from None
+        from ipexperf.conduct import ending
+
+        with ending.softly():
+            return (yield)
     return (yield)
 
 

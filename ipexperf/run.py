@@ -100,34 +100,42 @@ class Run:
             first, before = self._suspects.pop(case)
             measurement, verdict = again.together(first, measurement), again.settle(before, verdict)
         elif verdict.contended and disturbed is None and not measurement.cut:
+            self._record(*self._screened(measurement, verdict))
             self._disturbed[case] = measurement, verdict
             self._say(f"{case.id}: the machine was not ours: what it disturbed is measured again after the other cases")
             return None
         elif verdict.outcome == "regressed":
+            self._record(*self._screened(measurement, again.never(verdict)))
             self._suspects[case] = measurement, verdict
             self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
             return None
-        return self._screened(measurement, verdict)
+        return self._keep(*self._screened(measurement, verdict))
 
-    def _screened(self, measurement: Measurement, verdict: Verdict) -> tuple[Measurement, Verdict]:
-        """What a case was found to be, with what ran, recorded."""
+    def _screened(self, measurement: Measurement, verdict: Verdict) -> tuple[Measurement, Verdict, Constants]:
+        """What a case was found to be, with what ran."""
         policy = self._known.policy(measurement.environment["machine_key"])
-        return self._keep(measurement, self._structured(measurement, verdict), policy)
+        return measurement, self._structured(measurement, verdict), policy
 
     def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> tuple[Measurement, Verdict]:
-        """Records one case."""
+        """Records one case, and counts it: nothing more is measured of it."""
         self.measurements.append(measurement)
         self.verdicts[measurement.case.uid] = verdict
-        if self._history is not None:
-            if self.uid is None:
-                from ipexperf.history.addresses import hidden
-
-                command = [hidden(word) for word in self._command]
-                meta = {"suite": self._folder.name, "command": command, "preset": self.options.preset}
-                self.uid = self._history.start_run(measurement.environment, meta)
-            self._history.record(self.uid, measurement, verdict, policy)
-            self._recorded.add(measurement.case.uid)
+        self._record(measurement, verdict, policy)
         return measurement, verdict
+
+    def _record(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> None:
+        """Writes one case down, in the place of what was written of it when it was to be measured again."""
+        if self._history is None:
+            return
+        if self.uid is None:
+            from ipexperf.history.addresses import hidden
+
+            command = [hidden(word) for word in self._command]
+            meta = {"suite": self._folder.name, "command": command, "preset": self.options.preset}
+            self.uid = self._history.start_run(measurement.environment, meta)
+        uid = measurement.case.uid
+        self._history.record(self.uid, measurement, verdict, policy, again=uid in self._recorded)
+        self._recorded.add(uid)
 
     def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """The verdict, with what became of what ran: it is held against the digest that was accepted."""
@@ -188,13 +196,13 @@ class Run:
             self.unwritten = str(error)  # as above
 
     def _keep_waiting(self) -> None:
-        """Records what the run ended too early to measure again: nobody called it regressed, or its numbers good."""
+        """Counts what the run ended too early to measure again: nobody called it regressed, or its numbers good."""
         while self._disturbed:
             _, (measurement, verdict) = self._disturbed.popitem()
-            self._screened(measurement, verdict)
+            self._keep(*self._screened(measurement, verdict))
         while self._suspects:
             _, (measurement, verdict) = self._suspects.popitem()
-            self._screened(measurement, again.never(verdict))
+            self._keep(*self._screened(measurement, again.never(verdict)))
 
     def _close(self, settled: RunVerdict, status: str) -> None:
         from ipexperf.judge.policy import Policy

@@ -61,6 +61,7 @@ def merge(path: Path, other: Path) -> Merged:
         with _transaction(connection):
             # Again: it may have been migrated since it was checked.
             _check_revision(sqlite_files.revision(connection, other, OTHER), other)
+            _make_room(connection)
             counts = {table.name: _take(connection, table) for table in (*DIMENSIONS, *FACTS)}
             updated = _go_on(connection)
             _supersede(connection)
@@ -92,6 +93,22 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         connection.rollback()
         raise
     connection.commit()
+
+
+def _make_room(connection: sqlite3.Connection) -> None:
+    """Take back cases of a run that was still going on, and has measured them again: it has more launches there."""
+    counted = "SELECT count(*) FROM {0}.launch l WHERE l.run_id = {1}.id AND l.case_id = {2}.id"
+    here, there = counted.format("main", "run", "mine"), counted.format(OTHER, "o", "its")
+    connection.execute(
+        f"CREATE TEMP TABLE again AS SELECT run.id AS run_id, mine.id AS case_id FROM main.run JOIN {OTHER}.run o "  # noqa: S608 - names of the schema
+        f'ON o.uid = run.uid CROSS JOIN main."case" mine JOIN {OTHER}."case" its ON its.uid = mine.uid '
+        f"WHERE run.status = 'running' AND ({here}) > 0 AND ({here}) < ({there})"
+    )
+    of_case = "SELECT again.run_id, series.id FROM again JOIN main.series ON series.case_id = again.case_id"
+    for name in ("verdict", "samples", "measurement"):
+        connection.execute(f"DELETE FROM main.{name} WHERE (run_id, series_id) IN ({of_case})")  # noqa: S608
+    connection.execute("DELETE FROM main.launch WHERE (run_id, case_id) IN (SELECT run_id, case_id FROM again)")
+    connection.execute("DROP TABLE again")
 
 
 def _take(connection: sqlite3.Connection, table: Table) -> int:

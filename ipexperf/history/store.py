@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import Connection, Row, Table, and_, bindparam, exists, insert, select, update
+from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, exists, insert, select, update
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import rows
@@ -91,13 +91,25 @@ class History(Queries):
             )
         return uid
 
-    def record(self, run_uid: str, measurement: Measurement, verdict: Verdict, policy: Constants | None = None) -> None:
+    def record(
+        self,
+        run_uid: str,
+        measurement: Measurement,
+        verdict: Verdict,
+        policy: Constants | None = None,
+        *,
+        again: bool = False,
+    ) -> None:
         """Commit one case with its launches, samples and verdict, all or nothing; a case is recorded once a run.
 
         The constants of the policy are kept with the verdict; of a policy that is not known only the label is.
+        `again` puts a case that was measured on in the place of what this run recorded of it before.
         """
         with writing(self._engine, self._name) as connection:
-            _Recorder(connection, self._run(connection, run_uid), measurement).record(verdict, policy)
+            row = self._run(connection, run_uid)
+            if again:
+                _withdraw(connection, row.id, measurement.case.uid)
+            _Recorder(connection, row, measurement).record(verdict, policy)
 
     def settle(
         self, run_uid: str, settled: Mapping[str, Any], verdicts: Mapping[str, Verdict], policy: Constants
@@ -214,6 +226,15 @@ class _Recorder:
     def _known_series(self, case_id: int) -> dict[str, Row[Any]]:
         answered = self._connection.execute(_SERIES, {"case_id": case_id, "run_id": self._run.id})
         return {row.uid: row for row in answered}
+
+
+def _withdraw(connection: Connection, run_id: int, case_uid: str) -> None:
+    """Take back what a run that goes on recorded of a case."""
+    of_case = select(case.c.id).where(case.c.uid == case_uid)
+    its_series = select(series.c.id).where(series.c.case_id.in_(of_case))
+    for table in (verdict, samples, measurement):
+        connection.execute(delete(table).where(table.c.run_id == run_id, table.c.series_id.in_(its_series)))
+    connection.execute(delete(launch).where(launch.c.run_id == run_id, launch.c.case_id.in_(of_case)))
 
 
 def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Constants | None) -> None:

@@ -102,6 +102,25 @@ def test_a_run_that_was_going_on_is_completed(here, there):
     assert take(here, there)[0].updated == 0
 
 
+def test_a_case_that_was_measured_on_since_comes_as_it_ended(here, there):
+    """Taken while it waited to be measured again: nothing is left of the first look, and nothing of it comes back."""
+    fill(here, "alexnet")
+    uid = fill(there, "vgg16", "resnet50", finish=False)
+    earlier = there.with_name("earlier.db")
+    earlier.write_bytes(there.read_bytes())
+    take(here, there)
+    launches = tuple(make_launch(number, 0.02 + number / 1000) for number in range(4))
+    with History.open(there) as history:
+        history.record(uid, make_measurement(make_case("vgg16"), launches=launches), OK, again=True)
+        whole, samples = history.show(uid), history.samples(uid, make_case("vgg16").uid)
+    assert take(here, there)[0].new
+    for _ in range(2):
+        with History.open(here) as history:
+            assert history.show(uid).cases == whole.cases
+            assert history.samples(uid, make_case("vgg16").uid) == samples
+        assert not take(here, earlier)[0].new
+
+
 def test_what_a_baseline_was_accepted_from_is_taken_with_it(here, there):
     """The rows of acceptances come along, and by which later one each was superseded."""
     uids = [fill(there, "resnet50") for _ in range(2)]

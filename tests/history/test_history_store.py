@@ -337,6 +337,23 @@ def test_a_case_is_recorded_once_a_run_and_a_refusal_leaves_nothing(history):
     assert history.measurements(uid)[0].metrics["step_time"].median == 0.011
 
 
+def test_a_case_that_is_measured_on_takes_the_place_of_what_was_recorded(history):
+    """Nothing of the first record is left, another case of the run and another run are as they were."""
+    first = Verdict("invalid", "so it is", contended=True)
+    earlier = recorded(history, make_measurement())
+    uid = recorded(history, make_measurement(launches=(make_launch(0, 0.01), CRASHED)), first)
+    other = make_measurement(make_case("vgg16"))
+    history.record(uid, other, OK)
+    history.record(uid, make_measurement(steps=(9.0,)), OK, again=True)
+    found = {one.case.model: one for one in history.measurements(uid)}
+    assert set(found) == {"resnet50", "vgg16"}
+    again = found["resnet50"]
+    assert (again.outcome, len(again.launches), again.metrics["step_time"].median) == ("ok", 1, 9.0)
+    assert found["vgg16"].metrics["step_time"].median == 0.011
+    assert history.measurements(earlier)[0].metrics["step_time"].median == 0.011
+    assert [one.verdict.outcome for one in history.show(uid).cases] == ["ok", "ok"]
+
+
 def test_another_version_of_a_case_is_another_series(history):
     """A change of the model's code starts a new series."""
     recorded(history, make_measurement())

@@ -147,6 +147,22 @@ def test_what_was_disturbed_is_kept_where_the_run_ends_too_early(suite: Suite) -
     assert "INTERNALERROR" not in result.stdout.str()
 
 
+@pytest.mark.parametrize("why", ["slow", "disturbed"])
+def test_a_killed_run_has_what_waited_to_be_measured_again(why: str, suite: Suite) -> None:
+    """After SIGKILL, when nobody can write anything down any more: the launches are there, and no number is good."""
+    if why == "slow":
+        judged(suite, tiny=["regressed"])
+    else:
+        busy(suite, 2)
+    with suite.start("tiny,hang") as process:
+        suite.pids()
+        process.kill()
+        process.communicate(timeout=30)
+    assert {model for model, _ in suite.launches()} == {"tiny"}
+    assert suite.query("SELECT outcome FROM verdict") == [("inconclusive" if why == "slow" else "invalid",)]
+    assert suite.statuses() == ["running"]
+
+
 def test_the_last_runs_are_judged_against_and_the_anchor_beside_them(suite: Suite) -> None:
     """Real runs: three nights, and the fourth is judged against them, without any file."""
     more = ("--perf-baseline-from", "history", "--perf-launches", "2")

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from plugin_suite import Suite
 
 
-def test_an_interrupted_run_keeps_what_it_has_and_leaves_nobody(suite: Suite, gone: Callable[[int], bool]) -> None:
-    """After Ctrl-C the database is whole, the run is 'interrupted', and the worker's whole tree is dead."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_it_has_and_leaves_nobody(
+    number: signal.Signals, suite: Suite, gone: Callable[[int], bool]
+) -> None:
+    """The summary is told, the database is whole, the run is 'interrupted', and the worker's whole tree is dead."""
     with suite.start("tiny,parent,other") as process:
         worker, child = suite.pids()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, _ = process.communicate(timeout=30)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, out
+    assert "NO BASELINE (1)" in out
     assert gone(worker)
     assert gone(child)
     assert suite.launches() == [("tiny", "ok")]
