@@ -22,8 +22,9 @@ CLASSES = 10
     published={"int8": 80, "fp32": 160, "bf16": 112},
     optimizer="adam",
     learning_rate=3e-4,
-    recipe_steps=40,
-    train_steps=40,
+    # After 40 steps it was right on a quarter of the held-out digits, after 120 on nine of ten.
+    recipe_steps=120,
+    train_steps=120,
     resized=_probe.fit,
     needs=("torch", "torchvision"),
 )
