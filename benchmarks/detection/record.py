@@ -36,7 +36,7 @@ ITERATIONS = 20
 def line(case: str, how: str, number: int, began: float, seconds: Sequence[float]) -> str:
     """A process as a line: times to the microsecond."""
     told = " ".join(f"{value:.6f}" for value in seconds)
-    return f"{case},{how},{number},{began:.0f},{told}\n"
+    return f"{case},{how},{number},{began:.1f},{told}\n"
 
 
 def pair(arm: Arm, number: int, began: float, chance: random.Random) -> list[str]:

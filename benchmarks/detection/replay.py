@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy import stats
-from simulate import EFFECTS, POLICY, SAMPLING, START, Values, hundred, judged
+from simulate import COLUMNS, EFFECTS, POLICY, Values, hundred, judged, shown
 
 from ipexperf.judge.pairs import neighbour_ratio
 
@@ -42,14 +42,25 @@ class Recorded:
     """The log ratio of each pair."""
     apart: list[list[float]] = field(default_factory=list)
     """The steps of each process that was measured by itself."""
+    took: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})
+    """Seconds of each pair (True) and of each process apart, with its start and its warm-up."""
+
+    def seconds(self, *, pair: bool) -> float:
+        """What one costs, here: from its beginning to that of what came next."""
+        return float(np.median(self.took[pair]))
 
 
 def read(path: Path) -> dict[str, Recorded]:
     """The file that record.py wrote. A pair of which one line is missing is left out."""
     found: dict[str, Recorded] = defaultdict(Recorded)
     sides: dict[tuple[str, int], list[list[float]]] = defaultdict(list)
+    before: tuple[str, bool, float] | None = None
     with path.open() as file:
-        for case, how, number, _, told in csv.reader(file):
+        for case, how, number, began, told in csv.reader(file):
+            now = (case, how != "apart", float(began))
+            if before is not None and now != before:
+                found[before[0]].took[before[1]].append(now[2] - before[2])
+            before = now
             seconds = [float(value) for value in told.split()]
             if how == "apart":
                 found[case].apart.append(seconds)
@@ -75,8 +86,9 @@ class Rule:
     """Processes that a comparison costs; None: all of them. A history is there already."""
 
     @property
-    def seconds(self) -> float:
-        return (self.old + self.new if self.measured is None else self.measured) * (START + SAMPLING)
+    def processes(self) -> int:
+        """How many of them somebody waits for."""
+        return self.old + self.new if self.measured is None else self.measured
 
 
 def medians(side: Values) -> Values:
@@ -180,23 +192,17 @@ def theirs(rule: Rule, apart: Values, chance: np.random.Generator, effect: float
     return alarms / COMPARISONS
 
 
-HEADER = ("case", "rule", "alarms at 0 %", "at 2 %", "caught at 3 %", "at 5 %", "at 8 %", "at 10 %",
-          "undecided at 0 %", "at 5 %", "seconds at 0 %", "at 5 %")  # fmt: skip
-
-
 def rows(case: str, recorded: Recorded, chance: np.random.Generator) -> list[list[str]]:
     found = {effect: ours(recorded.ratios, chance, effect) for effect in EFFECTS}
-    shown = [hundred(found[effect]["regressed"]) for effect in EFFECTS]
-    undecided = [hundred(found[effect]["inconclusive"]) for effect in (0.0, 0.05)]
-    seconds = [f"{found[effect]['seconds']:.0f}" for effect in (0.0, 0.05)]
-    told = [[case, "**pairs, sequential**", *shown, *undecided, *seconds]]
+    told = [[case, "**pairs, sequential**", *shown(found, recorded.seconds(pair=True))]]
     apart = np.array(recorded.apart)
     for rule in RULES:
         if len(apart) < rule.old + rule.new:
             print(f"{case}: {rule.name} needs {rule.old + rule.new} launches apart: left out", file=sys.stderr)
         else:
             shares = [hundred(theirs(rule, apart, chance, effect)) for effect in EFFECTS]
-            told.append([case, rule.name, *shares, "-", "-", *[f"{rule.seconds:.0f}"] * 2])
+            seconds = f"{rule.processes * recorded.seconds(pair=False):.0f}"
+            told.append([case, rule.name, *shares, *["-"] * 4, seconds, seconds])
     return told
 
 
@@ -204,7 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="what record.py recorded")
     recorded = read(parser.parse_args().file)
-    print("| " + " | ".join(HEADER) + " |\n|" + "---|" * len(HEADER))
+    print("| " + " | ".join(("case", *COLUMNS)) + " |\n|" + "---|" * (1 + len(COLUMNS)))
     for index, (case, found) in enumerate(sorted(recorded.items())):
         if len(found.ratios) < POLICY.looks[-1] or len(found.apart) < 2:
             sys.exit(f"replay.py: {case}: {len(found.ratios)} pairs and {len(found.apart)} launches apart are too few")
@@ -215,7 +221,9 @@ def main() -> None:
         for row in rows(case, found, np.random.default_rng([SEED, index])):
             print("| " + " | ".join(row) + " |")
         told = f"{2 * len(found.ratios)} launches in pairs that spread by {spread[0]:.1f} %"
-        print(f"{case}: {told}, {len(found.apart)} apart that spread by {spread[1]:.1f} %", file=sys.stderr)
+        told += f", {len(found.apart)} apart that spread by {spread[1]:.1f} %"
+        costs = f"{found.seconds(pair=True):.1f} s a pair, {found.seconds(pair=False):.1f} s a launch apart"
+        print(f"{case}: {told}; {costs}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,17 @@ def test_tables_that_update_themselves_are_told_apart(told: dict[str, Any]) -> N
     assert told["sgd"]["checks"]["fused_optimizer"] == [True, "SGD: sgd_step"]
 
 
+@pytest.mark.parametrize("optimizer", ["adagrad", "sgd"])
+def test_in_bf16_tables_are_trained_and_kept_in_fp32(told: dict[str, Any], optimizer: str) -> None:
+    """IPEX casts tables behind the back of the bag that updates them, and finds no name of ours in its checkpoint."""
+    if not told["bf16"]:
+        pytest.skip("IPEX trains in bf16 with packed weights on CPUs with AVX-512")
+    found = told["bf16"][optimizer]
+    unlearned = {"loss", "accuracy"} if optimizer == "sgd" else set()
+    assert {name: told for name, (ok, told) in found["checks"].items() if not ok and name not in unlearned} == {}
+    assert found["kept"] == ["torch.float32"] * 3
+
+
 def test_liars_are_caught(told: dict[str, Any]) -> None:
     """A network without IPEX's operators, tables that never move, and tables that move too far."""
     assert "tuned_operators" in told["untuned"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from ipexperf.bench import answers, quantised, registry
+from ipexperf.bench import answers, quantised, registry, weights
 from ipexperf.bench.kinds import Settings
 from ipexperf.bench.models._dlrm import Dlrm
 from ipexperf.bench.subjects import Dataset, Examples, Split
@@ -20,6 +22,8 @@ from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 TABLES = (11, 13, 5)
+AVX512 = "avx512bw" in Path("/proc/cpuinfo").read_text()
+"""Without it IPEX packs no weights in bf16."""
 LAYERS = 5
 """Linear layers: two below, three on top."""
 
@@ -95,6 +99,17 @@ def same(mode: str) -> dict[str, Any]:
     return {"off": off, "names": sorted(tuned.state_dict()) == sorted(plain.state_dict())}
 
 
+def in_bf16(**knobs: str) -> dict[str, Any]:
+    """What a training in bf16 proves, and how its tables are kept: in which dtype, and whether bf16 would hold them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "checkpoint.pt")
+        told = whole(replace(bench("train", dtype="bf16", **knobs), settings=Settings(checkpoint=path)))
+        kept = weights.restore(path)["model"]
+    tables = [value for name, value in kept.items() if name.startswith("bags.")]
+    whole_tables = [str(table.dtype) for table in tables if not table.equal(table.bfloat16().float())]
+    return {**told, "kept": whole_tables}
+
+
 def in_int8() -> dict[str, Any]:
     """The untouched network as each stack quantises it: how far off its answers are, and which layers IPEX froze."""
     torch.manual_seed(0)
@@ -132,6 +147,7 @@ if __name__ == "__main__":
         "sgd": whole(bench("train", optimizer="sgd")),
         "accumulate": whole(bench("train", accumulate="2")),
         "int8": in_int8(),
+        "bf16": {optimizer: in_bf16(optimizer=optimizer) for optimizer in ("adagrad", "sgd")} if AVX512 else {},
         "same": {mode: same(mode) for mode in ("infer", "train")},
     }
     with lying(_dlrm_ipex, "tune", lambda network: network):
