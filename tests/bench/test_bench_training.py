@@ -220,7 +220,8 @@ def test_training_that_only_says_bf16_is_caught() -> None:
             return network(images)
 
     session.network = wide
-    assert failed(sampled(session).proof()) == {"dtype"}
+    # A processor with instructions for bf16 did not use them either.
+    assert {"dtype"} <= failed(sampled(session).proof()) <= {"dtype", "instructions"}
 
 
 KNOWN = [2.3 - 0.1 * step for step in range(_curve.STEPS)]
