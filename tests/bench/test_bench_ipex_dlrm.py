@@ -57,7 +57,7 @@ def test_in_bf16_tables_are_trained_and_kept_in_fp32(told: dict[str, Any], optim
         pytest.skip("IPEX trains in bf16 with packed weights on CPUs with AVX-512")
     found = told["bf16"][optimizer]
     unlearned = {"loss", "accuracy"} if optimizer == "sgd" else set()
-    assert {name: told for name, (ok, told) in found["checks"].items() if not ok and name not in unlearned} == {}
+    assert {name: seen for name, (ok, seen) in found["checks"].items() if not ok and name not in unlearned} == {}
     assert found["kept"] == ["torch.float32"] * 3
 
 

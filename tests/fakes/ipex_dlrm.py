@@ -14,16 +14,14 @@ from typing import Any
 
 import torch
 
-from ipexperf.bench import answers, quantised, registry, weights
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench import answers, facts, quantised, registry, weights
+from ipexperf.bench.kinds import Cell, Settings
 from ipexperf.bench.models._dlrm import Dlrm
 from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 TABLES = (11, 13, 5)
-AVX512 = "avx512bw" in Path("/proc/cpuinfo").read_text()
-"""Without it IPEX packs no weights in bf16."""
 LAYERS = 5
 """Linear layers: two below, three on top."""
 
@@ -103,11 +101,16 @@ def in_bf16(**knobs: str) -> dict[str, Any]:
     """What a training in bf16 proves, and how its tables are kept: in which dtype, and whether bf16 would hold them."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "checkpoint.pt")
-        told = whole(replace(bench("train", dtype="bf16", **knobs), settings=Settings(checkpoint=path)))
+        found = whole(replace(bench("train", dtype="bf16", **knobs), settings=Settings(checkpoint=path)))
         kept = weights.restore(path)["model"]
     tables = [value for name, value in kept.items() if name.startswith("bags.")]
-    whole_tables = [str(table.dtype) for table in tables if not table.equal(table.bfloat16().float())]
-    return {**told, "kept": whole_tables}
+    finer = [str(table.dtype) for table in tables if not table.equal(table.bfloat16().float())]
+    return {**found, "kept": finer}
+
+
+def has_bf16() -> bool:
+    """Whether IPEX trains in bf16 with packed weights on this processor."""
+    return registry.stacks.get("ipex").why_not(Cell("dlrm", "cpu", "bf16", "train", "ipex"), facts.gather()) is None
 
 
 def in_int8() -> dict[str, Any]:
@@ -147,7 +150,7 @@ if __name__ == "__main__":
         "sgd": whole(bench("train", optimizer="sgd")),
         "accumulate": whole(bench("train", accumulate="2")),
         "int8": in_int8(),
-        "bf16": {optimizer: in_bf16(optimizer=optimizer) for optimizer in ("adagrad", "sgd")} if AVX512 else {},
+        "bf16": {optimizer: in_bf16(optimizer=optimizer) for optimizer in ("adagrad", "sgd")} if has_bf16() else {},
         "same": {mode: same(mode) for mode in ("infer", "train")},
     }
     with lying(_dlrm_ipex, "tune", lambda network: network):

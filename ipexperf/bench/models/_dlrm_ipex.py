@@ -48,12 +48,10 @@ class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here
 def _named_as_before(module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
     """Under their old names; and in fp32, where the update keeps the lower halves of bf16 tables beside them."""
     del metadata
-    own = getattr(module.merged, "adagrad_args", None)
-    lower = own.bf16_trail if own else []
     for number in range(module.merged.n_tables):
         table = state.pop(f"{prefix}merged.weights.{number}")
-        if lower and table.dtype == torch.bfloat16:
-            table = torch.ops.torch_ipex.cat_bfloat16_float(table, lower[number])
+        if module.updated_by and table.dtype == torch.bfloat16:
+            table = torch.ops.torch_ipex.cat_bfloat16_float(table, module.merged.adagrad_args.bf16_trail[number])
         state[f"{prefix}{number}.weight"] = table
 
 
