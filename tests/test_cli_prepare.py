@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -41,6 +41,8 @@ class Maker:
     """Stands where workers would train and quantise."""
 
     fails = ""
+    tried: ClassVar[list[str]] = []
+    """What it was asked for of the one that fails."""
 
     def __enter__(self) -> Maker:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
         return self
@@ -49,6 +51,7 @@ class Maker:
 
     def ask(self, do: str, *, path: str, case: dict[str, Any], **_: Any) -> None:
         if case["model"] == self.fails:
+            self.tried.append(do)
             raise WorkerError("error", "it did not learn")
         Path(path).write_text(do)
         for side in artifact.SIDES if do == "quantise" else ():
@@ -100,6 +103,17 @@ def test_what_cannot_be_made_is_told_and_the_rest_is_made(
     assert out.endswith("1 made, 0 there already, for 2 cases; 1 could not be made\n")
     assert kept(tmp_path / ".ipexperf") == ["second"]
     assert not list(tmp_path.rglob("*.part*"))
+
+
+def test_what_did_not_learn_is_trained_once(
+    prepare: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the same seed it would not learn again, and that may take minutes: the next case is told at once."""
+    monkeypatch.setattr(Maker, "fails", "first")
+    monkeypatch.setattr(Maker, "tried", [])
+    assert prepare("--model", "first", "--dtype", "fp32,int8") == 1
+    assert capsys.readouterr().out.count("training weights: it did not learn\n") == 2
+    assert Maker.tried == ["weights"]
 
 
 def test_cases_that_load_nothing_need_nothing(

@@ -17,19 +17,24 @@ class Bounds:
     agreement: float
     roundings: float = 5.0
     """So many times the error of stock PyTorch, eager, in the same dtype, may a result be off."""
+    sensitive: float = 0.0
+    """As far off as this may be what is off at most twice as far as stock's eager: there it is the network."""
 
 
 BOUNDS = {
     "fp32": Bounds(fidelity=1e-4, agreement=0.995),
-    "bf16": Bounds(fidelity=0.03, agreement=0.97),
-    "fp16": Bounds(fidelity=0.02, agreement=0.985),
+    "bf16": Bounds(fidelity=0.03, agreement=0.97, sensitive=0.2),
+    "fp16": Bounds(fidelity=0.02, agreement=0.985, sensitive=0.1),
     "int8": Bounds(fidelity=0.225, agreement=0.905, roundings=3.0),
 }
 """Measured on right code (ResNet-18, digits): fp32 4e-7, bf16 3e-3. Ten times that and more is not rounding.
 
 int8 loses more, and how much depends on the network: stock PyTorch's own recipe gave 0.022 on ResNet-18 and 0.075 on
 ResNet-50, with 2 and 8 other answers among 256. The bound is three times what it gives for the network at hand, and
-three times what it gave for ResNet-50 at most.
+three times what it gave for ResNet-50 at most. Nothing goes beyond that: stock's recipe is one of many.
+
+MobileNet v2 in bf16 is 0.08 off in stock PyTorch, eager, and 0.13 traced, and answers as float64 does. Of fp16 nothing
+was seen: it has three bits more.
 """
 
 INSTRUCTIONS = {

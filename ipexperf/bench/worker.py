@@ -244,10 +244,10 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
         try:
             write({"ok": True, **getattr(worker, request["do"])(request)})
         except Exception as error:  # noqa: BLE001 - every failure becomes an outcome of this launch, with its reason
-            reason = str(error) or type(error).__name__
+            reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):
                 traceback.print_exc()
-                reason = f"{type(error).__name__}: {reason}"
+                reason = outcome.sentence(error)
                 if outcome_of(error) == "error":
                     reason = worker.flaw() or reason
             write({"ok": False, "outcome": outcome_of(error), "reason": reason})

@@ -35,6 +35,8 @@ class Provisions:
         self._say = say
         self.kept: dict[Path, bool] = {}
         """What cases load, each with whether it was made now."""
+        self._failed: dict[Path, WorkerError] = {}
+        """What could not be made, from the same seed: it is not tried again for the next case that would load it."""
         self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
 
     def ready(self, case: Case, python: str | None = None) -> Conditions:
@@ -97,6 +99,8 @@ class Provisions:
 
     def _made(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
         """What the case loads, made by a worker of its own where it is not there or damaged."""
+        if path in self._failed:
+            raise self._failed[path]
         doing, again = MAKING[do]
         maker = case
         if do == "weights":
@@ -113,7 +117,10 @@ class Provisions:
         try:
             made = kept.keep(path, make, damaged, sides)
         except WorkerError as error:
-            raise WorkerError(error.outcome, f"{doing}: {error.reason}", error.log) from error
+            told = WorkerError(error.outcome, f"{doing}: {error.reason}", error.log)
+            if told.outcome == "error":
+                self._failed[path] = told
+            raise told from error
         self.kept[path] = made or self.kept.get(path, False)
         return path
 

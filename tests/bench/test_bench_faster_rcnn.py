@@ -50,6 +50,17 @@ def test_two_stages_answer_with_as_many_boxes_for_each_image(two_stages: Any, im
     assert int(labels.max()) < faster_rcnn.CLASSES - 1
 
 
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_two_stages_can_be_traced_in_bf16(images: Any) -> None:
+    """What it starts its boxes from stays in fp32: torchvision's own is in bf16 when a trace is made again to see."""
+    torch.manual_seed(0)
+    fresh = faster_rcnn.faster_rcnn().eval()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        script = torch.jit.trace(fresh, images)
+        assert script(images)[0].shape == (2, faster_rcnn.MOST_FOUND, 4)
+    assert {anchor.dtype for anchor in fresh.rpn.anchor_generator.cell_anchors} == {torch.float32}
+
+
 def test_what_was_found_is_filled_up() -> None:
     """One box, and all the others are none."""
     boxes, scores, labels = faster_rcnn._filled(BOXES[0, :1], torch.tensor([0.9]), torch.tensor([2]))
@@ -124,7 +135,7 @@ def test_all_frozen_norms_are_replaced_with_their_state(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, ipex.__name__, ipex)
     network = faster_rcnn.faster_rcnn()
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    tuned = faster_rcnn._ipex_norms(network)
+    tuned = faster_rcnn._for_ipex(network)
     kinds = [type(module).__name__ for module in tuned.modules()]
     assert "FrozenBatchNorm2d" not in kinds
     assert kinds.count("_Norm") == NORMS

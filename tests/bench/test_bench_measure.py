@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipexperf.bench import environment, facts, measure
+from ipexperf.bench import outcome as outcomes
 from ipexperf.bench.worker import outcome_of
 from ipexperf.errors import WorkerError
 
@@ -155,6 +156,22 @@ class CannotAllocateOutOfMemoryError(RuntimeError):
 def test_an_exception_is_one_of_the_outcomes(error: Exception, outcome: str) -> None:
     """What ended a launch is told by its exception."""
     assert outcome_of(error) == outcome
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("x\n\ny"), "RuntimeError: x"),
+        (KeyError(), "KeyError"),
+        (
+            RuntimeError(f"{outcomes.INSIDE}\nTraceback of TorchScript:\n  %r = ipex::softmax(%a)\nno\n"),
+            "RuntimeError: no",
+        ),
+    ],
+)
+def test_what_an_exception_says_is_one_line(error: Exception, told: str) -> None:
+    """Torch writes a page: a table has a line for it, and the log has the page."""
+    assert outcomes.sentence(error) == told
 
 
 def test_the_machine_key_is_the_same_twice() -> None:

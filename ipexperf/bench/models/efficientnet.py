@@ -7,7 +7,7 @@ from typing import Any
 from ipexperf.bench.datasets.photographs import SHA256
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.models import _probe
-from ipexperf.bench.models.mobilenet import headless
+from ipexperf.bench.models.mobilenet import ROUGH, headless
 from ipexperf.bench.registry import model
 from ipexperf.bench.subjects import Packaged
 
@@ -39,6 +39,7 @@ WEIGHTS = Packaged(
     recipe=_probe.fit,
     train_steps=48,
     held_out=128,
+    why_nots={"int8 on stock": ROUGH},
     needs=("torch", "efficientnet-lite-pytorch", "pillow"),
 )
 def efficientnet_lite0() -> Any:

@@ -38,8 +38,11 @@ def learned_norms(bench: Workbench, split: Split, network: Any) -> None:
     network.load_state_dict({name: value for name, value in twin.state_dict().items() if "num_batches" not in name})
 
 
-def _ipex_norms(network: Any) -> Any:
-    """IPEX's own frozen batch norms in place of torchvision's, as its guide has it: their state has the same names."""
+def _for_ipex(network: Any) -> Any:
+    """IPEX's own frozen batch norms in place of torchvision's, as its guide has it: their state has the same names.
+
+    Of the head's two layers a frozen graph makes one, whose answer it splits: and its softmax refuses such a part.
+    """
     frozen = importlib.import_module("intel_extension_for_pytorch").nn.modules.FrozenBatchNorm2d
     known = torchvision.ops.FrozenBatchNorm2d
     for parent in list(network.modules()):
@@ -48,6 +51,7 @@ def _ipex_norms(network: Any) -> Any:
                 norm = frozen(len(child.weight), eps=child.eps)
                 norm.load_state_dict(child.state_dict())
                 setattr(parent, name, norm)
+    network.roi_heads.box_predictor.register_forward_hook(lambda *told: (told[-1][0].contiguous(), told[-1][1]))
     return network
 
 
@@ -65,7 +69,7 @@ def _ipex_norms(network: Any) -> Any:
     recipe=learned_norms,
     recipe_steps=400,
     held_out=64,
-    tuned={"ipex": _ipex_norms},
+    tuned={"ipex": _for_ipex},
     operators={"ipex": OPERATORS},
     why_nots={
         **dict.fromkeys(("train", "train_ddp"), FROZEN),
@@ -108,12 +112,21 @@ def _network(norm: Any) -> Any:
 def _parts(norm: Any) -> Any:
     """Torchvision's detector, with boxes and layers for small images."""
     detection = torchvision.models.detection
+    known = detection.anchor_utils.AnchorGenerator
+
+    class Anchors(known):  # type: ignore[misc, valid-type] # torchvision is imported late, and has no types here
+        """Torchvision's casts them to the dtype of the maps and keeps them so: no two traces of bf16 are the same."""
+
+        def set_cell_anchors(self, dtype: Any, device: Any) -> None:
+            del dtype
+            super().set_cell_anchors(torch.float32, device)
+
     trunk = torchvision.models.resnet18(norm_layer=norm)
     names, widths = {stage: name for stage, (name, _) in STAGES.items()}, [width for _, width in STAGES.values()]
     backbone = detection.backbone_utils.BackboneWithFPN(trunk, names, widths, CHANNELS)
     return detection.FasterRCNN(
         backbone,
-        rpn_anchor_generator=detection.anchor_utils.AnchorGenerator(SIDES, RATIOS * len(SIDES)),
+        rpn_anchor_generator=Anchors(SIDES, RATIOS * len(SIDES)),
         rpn_batch_size_per_image=64,
         rpn_pre_nms_top_n_train=200,
         rpn_post_nms_top_n_train=100,
