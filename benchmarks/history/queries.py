@@ -3,6 +3,8 @@
 The rows look as those of nightly runs do: so many runs of so many cases, each with the same metrics. Samples, launches
 and logs are left out: no question that is timed here reads them, but for `show`, which has none to read. The runs that
 are appended have all of them.
+
+With `--into` the same rows go into an empty database of a PostgreSQL server, which is asked instead.
 """
 
 from __future__ import annotations
@@ -22,8 +24,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import create_engine
+
 from ipexperf.case import Case
-from ipexperf.history import History, database, medians
+from ipexperf.errors import HistoryError
+from ipexperf.history import History, addresses, database, medians, schema
 from ipexperf.history.changed import changes
 from ipexperf.history.comparison import compare
 from ipexperf.history.rows import case_row, environment_row, series_row
@@ -197,6 +202,31 @@ def make(path: Path, least: int, models: int) -> None:
     print(f"{rows} measurements: {runs} runs of {series} series, {told}", flush=True)
 
 
+def copy(path: Path, url: str) -> None:
+    """Put the rows of a history into an empty database of a server."""
+    with History.open(url) as history:
+        if history.runs(1):
+            raise HistoryError("there are runs in that database already: made-up numbers never join real ones")
+    server = create_engine(addresses.url_of(url)).raw_connection()
+    with closing(sqlite3.connect(path)) as source, closing(server) as connection:
+        cursor: Any = connection.cursor()
+        for table in schema.metadata.sorted_tables:
+            names = ", ".join(f'"{column.name}"' for column in table.columns)
+            with cursor.copy(f'COPY "{table.name}" ({names}) FROM STDIN') as rows:
+                for row in source.execute(f'SELECT {names} FROM "{table.name}"'):  # noqa: S608 - names of the schema
+                    rows.write_row(row)
+            if "id" in table.columns:
+                # What is appended goes on behind these.
+                told = f"pg_get_serial_sequence('\"{table.name}\"', 'id'), (SELECT max(id) FROM \"{table.name}\")"  # noqa: S608 - the same
+                cursor.execute(f"SELECT setval({told})")
+        connection.commit()
+        cursor.execute("ANALYZE")
+        cursor.execute("SELECT pg_database_size(current_database())")
+        size = cursor.fetchone()[0]
+        connection.commit()
+    print(f"on the server: {size} bytes", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000, help="measurements, at least (default: %(default)s)")
@@ -204,6 +234,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="times that each is asked (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the history; it must not exist")
     parser.add_argument("--of", type=Path, metavar="FILE", help="ask a history that an earlier --keep left; it grows")
+    parser.add_argument("--into", metavar="URL", help="put it into this empty PostgreSQL database, and ask that")
     told = parser.parse_args()
     if min(told.rows, told.models, told.rounds) < 1:
         parser.error("--rows, --models and --rounds must be at least 1")
@@ -213,7 +244,12 @@ def main() -> int:
         path = told.of or told.keep or Path(folder) / "history.db"
         if told.of is None:
             make(path, told.rows, told.models)
-        with History.open(path, create=False) as history:
+        if told.into is not None:
+            try:
+                copy(path, told.into)
+            except HistoryError as error:
+                sys.exit(f"queries.py: {error}")
+        with History.open(told.into or path, create=False) as history:
             for name, ask in questions(history).items():
                 print(f"{name:32} {1000 * seconds(ask, told.rounds):10.2f} ms", flush=True)
     return 0

@@ -31,6 +31,22 @@ def test_a_made_up_history_has_its_rows_and_answers_every_question(tmp_path):
         assert [run.outcomes for run in appended] == [{"ok": 20}] * 2
 
 
+def test_a_made_up_history_goes_to_a_server(server):
+    """All of it, once: what is asked there is answered by as many rows, and appending goes on behind them."""
+    url = server.database()
+    words = ("history/queries.py", "--rows", "2000", "--models", "1", "--rounds", "1", "--into", url)
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines()[:2]] == ["2000 measurements", "on the server"]
+    assert len(done.stdout.splitlines()) == 13
+    with History.open(url, create=False) as history:
+        assert len(history.trend(None, until="2021-01-01")) == 2000
+        assert [one.outcomes for one in history.runs(2)] == [{"ok": 20}] * 2
+    again = run(*words)
+    assert again.returncode == 1
+    assert again.stderr.startswith("queries.py: there are runs in that database already")
+
+
 def test_a_history_that_is_there_is_not_filled(tmp_path):
     """Made-up numbers never join real ones."""
     path = tmp_path / "mine.db"
