@@ -30,6 +30,8 @@ LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlin
 """What inductor makes of a layer between quantisations: images first, their scale, their zero point, weights."""
 SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
 """IPEX's packed linear layers in fp32, eager and in a graph: MKL's product, which has no other dtype."""
+TAKES = {"aten::_convolution": 13, "aten::addmm": 5}
+"""How many things these take: in a graph, what waits for a later operator may be told in front of them."""
 PRIMITIVES = ("convolution", "matmul", "inner_product")
 """The primitives of oneDNN that do arithmetic."""
 PROFILER_NAMES = {
@@ -177,11 +179,8 @@ def profiled(step: Callable[[], Any]) -> list[Kernel]:
 
 def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
     """The arithmetic in a trace of torch's profiler."""
-    return [
-        Kernel(event["name"], _operands(event["name"], event.get("args", {})), _strided(event))
-        for event in events
-        if arithmetic(event)
-    ]
+    found = ((event["name"], _own(event["name"], event.get("args", {}))) for event in events if arithmetic(event))
+    return [Kernel(name, _operands(name, told), _strided(name, told)) for name, told in found]
 
 
 def traced(
@@ -213,6 +212,14 @@ def arithmetic(event: dict[str, Any]) -> bool:
     return name in SGEMM or (known and "Input type" in event.get("args", {}))
 
 
+def _own(name: str, told: dict[str, Any]) -> dict[str, Any]:
+    """What is told of an operator's inputs, without what is told in front of them and is another's."""
+    count = TAKES.get(name)
+    if count is None:
+        return told
+    return {key: value[-count:] if key.startswith("Input ") else value for key, value in told.items()}
+
+
 def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     """The dtypes of the first two tensors: `addmm` has its bias in front, of the same dtype."""
     kinds: list[str] = told.get("Input type", [])
@@ -233,12 +240,11 @@ def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     return tuple(PROFILER_NAMES.get(kind, kind) for kind in kinds[:2] if kind)
 
 
-def _strided(event: dict[str, Any]) -> str:
+def _strided(name: str, told: dict[str, Any]) -> str:
     """The layout of a convolution's images by their strides; one channel or one pixel is laid out either way."""
-    told = event.get("args", {})
     strides, sizes = told.get("Input Strides"), told.get("Input Dims")
     others = ("quantized::conv", "onednn::qconv", FROZEN[0])
-    convolution = event["name"] == "aten::_convolution" or event["name"].startswith(others)
+    convolution = name == "aten::_convolution" or name.startswith(others)
     if not convolution or not strides or not sizes or len(sizes[0]) != 4:
         return ""
     _, channels, height, width = sizes[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from typing import Any
 
 import pytest
@@ -135,3 +136,31 @@ def test_an_int8_layer_takes_what_stands_before_its_packed_weights(kinds: list[s
     """In a graph the answers of heads that ran before may stand in front of that; a float that it takes shows."""
     events = [{"name": "quantized::linear", "args": {"Input type": kinds, "Input Dims": [[2, 4]] * len(kinds)}}]
     assert [kernel.dtype for kernel in proof.kernels(events)] == [dtype]
+
+
+@pytest.mark.parametrize("waiting", [[], ["float"], ["float", "c10::BFloat16"]])
+def test_a_convolution_in_a_graph_takes_nothing_that_waits_for_a_later_operator(waiting: list[str]) -> None:
+    """As what the top of Faster R-CNN's pyramid gives waits to be added: it stands in front, and is no operand."""
+    images, others = ["c10::BFloat16"] * 2, [""] * 11
+    strides = [[1]] * len(waiting) + [[1024, 1, 128, 16], [64, 1, 1, 1]] + [[]] * 11
+    sizes = [[1]] * len(waiting) + [[4, 64, 16, 16], [128, 64, 1, 1]] + [[]] * 11
+    args = {"Input type": [*waiting, *images, *others], "Input Dims": sizes, "Input Strides": strides}
+    [kernel] = proof.kernels([{"name": "aten::_convolution", "args": args}])
+    assert (kernel.dtype, kernel.layout) == ("bfloat16", "channels_last")
+
+
+def test_faster_rcnn_in_a_graph_in_bf16_is_all_bf16() -> None:
+    """The real one: two convolutions of its pyramid run while a map waits for them."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchvision")
+    from ipexperf.bench.models import faster_rcnn
+
+    network = faster_rcnn.faster_rcnn().eval()
+    images = torch.rand(2, 3, 64, 64).contiguous(memory_format=torch.channels_last)
+    with warnings.catch_warnings(), torch.no_grad(), torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        warnings.simplefilter("ignore")
+        script = torch.jit.freeze(torch.jit.trace(network, images))
+        for _ in range(3):
+            script(images)
+        found = proof.dtypes(proof.profiled(lambda: script(images)))
+    assert set(found) == {"bfloat16"}
