@@ -46,9 +46,9 @@ def resnet50() -> Any:
     return torchvision.models.resnet50(num_classes=CLASSES)
 
 
-# torchvision has no constructor of it. 100 steps of 32 that settle reach 0.95 of the held-out digits, in three minutes on
-# two cores with AVX-512. Its blocks begin as nothing; otherwise its loss leaps (0.6, 7.6), and its activations are so
-# large that int8 answers one image in five otherwise.
+# torchvision has no constructor of it. 100 steps of 32 that settle reach 0.95 of the held-out digits, in three minutes
+# on two cores with AVX-512. Its blocks begin as nothing: else its loss leaps (0.6, 7.6), and its activations become so
+# large that int8 answers one image in five in another way.
 @model(
     "resnext101_32x16d",
     size=32,
