@@ -30,7 +30,7 @@ from ipexperf.case import Case
 from ipexperf.commands import planning
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import Conditions
-from ipexperf.conduct.worker import QUIET
+from ipexperf.conduct.worker import quiet
 from ipexperf.errors import IpexperfError
 from ipexperf.judge import pairs
 
@@ -55,7 +55,7 @@ class Bare:
             stderr=log,
             text=True,
             # The same waiting as in our workers: what sleeps must not burn the core of what runs.
-            env={**QUIET, **os.environ},
+            env={**quiet(os.environ), **os.environ},
         )
         self._line()
 

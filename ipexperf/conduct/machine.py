@@ -200,7 +200,7 @@ def instructions(machine: Machine) -> Iterator[Finding]:
 def waiting(machine: Machine) -> Iterator[Finding]:
     """A thread that spins while it waits takes the core of the worker whose turn it is."""
     policy, block = machine.variables.get("OMP_WAIT_POLICY", ""), machine.variables.get("KMP_BLOCKTIME", "0")
-    if policy.upper() == "ACTIVE" or block not in ("", "0"):
+    if policy.upper() == "ACTIVE" or block not in ("", "0", "1"):
         told = f"OMP_WAIT_POLICY={policy or 'unset'}, KMP_BLOCKTIME={block}"
         yield Finding(
             "waiting threads", "wrong", told, "unset both: workers that take turns must wait without spinning"

@@ -74,8 +74,8 @@ def facts(words: ArmWords, options: Options) -> Facts:
 def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Arm:
     """A case under the conditions of its arm."""
     ready = conductor.ready(case, words.python)
-    # Whatever the shell says, the one that waits must not spin in the other's turn; an arm may say otherwise.
-    variables = {**ready.variables, **worker.QUIET, **words.variables}
+    # Whatever the shell says, the one that waits must not spin on in the other's turn; an arm may say otherwise.
+    variables = {**ready.variables, **worker.quiet(words.variables), **words.variables}
     return Arm(case, replace(ready, python=words.python or ready.python, variables=variables), name)
 
 
