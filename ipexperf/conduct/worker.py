@@ -33,8 +33,8 @@ LAST_BYTES = 2**16
 """So much of a log's end is looked at for its last lines."""
 POLL_SECONDS = 0.5
 WAITING = {
-    # A thread that waits must not burn the core of the worker whose turn it is (measured: 3 to 9 times slower). For half
-    # a millisecond it may: code of many short parallel regions was 8 times slower where it slept at once.
+    # A thread that waits must not burn the core of the worker whose turn it is (measured: 3 to 9 times slower). For a
+    # moment it may: code of many short parallel regions was 8 times slower where it slept at once.
     "OMP_WAIT_POLICY": "PASSIVE",
     "GOMP_SPINCOUNT": "30000",
     "KMP_BLOCKTIME": "1",
@@ -58,7 +58,7 @@ def variables_for(python: str | None, variables: Mapping[str, str] | None = None
 
 
 def quiet(told: Mapping[str, str]) -> dict[str, str]:
-    """What keeps a worker still beside what it is told: whoever names a policy of waiting gets that policy, and whole."""
+    """What keeps a worker still beside what it is told: whoever names a policy of waiting gets the whole of it."""
     return QUIET if "OMP_WAIT_POLICY" in told else {**WAITING, **QUIET}
 
 

@@ -406,6 +406,16 @@ def test_a_worker_sees_the_variables_of_its_arm(fake: str) -> None:
     assert told["OMP_WAIT_POLICY"] == os.environ.get("OMP_WAIT_POLICY", "PASSIVE")
 
 
+def test_who_names_a_policy_of_waiting_gets_the_whole_of_it() -> None:
+    """A count of spins would overrule an active policy: an arm that asks for it would not have it."""
+    usual = workers.quiet({})
+    assert {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1"}.items() <= usual.items()
+    named = {"OMP_WAIT_POLICY": "ACTIVE"}
+    assert not {"GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_WAIT_POLICY"} & set(workers.quiet(named))
+    assert workers.environment_of(None, named)["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert workers.environment_of(None, {"GOMP_SPINCOUNT": "0"})["GOMP_SPINCOUNT"] == "0"
+
+
 def test_an_interpreter_that_is_not_there_is_refused() -> None:
     """--perf-python with a wrong path is one sentence."""
     with pytest.raises(UsageError, match=r"^--perf-python=/no/such/python: No such file"):
