@@ -202,11 +202,17 @@ def make(path: Path, least: int, models: int) -> None:
     print(f"{rows} measurements: {runs} runs of {series} series, {told}", flush=True)
 
 
-def copy(path: Path, url: str) -> None:
-    """Put the rows of a history into an empty database of a server."""
+def empty(url: str) -> None:
+    """Make the tables of a history on a server, and refuse one that has runs."""
+    if addresses.file_of(url) is not None:
+        raise HistoryError("--into takes the URL of a server; a file is made by --keep")
     with History.open(url) as history:
         if history.runs(1):
             raise HistoryError("there are runs in that database already: made-up numbers never join real ones")
+
+
+def copy(path: Path, url: str) -> None:
+    """Put the rows of a history into an empty database of a server."""
     server = create_engine(addresses.url_of(url)).raw_connection()
     with closing(sqlite3.connect(path)) as source, closing(server) as connection:
         cursor: Any = connection.cursor()
@@ -241,14 +247,16 @@ def main() -> int:
     if told.keep is not None and told.keep.exists():
         parser.error(f"{told.keep} exists already")
     with tempfile.TemporaryDirectory() as folder:
+        if told.into is not None:
+            try:
+                empty(told.into)
+            except HistoryError as error:
+                sys.exit(f"queries.py: {error}")
         path = told.of or told.keep or Path(folder) / "history.db"
         if told.of is None:
             make(path, told.rows, told.models)
         if told.into is not None:
-            try:
-                copy(path, told.into)
-            except HistoryError as error:
-                sys.exit(f"queries.py: {error}")
+            copy(path, told.into)
         with History.open(told.into or path, create=False) as history:
             for name, ask in questions(history).items():
                 print(f"{name:32} {1000 * seconds(ask, told.rounds):10.2f} ms", flush=True)

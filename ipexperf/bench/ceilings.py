@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import fingerprint, precision
+from ipexperf.bench import fingerprint, outcome, precision
 from ipexperf.bench.facts import cpu_flags
 from ipexperf.bench.kinds import Device
 from ipexperf.bench.lazy import torch
@@ -109,7 +109,7 @@ def _products(device: Device, dtype: str) -> tuple[list[Trial], str]:
         try:
             found.append(_grown(make, device, dtype))
         except (AttributeError, RuntimeError) as error:  # noqa: PERF203 - each may be missing
-            reasons.append(f"{type(error).__name__}: {error}".splitlines()[0])
+            reasons.append(outcome.sentence(error))
     return found, "" if found else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
 
 

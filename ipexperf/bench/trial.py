@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipexperf.bench import weights
+from ipexperf.bench import outcome, weights
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import tensors
 from ipexperf.bench.workbench import Workbench
@@ -25,6 +25,5 @@ def flaw(bench: Workbench) -> str:
     except IpexperfError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what is asked for
-        first = next(iter(str(error).strip().splitlines()), "")
-        return f"{bench.model.name} does not take its inputs, {shapes}: {type(error).__name__}: {first}"
+        return f"{bench.model.name} does not take its inputs, {shapes}: {outcome.sentence(error)}"
     return ""

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ipexperf.bench import libraries, placement
 from ipexperf.bench.facts import Facts
+from ipexperf.conduct.worker import WAITING
 
 CPUS = "sys/devices/system/cpu"
 LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
@@ -198,13 +199,11 @@ def instructions(machine: Machine) -> Iterator[Finding]:
 
 
 def waiting(machine: Machine) -> Iterator[Finding]:
-    """A thread that spins while it waits takes the core of the worker whose turn it is."""
+    """A thread that spins for long while it waits takes the core of the worker whose turn it is."""
     policy, block = machine.variables.get("OMP_WAIT_POLICY", ""), machine.variables.get("KMP_BLOCKTIME", "0")
-    if policy.upper() == "ACTIVE" or block not in ("", "0", "1"):
+    if policy.upper() == "ACTIVE" or block not in ("", "0", WAITING["KMP_BLOCKTIME"]):
         told = f"OMP_WAIT_POLICY={policy or 'unset'}, KMP_BLOCKTIME={block}"
-        yield Finding(
-            "waiting threads", "wrong", told, "unset both: workers that take turns must wait without spinning"
-        )
+        yield Finding("waiting threads", "wrong", told, "unset both: workers that take turns must not spin on")
     threads = machine.variables.get("OMP_NUM_THREADS", "")
     if threads.isdigit() and int(threads) != len(machine.cores):
         told = f"OMP_NUM_THREADS={threads} on {len(machine.cores)} cores"

@@ -139,6 +139,12 @@ def test_all_frozen_norms_are_replaced_with_their_state(monkeypatch: pytest.Monk
     kinds = [type(module).__name__ for module in tuned.modules()]
     assert "FrozenBatchNorm2d" not in kinds
     assert kinds.count("_Norm") == NORMS
+    parts = torch.zeros(3, 25).split([5, 20], dim=1)
+    tuned.roi_heads.box_predictor.forward = lambda _: parts
+    scores, deltas = tuned.roi_heads.box_predictor(None)
+    assert not parts[0].is_contiguous()
+    assert scores.is_contiguous(), "its softmax takes no part of another tensor"
+    assert deltas is parts[1]
     after = tuned.state_dict()
     assert after.keys() == before.keys()
     assert all(torch.equal(after[name], value) for name, value in before.items())

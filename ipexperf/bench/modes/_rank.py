@@ -19,7 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import measure, placement
+from ipexperf.bench import measure, outcome, placement
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.train import TrainSession
@@ -203,10 +203,10 @@ def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
             write({"ok": True, **work()})
         except Exception as error:  # noqa: BLE001 - every failure becomes the launch's outcome, with its reason
             time.sleep(MODESTY_SECONDS)
-            reason = str(error) or type(error).__name__
+            reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):
                 traceback.print_exc()
-                reason = f"{type(error).__name__}: {reason}"
+                reason = outcome.sentence(error)
             write({"ok": False, "outcome": outcome_of(error), "reason": reason})
 
     ranks: list[Rank] = []
