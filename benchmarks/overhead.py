@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import math
 import os
 import random
@@ -182,6 +183,7 @@ def main() -> int:
     try:
         options = planning.resolve(told)
         plan = run.plan(options)
+        options = dataclasses.replace(options, no_pulse=True)
         conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         for case in plan.cases:
             if case.mode not in ("train", "infer", "infer_jit"):

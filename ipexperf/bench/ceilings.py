@@ -88,13 +88,13 @@ def best(
         done += 1
         for name, several in trials.items():
             for trial in several:
-                rate = trial.amount / _timed(trial, synchronise, clock)
+                rate = trial.amount / timed(trial, synchronise, clock)
                 if name not in found or rate > found[name]["rate"]:
                     found[name] = {"rate": rate, "how": trial.how}
     return found
 
 
-def _timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], float]) -> float:
+def timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], float]) -> float:
     synchronise()
     begin = clock()
     trial.run()
@@ -107,18 +107,18 @@ def _products(device: Device, dtype: str) -> tuple[list[Trial], str]:
     found, reasons = [], []
     for make in MAKERS[dtype]:
         try:
-            found.append(_grown(make, device, dtype))
+            found.append(grown(make, device, dtype))
         except (AttributeError, RuntimeError) as error:  # noqa: PERF203 - each may be missing
             reasons.append(outcome.sentence(error))
     return found, "" if found else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
 
 
-def _grown(make: Maker, device: Device, dtype: str) -> Trial:
+def grown(make: Maker, device: Device, dtype: str, long: float = LONG) -> Trial:
     """The smallest of the sizes whose product takes long enough, already run."""
     for size in SIZES:
         trial = make(device, dtype, size)
         trial.run()
-        if _timed(trial, device.synchronise, time.perf_counter) >= LONG:
+        if timed(trial, device.synchronise, time.perf_counter) >= long:
             break
     return trial
 
@@ -131,7 +131,7 @@ def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:
     return device.put(a), device.put(b)
 
 
-def _plain(device: Device, dtype: str, size: int) -> Trial:
+def plain(device: Device, dtype: str, size: int) -> Trial:
     a, b = _matrices(device, dtype, size)
     return Trial(f"torch.mm of {size} x {size}", 2.0 * size**3, lambda: torch.mm(a, b))
 
@@ -146,7 +146,7 @@ def _convolution(device: Device, dtype: str, size: int) -> Trial:
     return Trial(how, amount, lambda: torch.nn.functional.conv2d(images, weights, padding=1))
 
 
-def _integers(device: Device, dtype: str, size: int) -> Trial:
+def integers(device: Device, dtype: str, size: int) -> Trial:
     a, b = _matrices(device, dtype, size)
     product = torch._int_mm  # noqa: SLF001 - torch has no other name for it
     return Trial(f"torch._int_mm of {size} x {size}", 2.0 * size**3, lambda: product(a, b))
@@ -180,8 +180,8 @@ def _quantised(engine: str, device: Device, dtype: str, size: int) -> Trial:
 
 
 MAKERS: dict[str, tuple[Maker, ...]] = {
-    **dict.fromkeys(("fp32", "bf16", "fp16"), (_plain, _packed, _convolution)),
-    "int8": (_integers, functools.partial(_quantised, "fbgemm"), functools.partial(_quantised, "onednn")),
+    **dict.fromkeys(("fp32", "bf16", "fp16"), (plain, _packed, _convolution)),
+    "int8": (integers, functools.partial(_quantised, "fbgemm"), functools.partial(_quantised, "onednn")),
 }
 
 

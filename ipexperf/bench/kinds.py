@@ -76,6 +76,8 @@ class Device(ABC):
     """Whether torch must be asked for it, as `torch.<name>.is_available()`: a process that imports torch."""
     hosted: bool = False
     """Whether a case lies in the machine's own memory, so that it can be known beforehand whether it fits."""
+    pulse: bool = False
+    """Whether torch computes here, so that `bench.pulse` can say how quick it is just now."""
 
     @abstractmethod
     def why_not(self, facts: Facts) -> str | None:

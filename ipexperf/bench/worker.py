@@ -1,7 +1,7 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: prepare, yardstick, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights,
-quantise, footprint, ceilings, close. A reply is one line with `ok` true or false; lines with `say` before it are
+quantise, footprint, ceilings, pulse, close. A reply is one line with `ok` true or false; lines with `say` before it are
 progress. Both have descriptors of their own, so that whatever torch and C++ print is in the log alone.
 """
 
@@ -69,6 +69,7 @@ class Worker:
         self._emulated: list[str] = []
         self._case: Case | None = None
         self._bench: Workbench | None = None
+        self._pulses: dict[tuple[str, str], Any] = {}
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -148,6 +149,18 @@ class Worker:
         device = registry.devices.get(request["device"])
         device.start(settings)
         return {"ceilings": device.ceilings(self._say)}
+
+    def pulse(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Says how quick a device is just now, without any case. Its kernels are made when they are first asked for."""
+        from ipexperf.bench.pulse import Pulse
+
+        name = request["device"], request["dtype"]
+        if name not in self._pulses:
+            registry.load(tuple(request["load"]))
+            device = registry.devices.get(name[0])
+            device.start(Settings())
+            self._pulses[name] = Pulse(device, name[1])
+        return {"seconds": self._pulses[name].read()}
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

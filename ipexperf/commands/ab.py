@@ -71,12 +71,15 @@ def run_ab(arguments: argparse.Namespace) -> int:
         for name, (case, unmet), known in zip("ab", sides, facts, strict=True):
             _check(f"arm {name}", case, known, unmet)
     policy = policy.shared(len(compared))
-    for sides in compared:
-        cases = [case for case, _ in sides]
-        a, b = (pairs.arm(conductor, *x) for x in zip(cases, words, ("arm a", "arm b"), strict=True))
-        found = pairs.measure(a, b, policy, effort, chance, _say)
-        _refuse_wrong(found)
-        sys.stdout.write("\n".join(_lines(cases, words, found)) + "\n")
+    try:
+        for sides in compared:
+            cases = [case for case, _ in sides]
+            a, b = (pairs.arm(conductor, *x) for x in zip(cases, words, ("arm a", "arm b"), strict=True))
+            found = pairs.measure(a, b, policy, effort, chance, _say)
+            _refuse_wrong(found)
+            sys.stdout.write("\n".join(_lines(cases, words, found)) + "\n")
+    finally:
+        conductor.close()
     return 0
 
 

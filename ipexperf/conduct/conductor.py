@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -17,9 +18,11 @@ from ipexperf.case import Case
 from ipexperf.conduct import instances, launch, pairs
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.provisions import Provisions
+from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.roof import Roofs
 from ipexperf.conduct.server import Order, Servers
+from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import arms, start
@@ -59,6 +62,7 @@ class Conductor:
         self._quarantine = Quarantine()
         self._servers = Servers()
         self._roofs = None if options.no_roof else Roofs(self._provisions.cache, say)
+        self._pulses = None if options.no_pulse else Pulses(self._feeler, self._provisions.load, say)
         self._folder = folder
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
@@ -69,7 +73,13 @@ class Conductor:
 
     def ready(self, case: Case, python: str | None = None) -> Conditions:
         """The conditions of a case, with what it loads: made where it is not there yet."""
-        return self._provisions.ready(case, python)
+        found = self._provisions.ready(case, python)
+        return dataclasses.replace(found, pulse=self._pulses) if self._pulses else found
+
+    def _feeler(self, case: Case) -> Worker:
+        """The process that feels the pulse of the device of this case, and of all cases there."""
+        variables = registry.devices.get(case.device).variables(self._options.device_index, os.environ)
+        return Worker(self._options.python, variables, self._options.timeout)
 
     def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
         """How launches of the case are started. Where they were to be forked and can't be, it is the plain case."""
@@ -94,6 +104,8 @@ class Conductor:
     def close(self) -> None:
         """Ends what outlives a case."""
         self._servers.close()
+        if self._pulses:
+            self._pulses.close()
 
     def measure(self, case: Case) -> Measurement:
         """All launches of a case. The first that fails is the last: its outcome is the case's."""

@@ -110,10 +110,12 @@ def _measured(
         worker.send("prepare", case=case.to_json(), settings=asdict(instance.settings))
     prepared = _replies(workers, conditions.timeout)
     environments = _ask(workers, conditions, "environment")
+    quick = conditions.pulse.read(case)
     warmed = _ask(workers, conditions, "warm")
     before = gate.read(*(worker.pid for worker in workers))
     windows = _windows(workers, conditions)
     after = gate.read(*(worker.pid for worker in workers))
+    felt, slow = conditions.pulse.judged(case, quick, conditions.pulse.read(case))
     memory = sum(reply["peak_memory"] for reply in _ask(workers, conditions, "memory"))
     proofs = _ask(workers, conditions, "proof")
     told = _ask(workers, conditions, "metrics")
@@ -124,7 +126,8 @@ def _measured(
     delay = sum(reply["delay"] for window in windows for reply in window.told)
     shares = gate.between(before, after, [Sample(wall, 0.0, delay)])
     late = max(window.late for window in windows)
-    disturbed = [gate.contended(shares), f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""]
+    behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
+    disturbed = [gate.contended(shares), behind, slow]
     # What users wait for: the last of them to be there.
     last = {name: max(reply[name] for reply in replies) for replies in (prepared, warmed) for name in TIMES
             if name in replies[0]}  # fmt: skip
@@ -139,6 +142,7 @@ def _measured(
         proof=(*agreed([reply["checks"] for reply in proofs]), apart(proofs, conditions)),
         gate={
             **shares,
+            **felt,
             "late": late,
             "steady": min(x["steady"] for x in warmed),
             "first_step": max(x["first_step"] for x in warmed),

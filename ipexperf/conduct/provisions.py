@@ -32,6 +32,8 @@ class Provisions:
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self._options = options
         self.cache = options.cache or folder / ".ipexperf"
+        self.load = tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in options.load)
+        """What workers load, wherever they run."""
         self._say = say
         self.kept: dict[Path, bool] = {}
         """What cases load, each with whether it was made now."""
@@ -129,7 +131,7 @@ class Provisions:
         data = str(self._options.data) if self._options.data else None
         found, _ = registry.datasets.get(case.data).find(data)
         settings = Settings(
-            load=tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in self._options.load),
+            load=self.load,
             threads=self._options.threads,
             checkpoint=str(self.cache.resolve() / "checkpoints" / f"{case.id}.pt"),
             data_folder=data,

@@ -71,12 +71,11 @@ class _Player:
     def take(self, steps: int, block: int) -> None:
         self.turns.append(tuple(to_samples(self.worker.ask("sample", count=steps, block=block)["samples"])))
 
-    def side(self, index: int, block: int, shares: Mapping[str, float], *, prove: bool) -> Side:
+    def side(self, index: int, block: int, shares: Mapping[str, float], busy: str, *, prove: bool) -> Side:
         """The record of what it did. Evidence and accuracy are asked of one pair: the same seed gives the same."""
         samples = [sample for turn in self.turns for sample in turn]
         told = {**self.told, **self.worker.ask("memory"), "block": block}
         launch = record(index, samples, told, shares, self.worker)
-        busy = gate.contended(dict(shares))
         shared = (f"took turns on a contended machine, as did the other arm: {busy}",) if busy else ()
         launch = replace(launch, notes=(*self.arm.conditions.notes, *shared))
         launch = accurate(self.worker, proven(self.worker, launch)) if prove else launch
@@ -111,6 +110,7 @@ def take(
             with _blamed(arm):
                 players[name] = _Player(arm, stack.enter_context(arm.conditions.worker()))
                 players[name].prepare()
+        quick = b.conditions.pulse.read(b.case)
         for player in players.values():
             with _blamed(player.arm):
                 player.told.update(player.worker.ask("warm"))
@@ -126,8 +126,10 @@ def take(
                 say(f"turn {turn + 1} of {turns}")
         samples = [sample for player in players.values() for turn in player.turns for sample in turn]
         shares = gate.between(before, gate.read(*pids), samples)
+        felt, slow = b.conditions.pulse.judged(b.case, quick, b.conditions.pulse.read(b.case))
+        busy = "; ".join(filter(None, (gate.contended(shares), slow)))
         sides = {}
         for name, player in players.items():
             with _blamed(player.arm):
-                sides[name] = player.side(index, block, shares, prove=prove)
+                sides[name] = player.side(index, block, {**shares, **felt}, busy, prove=prove)
     return Turns(sides["a"], sides["b"])

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
+from ipexperf.history import selftests
 from ipexperf.history.speedups import speedups
+from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.report.selftest import told
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from ipexperf.dashboard.story import Entry, Mark, Story
+    from ipexperf.history import History
     from ipexperf.history.board import Board, BoardRun
 
 MOVED = ("slower", "faster")
@@ -22,8 +27,18 @@ TOLD = 200
 """So many changes of level are told on the overview, the newest first."""
 
 
-def overview(story: Story) -> dict[str, Any]:
-    """How things stand: every case with its newest run, and where levels moved."""
+def trust(history: History, story: Story) -> list[tuple[str, str]]:
+    """How often the judge cried wolf on each machine where it was tried, under the policy that it has today."""
+    policy, found = PairPolicy(), []
+    for machine in sorted({entry.line.machine_key for entry in story.entries}):
+        alarms = selftest.summarise(selftests.trials(history, machine, policy), policy.tolerance).slower
+        if alarms.of:
+            found.append((machine, told(alarms)))
+    return found
+
+
+def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """How things stand: every case with its newest run, where levels moved, and how far the judge may be trusted."""
     newest = len(story.board.runs) - 1
     moved = [(mark, entry) for entry in story.entries for mark in entry.marks if mark.kind in MOVED]
     moved.sort(key=lambda pair: (-pair[0].run, -abs(math.log(pair[0].ratio or 1)), pair[1].case.id))
@@ -32,6 +47,7 @@ def overview(story: Story) -> dict[str, Any]:
         "title": "Overview",
         "run": run,
         "when": data.moment(run.started_at),
+        "trust": trust,
         "settled": run.meta.get("settled", {}).get("line", ""),
         "cases": len(story.entries),
         "data": {
@@ -87,6 +103,7 @@ def run_page(story: Story, place: int, found: Sequence[tuple[Entry, int]]) -> di
         "title": f"Run {data.moment(run.started_at)}",
         "run": run,
         "when": data.moment(run.started_at),
+        "trust": trust,
         "settled": run.meta.get("settled", {}).get("line", ""),
         "before": before,
         "before_place": board.runs.index(before) if before else None,

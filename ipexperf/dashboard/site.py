@@ -80,7 +80,7 @@ class _Site:
         shutil.copytree(HERE / "assets", self._root / "assets")
         shutil.copytree(HERE / "vendor" / "uplot", self._root / "assets" / "uplot")
         self._write_runs()
-        self._draw("index.html", "overview.html", pages.overview(self._story))
+        self._draw("index.html", "overview.html", pages.overview(self._story, pages.trust(history, self._story)))
         found = by_run(self._story.entries)
         self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story, found)})
         if self._gains["data"]["rows"]:

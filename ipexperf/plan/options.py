@@ -129,6 +129,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-python", str, None, "interpreter of the workers (default: this one)", "PYTHON"),
     Option("--perf-load", words, (), "modules or .py files that register models, modes, devices", "NAMES", repeat=True),
     Option("--perf-no-record", flag, False, "write nothing to the database"),
+    Option("--perf-no-pulse", flag, False, "do not time two fixed kernels before and after each launch"),
     Option("--perf-no-roof", flag, False, "do not measure what the machine can do: no share of its roof is told"),
 )
 
@@ -178,6 +179,7 @@ class Options:
     python: str | None = None
     load: tuple[str, ...] = ()
     no_record: bool = False
+    no_pulse: bool = False
     no_roof: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
 

@@ -120,8 +120,8 @@ def test_a_product_grows_until_it_takes_long_enough(monkeypatch: pytest.MonkeyPa
     def timed(trial: Trial, *_: Callable[[], Any]) -> float:
         return trial.amount * ceilings.LONG / 1000
 
-    monkeypatch.setattr(ceilings, "_timed", timed)
-    assert ceilings._grown(make, cpu(), "fp32").amount == 1024
+    monkeypatch.setattr(ceilings, "timed", timed)
+    assert ceilings.grown(make, cpu(), "fp32").amount == 1024
     assert sizes == [256, 512, 1024]
 
 

@@ -80,6 +80,8 @@ def test_an_arm_that_crashes_takes_the_other_with_it(fake: str, gone: Callable[[
         ({**FREE, "others": 0.31}, "other processes took 31% (limit 25%)"),
         ({**FREE, "steal": 0.5}, "the hypervisor took 50% (limit 10%)"),
         ({**FREE, "held_up": 0.9}, "threads waited for a core 90% (limit 20%)"),
+        ({**FREE, "memory_pressure": gate.MEMORY, "cpu_pressure": 1.0, "io_pressure": 1.0, "mhz": 800.0}, ""),
+        ({**FREE, "memory_pressure": 0.4}, "somebody waited for memory 40% (limit 10%)"),
         (
             {**FREE, "others": 0.4, "steal": 0.2},
             "other processes took 40% (limit 25%); the hypervisor took 20% (limit 10%)",
@@ -99,6 +101,32 @@ def test_what_the_worker_used_is_not_held_against_it(monkeypatch: pytest.MonkeyP
     samples = [Sample(wall=1.0, cpu=1.0, delay=0.4), Sample(wall=1.0, cpu=1.0, delay=0.4)]
     found = gate.between(before, after, samples)
     assert found == pytest.approx({"others": 0.3, "steal": 0.05, "run_delay": 0.1, "held_up": 0.1})
+
+
+def test_what_the_machine_waited_for_is_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of the cores' time. What the kernel tells on one side only is nothing."""
+    monkeypatch.setattr(gate.os, "cpu_count", lambda: 4)
+    before = gate.Reading(100.0, 0.0, 0.0, 0.0, {"cpu": 5.0, "memory": 1.0}, 3000.0)
+    after = gate.Reading(110.0, 0.0, 0.0, 0.0, {"cpu": 7.5, "memory": 1.0, "io": 3.0}, 2400.0)
+    found = gate.between(before, after, [])
+    assert {name: found[name] for name in found.keys() - FREE.keys()} == {
+        "cpu_pressure": 0.25,
+        "memory_pressure": 0.0,
+        "mhz": 2400.0,
+    }
+
+
+def test_pressure_and_clock_are_told_where_the_kernel_tells_them(tmp_path: Path) -> None:
+    line = "some avg10=0.36 avg60=0.49 avg300=0.73 total=824126932\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
+    (tmp_path / "cpu").write_text(line)
+    (tmp_path / "io").write_text("nothing of the kind\n")
+    assert gate.pressure(tmp_path) == {"cpu": pytest.approx(824.126932)}
+    assert gate.pressure(tmp_path / "none") == {}
+    for core, khz in enumerate((2_000_000, 3_000_000)):
+        (tmp_path / f"cpu{core}" / "cpufreq").mkdir(parents=True)
+        (tmp_path / f"cpu{core}" / "cpufreq" / "scaling_cur_freq").write_text(f"{khz}\n")
+    assert gate.clock(tmp_path) == 2500.0
+    assert gate.clock(tmp_path / "none") is None
 
 
 def test_threads_that_wait_for_one_another_are_not_held_up(monkeypatch: pytest.MonkeyPatch) -> None:

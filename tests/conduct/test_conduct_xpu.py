@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     registry.load((SMALLNET,))
     options = Options(load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, cache=tmp_path)
     case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
-    measured = Conductor(options, 1, tmp_path, lambda _: None).measure(case)
+    with contextlib.closing(Conductor(options, 1, tmp_path, lambda _: None)) as conductor:
+        measured = conductor.measure(case)
     assert measured.failure == ""
     assert measured.invalid == ""
     launch = measured.launches[-1]  # a machine that others use is measured twice
@@ -35,5 +37,6 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     assert measured.environment["variables"]["ZE_AFFINITY_MASK"] == "6"
     assert measured.environment["machine_key"].startswith("intel-arc-a770")
     assert launch.metrics["peak_memory"] > 0
+    assert {"product_before", "product_after", "copy_before", "copy_after"} <= set(launch.gate)
     assert {"device_time", "reserved_memory"} <= set(launch.metrics)
     assert "the system does not tell the clock rate of the xpu device" in launch.notes

@@ -12,7 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_records import CASES, EVIL, FAILED, FASTER, MOVED, PAIRED, PLAIN, RUNS, SLOWER, STEADY, fill, step
+from dashboard_records import (
+    CASES,
+    EVIL,
+    FAILED,
+    FASTER,
+    MOVED,
+    PAIRED,
+    PLAIN,
+    RUNS,
+    SLOWER,
+    STEADY,
+    environment,
+    fill,
+    step,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +35,9 @@ from ipexperf.dashboard.folder import MANIFEST
 from ipexperf.dashboard.story import gather, slug
 from ipexperf.errors import HistoryError
 from ipexperf.history import History
+from ipexperf.history.selftests import record
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.selftest import Trial
 
 VENDOR = Path(site.HERE) / "vendor" / "uplot"
 
@@ -47,6 +64,28 @@ def test_every_page_is_there_and_every_link_leads_to_one(report: Path) -> None:
                   for row in (read(one).get("rows", []) if 'id="data"' in told else [])]  # fmt: skip
         assert links
         assert [link for link in links if not (one.parent / link).is_file()] == []
+
+
+def test_how_often_the_judge_was_wrong_is_told_where_it_was_tried(tmp_path: Path, report: Path) -> None:
+    """A/A trials of this machine under today's policy; no other policy or machine, none that was cut short."""
+    told = "the judge called code slower than itself in"
+    assert told not in (report / "index.html").read_text()
+    same = {"case": PLAIN, "injection": "A/A", "size": 0.0, "reason": "", "seconds": 60.0, "log_ratios": (0.0, 0.01)}
+
+    def trial(second: int, outcome: Any, **more: Any) -> Trial:
+        times = dict.fromkeys(("started_at", "finished_at"), f"2026-06-01T00:00:{second:02d}Z")
+        return Trial(**{**same, **times, "outcome": outcome, **more})
+
+    with History.open(fill(tmp_path / "nightly.db")) as history:
+        here, elsewhere = environment(0), {**environment(0), "machine_key": "another"}
+        for second, outcome in enumerate(("ok", "ok", "ok", "regressed")):
+            record(history, "a", trial(second, outcome), here, PairPolicy(), "suite")
+        record(history, "a", trial(10, "regressed", cut=True), here, PairPolicy(), "suite")
+        record(history, "a", trial(11, "regressed"), here, PairPolicy(tolerance=0.2), "suite")
+        record(history, "a", trial(12, "regressed"), elsewhere, PairPolicy(), "suite")
+        site.write(history, tmp_path / "report")
+    found = re.findall(rf"On (.*?) {told} (.*?) comparisons", (tmp_path / "report" / "index.html").read_text())
+    assert found == [("xeon-8480-2s", "1 of 4 (95% interval 0.6% to 80.6%)")]
 
 
 def test_no_page_names_a_network_address(report: Path) -> None:

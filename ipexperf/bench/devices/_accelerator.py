@@ -24,6 +24,7 @@ class Accelerator(Device):
     """A device with a queue of its own: nothing is done until it was synchronised."""
 
     accelerator = True
+    pulse = True
     variable: str
     """The vendor's variable that says which cards a process may see."""
     properties: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ class Cpu(Device):
     name = "cpu"
     called = ("intel",)
     hosted = True
+    pulse = True
     _before = 0
     """Bytes that were resident at the reset: the libraries, before the case took anything."""
 

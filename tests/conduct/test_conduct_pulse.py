@@ -1,0 +1,212 @@
+"""The pulse of a machine around a launch: what is usual, who says so, and what happens where nobody can."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import gate, launch, pulse, turns
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.pulse import Pulses
+from ipexperf.conduct.worker import Worker
+from ipexperf.errors import WorkerError
+from ipexperf.plan.options import Options
+
+CPU = Case("resnet18", "cpu", "fp32", "infer", "stock", 1, 8, data="digits")
+FAKE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+QUICK = {"product": 0.01, "copy": 0.02}
+
+
+class Feeler:
+    """Stands in for the process: tells these readings, then fails."""
+
+    def __init__(self, *readings: Mapping[str, float]) -> None:
+        self.readings, self.asked, self.ended = iter(readings), [], 0
+
+    def __enter__(self) -> Feeler:  # noqa: PYI034 - as in Worker
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended += 1
+
+    def ask(self, do: str, timeout: float, **request: Any) -> dict[str, Any]:
+        assert timeout == pulse.WAIT
+        self.asked.append((do, request))
+        for reading in self.readings:
+            return {"seconds": reading}
+        raise WorkerError("crashed", "killed by SIGSEGV")
+
+
+def pulses(start: Callable[[Case], Any], said: list[str]) -> Pulses:
+    return Pulses(start, (), said.append)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen", "told"),
+    [
+        (1.0, 1.5, [], ""),
+        (1.0, 1.6, [], "a fixed copy took 1.6 times as long after as before (limit 1.5)"),
+        (3.0, 1.0, [], "a fixed copy took 3.0 times as long before as after (limit 1.5)"),
+        (1.5, 1.4, [1.0] * 8, ""),
+        (1.0, 1.6, [1.0] * 8, "a fixed copy took 1.6 times the usual (limit 1.5)"),
+        (2.0, 2.0, [1.0] * 8, "a fixed copy took 2.0 times the usual (limit 1.5)"),
+        (0.5, 1.0, [1.0] * 8, ""),
+    ],
+)
+def test_a_kernel_is_held_against_the_usual_or_against_its_other_side(
+    before: float, after: float, seen: list[float], told: str
+) -> None:
+    """Only slower is wrong, and at the limit nothing is."""
+    assert pulse.slow("copy", before, after, [*seen, before, after]) == told
+
+
+def test_what_is_usual_is_learnt_for_each_dtype_and_kernel() -> None:
+    feeler, said = Feeler(), []
+    felt = pulses(lambda _: feeler, said)
+    for _ in range(3):
+        figures, slow = felt.judged(CPU, QUICK, QUICK)
+        assert slow == ""
+    assert figures == {"product_before": 0.01, "product_after": 0.01, "copy_before": 0.02, "copy_after": 0.02}
+    slower = {"product": 0.03, "copy": 0.02}
+    assert felt.judged(CPU, slower, slower)[1] == "a fixed product took 3.0 times the usual (limit 1.5)"
+    # Another dtype has another product, of which nothing is known yet.
+    assert felt.judged(dataclasses.replace(CPU, dtype="bf16"), slower, slower)[1] == ""
+
+
+def test_one_process_a_device_is_asked_and_ended(fake: str) -> None:
+    registry.load((fake,))
+    feeler, said, started = Feeler(QUICK, QUICK), [], []
+
+    def start(case: Case) -> Any:
+        started.append(case.device)
+        return feeler
+
+    felt = pulses(start, said)
+    assert felt.read(FAKE) == {}  # nothing of torch computes there
+    assert felt.read(CPU) == felt.read(dataclasses.replace(CPU, dtype="bf16")) == QUICK
+    assert started == ["cpu"]
+    assert [request["dtype"] for _, request in feeler.asked] == ["fp32", "bf16"]
+    felt.close()
+    assert feeler.ended == 1
+    assert said == []
+
+
+def test_where_nobody_can_say_it_is_told_once_and_no_launch_ends() -> None:
+    """Be it that the process does not start or that it ends: there are no figures, and there is no verdict of them."""
+    feeler, said, started = Feeler(QUICK), [], []
+
+    def start(case: Case) -> Any:
+        started.append(case)
+        return feeler
+
+    felt = pulses(start, said)
+    assert felt.read(CPU) == QUICK
+    assert felt.read(CPU) == felt.read(CPU) == {}
+    assert said == ["nothing says how quick cpu is around a launch: killed by SIGSEGV"]
+    assert felt.judged(CPU, QUICK, {}) == ({}, "")
+
+    def fails(_: Case) -> Any:
+        raise WorkerError("import_error", "there is no torch")
+
+    felt = pulses(fails, said)
+    assert felt.read(CPU) == felt.read(CPU) == {}
+    assert said[1:] == ["nothing says how quick cpu is around a launch: there is no torch"]
+    assert len(started) == 1
+
+
+class Script:
+    """A pulse that is told: how quick it is each time that it is read."""
+
+    def __init__(self, *readings: float) -> None:
+        self._readings: Iterator[float] = iter(readings)
+
+    def read(self, case: Case) -> Mapping[str, float]:
+        del case
+        return {"copy": next(self._readings)}
+
+    def judged(self, case: Case, before: pulse.Reading, after: pulse.Reading) -> tuple[dict[str, float], str]:
+        del case
+        figures = {"copy_before": before["copy"], "copy_after": after["copy"]}
+        return figures, pulse.slow("copy", before["copy"], after["copy"], [])
+
+
+def conditions(fake: str, script: Script) -> Conditions:
+    registry.load((fake,))
+    return Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.01, pulse=script)
+
+
+def test_a_launch_between_unlike_readings_is_contended(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its figures are on record, whatever they say."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    steady, _ = launch.run(FAKE, 0, conditions(fake, Script(1.0, 1.1)), accuracy=False)
+    assert (steady.contended, steady.gate["copy_before"], steady.gate["copy_after"]) == ("", 1.0, 1.1)
+    disturbed, _ = launch.run(FAKE, 0, conditions(fake, Script(1.0, 4.0)), accuracy=False)
+    assert disturbed.contended == "a fixed copy took 4.0 times as long after as before (limit 1.5)"
+    assert (disturbed.outcome, disturbed.gate["copy_after"]) == ("ok", 4.0)
+
+
+def test_a_pair_between_unlike_readings_notes_it(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts all the same: both arms suffered alike."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    arm = turns.Arm(FAKE, conditions(fake, Script(1.0, 4.0)))
+    chance = random.Random(1)  # noqa: S311 - a start order, no secret
+    found = turns.take(arm, arm, 2, 1, chance, lambda _: None)
+    told = "a fixed copy took 4.0 times as long after as before (limit 1.5)"
+    for side in (found.a, found.b):
+        assert side.launch.notes == (f"took turns on a contended machine, as did the other arm: {told}",)
+        assert side.launch.contended == ""
+        assert side.launch.gate["copy_after"] == 4.0
+
+
+def test_the_process_is_read_before_the_case_is_warm_and_after_its_samples(
+    fake: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it leaves in the caches is gone by the first sample, and what it takes of the CPU is nobody's."""
+    monkeypatch.setattr(gate, "read", lambda *_: asked.append("gate") or gate.Reading(0.0, 0.0, 0.0, 0.0))
+
+    class Watched(Script):
+        def read(self, case: Case) -> Mapping[str, float]:
+            asked.append("pulse")
+            return super().read(case)
+
+    launch.run(FAKE, 0, conditions(fake, Watched(1.0, 1.0)), accuracy=False)
+    order = [name for name in dict.fromkeys(asked) if name in ("prepare", "pulse", "warm", "gate", "sample", "memory")]
+    assert order == ["prepare", "pulse", "warm", "gate", "sample", "memory"]
+    assert asked[asked.index("memory") - 2 : asked.index("memory")] == ["gate", "pulse"]
+
+
+def test_a_run_feels_it_unless_told_not_to(tmp_path: Path) -> None:
+    """On the CPU by a process of torch, which is over with the run; on a device that is not torch's nobody does."""
+    pytest.importorskip("torch")
+    for no_pulse in (False, True):
+        conductor = Conductor(Options(no_pulse=no_pulse), 1, tmp_path, lambda _: None)
+        case = dataclasses.replace(CPU, mode="train")
+        felt = conductor.ready(case).pulse
+        try:
+            reading = felt.read(case)
+            assert sorted(reading) == ([] if no_pulse else ["copy", "product"])
+            assert all(0 < seconds < 60 for seconds in reading.values())
+            pids = [worker.pid for worker in getattr(felt, "_workers", {}).values()]
+        finally:
+            conductor.close()
+        assert len(pids) == (0 if no_pulse else 1)
+        assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_worker_says_how_quick_the_machine_is() -> None:
+    """With no case at all, and again with the same kernels."""
+    pytest.importorskip("torch")
+    with Worker(timeout=120) as worker:
+        for dtype in ("fp32", "fp32", "int8"):
+            told = worker.ask("pulse", device="cpu", dtype=dtype, load=[])
+            assert sorted(told["seconds"]) == ["copy", "product"]
+            assert all(0 < seconds < 60 for seconds in told["seconds"].values())
