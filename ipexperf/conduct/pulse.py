@@ -19,10 +19,9 @@ from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 
 SLOW = 1.5
-"""A kernel that takes so many times the usual in this run, or what it took on the other side of the launch, tells of a
-machine that was not itself."""
+"""A kernel that takes so many times what is usual in this run tells of a machine that was not itself."""
 USUAL = 5
-"""There is something usual after so many readings."""
+"""The median of so many readings is usual; of fewer, the best is."""
 WAIT = 120.0
 """Seconds that a reading may take, with the process's start."""
 
@@ -103,14 +102,7 @@ class Pulses:
 
 
 def slow(name: str, before: float, after: float, seen: list[float]) -> str:
-    """Says that a kernel was too slow on one side of a launch, or nothing."""
-    if len(seen) >= USUAL:
-        usual = statistics.median(seen)
-        if max(before, after) > SLOW * usual:
-            return f"a fixed {name} took {max(before, after) / usual:.1f} times the usual (limit {SLOW:g})"
-        return ""
-    if max(before, after) > SLOW * min(before, after):
-        when, other = ("before", "after") if before > after else ("after", "before")
-        times = max(before, after) / min(before, after)
-        return f"a fixed {name} took {times:.1f} times as long {when} as {other} (limit {SLOW:g})"
-    return ""
+    """Says that a kernel was too slow on one side of a launch, or nothing; `seen` are all its readings, these too."""
+    usual, called = (statistics.median(seen), "the usual") if len(seen) >= USUAL else (min(seen), "its best so far")
+    times = max(before, after) / usual
+    return f"a fixed {name} took {times:.1f} times {called} (limit {SLOW:g})" if times > SLOW else ""

@@ -117,8 +117,12 @@ def test_a_product_grows_until_it_takes_long_enough(monkeypatch: pytest.MonkeyPa
         sizes.append(size)
         return Trial("", float(size), nothing)
 
+    looks: list[str] = []
+
     def timed(trial: Trial, *_: Callable[[], Any]) -> float:
-        return trial.amount * ceilings.LONG / 1000
+        looks.append(trial.how)
+        disturbed = 100 if len(looks) == 1 else 1  # one look that takes long is none
+        return disturbed * trial.amount * ceilings.LONG / 1000
 
     monkeypatch.setattr(ceilings, "timed", timed)
     assert ceilings.grown(make, cpu(), "fp32").amount == 1024

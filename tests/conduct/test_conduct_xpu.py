@@ -10,6 +10,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
+from ipexperf.conduct import pulse
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
 
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is pinned to the card that was asked for, and the record says which it was and what was proven."""
     monkeypatch.setenv("ZE_AFFINITY_MASK", "4,6")
+    monkeypatch.setattr(pulse, "SLOW", 1000.0)
     registry.load((SMALLNET,))
     options = Options(load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, cache=tmp_path)
     case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
