@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -67,10 +68,19 @@ class Suite:
         return self.pytester.runpytest_subprocess(*PLUGIN, *arguments, timeout=PATIENCE)
 
     def start(self, model: str, *arguments: str) -> subprocess.Popen[str]:
-        """Starts a measurement and does not wait for it."""
+        """Starts a measurement and does not wait for it.
+
+        It is told of Ctrl-C even where we are not: a shell has its background jobs ignore that, and all their children.
+        """
         command = [sys.executable, "-m", "pytest", *PLUGIN, *self.load, "--model", model, *CELL, *SHORT, *arguments]
         return subprocess.Popen(
-            command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ)
+            command,
+            cwd=self.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=dict(os.environ),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - there is one thread
         )
 
     def query(self, sql: str, database: str = "ipexperf.db") -> list[tuple[Any, ...]]:
