@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 CELL = ("--device", "fake", "--mode", "spin", "--stack", "plain")
 DECLARED = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}
-START = "import sys; from ipexperf.cli import main; sys.exit(main())"
+# With Ctrl-C as a shell's foreground jobs have it: those in the background are told to ignore it, and so would we.
+HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+START = f"{HEARD}import sys; from ipexperf.cli import main; sys.exit(main())"
 SLOW = """
 import ipexperf
 from ipexperf.bench.lazy import torch
