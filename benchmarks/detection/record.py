@@ -11,12 +11,11 @@ each of its turns or steps. Lines are added to a file that is there already.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import random
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from ipexperf import run
@@ -67,7 +66,7 @@ def main() -> int:
     try:
         options = planning.resolve(told)
         plan = run.plan(options)
-        options = dataclasses.replace(options, no_pulse=True)
+        options = replace(options, no_pulse=True)
         conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         arms = [pairs.arm(conductor, case, ArmWords()) for case in plan.cases]
         known = told.file.read_text().splitlines() if told.file.exists() else []

@@ -7,7 +7,6 @@ told by the rows in which nothing was injected.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 import random
 import sys
@@ -101,7 +100,7 @@ def main() -> int:
         options = replace(options, load=(*options.load, str(LOSSES)), mode=("infer", "infer_jit"), stack=("all",))
         options = replace(options, model=options.model or ("resnet18",), dtype=("fp32", "bf16"))
         plan = run.plan(options)
-        options = dataclasses.replace(options, no_pulse=True)
+        options = replace(options, no_pulse=True)
         conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         rows = [row for row in ROWS if told.only in f"{row.injected} {row.stack} {row.mode}"]
         ready = {row: arm for row in rows if (arm := sides(conductor, options, plan, row)) is not None}
