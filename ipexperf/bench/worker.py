@@ -1,8 +1,8 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: prepare, yardstick, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights,
-quantise, footprint, ceilings, pulse, close. A reply is one line with `ok` true or false; lines with `say` before it are
-progress. Both have descriptors of their own, so that whatever torch and C++ print is in the log alone.
+quantise, footprint, imports, ceilings, pulse, close. A reply is one line with `ok` true or false; lines with `say`
+before it are progress. Both have descriptors of their own, so that whatever torch and C++ print is in the log alone.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Worker:
         self._emulated: list[str] = []
         self._case: Case | None = None
         self._bench: Workbench | None = None
-        self._pulses: dict[tuple[str, str], Any] = {}
+        self._pulses: dict[str, Any] = {}
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -120,6 +120,13 @@ class Worker:
         told = {"python": platform.python_version(), "packages": [name for name, _ in found]}
         return {"content": yardstick.content(found), **told}
 
+    def imports(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Imports what any case of a stack on a device needs, and no more."""
+        registry.load(tuple(request["load"]))
+        registry.stacks.get(request["stack"]).start()
+        registry.devices.get(request["device"]).start(Settings())
+        return {}
+
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
         """Trains the case's model and saves its weights where the controller said."""
         from ipexperf.bench.weights import train
@@ -154,13 +161,16 @@ class Worker:
         """Says how quick a device is just now, without any case. Its kernels are made when they are first asked for."""
         from ipexperf.bench.pulse import Pulse
 
-        name = request["device"], request["dtype"]
-        if name not in self._pulses:
+        dtype = request["dtype"]
+        if self._device is None:
+            placement.apply(request["placement"])
             registry.load(tuple(request["load"]))
-            device = registry.devices.get(name[0])
-            device.start(Settings())
-            self._pulses[name] = Pulse(device, name[1])
-        return {"seconds": self._pulses[name].read()}
+            device = registry.devices.get(request["device"])
+            device.start(Settings(threads=request["threads"]))
+            self._device = device
+        if dtype not in self._pulses:
+            self._pulses[dtype] = Pulse(self._device, dtype)
+        return {"seconds": self._pulses[dtype].read()}
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

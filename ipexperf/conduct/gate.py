@@ -1,4 +1,4 @@
-"""The contention gate: was the machine ours while a launch was measured?"""
+"""The contention gate: were the cores of a case ours while a launch was measured?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,18 +19,26 @@ DELAY = 0.20
 MEMORY = 0.10
 """Shares above which a launch is contended: other processes' CPU time, the hypervisor's steal, our threads held up, and
 the time in which somebody waited for memory."""
+STAT = Path("/proc/stat")
 PRESSURE = Path("/proc/pressure")
 CORES = Path("/sys/devices/system/cpu")
 RESOURCES = ("cpu", "memory", "io")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The machine's accounts at one moment, in seconds."""
+class Account:
+    """What one core did since the machine started, in seconds."""
 
-    at: float
     busy: float
     steal: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The accounts of a case's cores, and of its processes, at one moment, in seconds."""
+
+    at: float
+    cores: Mapping[int, Account]
     ours: float
     stalled: Mapping[str, float] = field(default_factory=dict)
     """In which somebody waited for the CPU, for memory, for a disk: as far as the kernel tells."""
@@ -51,6 +59,18 @@ def _spent(pid: int) -> int:
     return sum(map(int, told.rsplit(")", 1)[1].split()[11:15]))
 
 
+def accounts(cores: Collection[int], file: Path = STAT) -> dict[int, Account]:
+    """What each of these cores did.
+
+    Where one of them has no line, a container numbers its cores anew: then those that it tells of are all ours.
+    """
+    found = {}
+    for number, told in re.findall(r"^cpu(\d+) (.+)$", file.read_text(), re.MULTILINE):
+        user, nice, system, _, _, irq, softirq, steal = map(int, told.split()[:8])
+        found[int(number)] = Account((user + nice + system + irq + softirq) / _tick(), steal / _tick())
+    return {core: found[core] for core in cores} if found.keys() >= set(cores) else found
+
+
 def pressure(folder: Path = PRESSURE) -> dict[str, float]:
     """Seconds since the start in which at least one task of the machine was stalled, by what it waited for."""
     found = {}
@@ -61,41 +81,40 @@ def pressure(folder: Path = PRESSURE) -> dict[str, float]:
     return found
 
 
-def clock(folder: Path = CORES) -> float | None:
-    """The mean clock of all cores in MHz, or None: most virtual machines tell none."""
+def clock(cores: Collection[int], folder: Path = CORES) -> float | None:
+    """The mean clock of these cores in MHz, or None: most virtual machines tell none."""
     found = []
-    for path in folder.glob("cpu[0-9]*/cpufreq/scaling_cur_freq"):
+    for core in cores:
         with contextlib.suppress(OSError, ValueError):
-            found.append(int(path.read_text()) / 1000)
+            found.append(int((folder / f"cpu{core}" / "cpufreq" / "scaling_cur_freq").read_text()) / 1000)
     return sum(found) / len(found) if found else None
 
 
-def read(*workers: int) -> Reading:
-    """Reads the machine's accounts and those of workers, with all that they started."""
-    fields = [int(value) for value in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    user, nice, system, _, _, irq, softirq, steal = fields
+def read(cores: Collection[int], *workers: int) -> Reading:
+    """Reads the accounts of the cores that workers may run on, and those of the workers, with all that they started."""
+    found = accounts(cores)
     ours = sum(map(_spent, {x for pid in workers for x in (pid, *guard.members(pid))})) + sum(os.times()[:2]) * _tick()
-    busy = user + nice + system + irq + softirq
-    return Reading(time.monotonic(), busy / _tick(), steal / _tick(), ours / _tick(), pressure(), clock())
+    return Reading(time.monotonic(), found, ours / _tick(), pressure(), clock(cores))
 
 
-def between(before: Reading, after: Reading, samples: Sequence[Sample]) -> dict[str, float]:
-    """Shares of one core-second of the machine (others, steal), of the sampled time (run delay, held up) and of the
-    time that passed (pressure).
+def between(before: Reading, after: Reading, samples: Sequence[Sample], threads: int) -> dict[str, float]:
+    """Shares of the time of the case's cores (others, steal), of that of so many threads while they were sampled (run
+    delay, held up) and of the time that passed (pressure).
 
-    Threads that outnumber the cores wait for one another: that is how the case runs. So they are held up for no more
-    than the time in which the cores did not work for them.
+    Threads that outnumber the cores wait for one another: that is how the case runs. So `threads` is never more than
+    the cores, and they are held up for no more than the time in which the cores did not work for them.
     """
-    cores = os.cpu_count() or 1
     passed = max(after.at - before.at, 1e-3)
-    elapsed = passed * cores
-    others = (after.busy - before.busy) - (after.ours - before.ours)
-    wall = sum(sample.wall for sample in samples) * cores
+    cores = before.cores.keys() & after.cores.keys()  # one that went meanwhile says nothing
+    elapsed = passed * max(len(cores), 1)
+    busy = sum(after.cores[core].busy - before.cores[core].busy for core in cores)
+    steal = sum(after.cores[core].steal - before.cores[core].steal for core in cores)
+    wall = sum(sample.wall for sample in samples) * threads
     delay = sum(sample.delay for sample in samples) / wall if wall else 0.0
     own = sum(sample.cpu for sample in samples) / wall if wall else 1.0
     return {
-        "others": max(0.0, others / elapsed),
-        "steal": max(0.0, (after.steal - before.steal) / elapsed),
+        "others": max(0.0, (busy - (after.ours - before.ours)) / elapsed),
+        "steal": max(0.0, steal / elapsed),
         "run_delay": delay,
         "held_up": min(delay, max(0.0, 1.0 - own)),
         **{

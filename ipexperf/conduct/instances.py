@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ipexperf.case import Case
-from ipexperf.conduct import gate
 from ipexperf.conduct.launch import P99_SAMPLES, PATIENCE, TIMES, Conditions, accurate, ended, figures, notes
+from ipexperf.conduct.watch import Watch
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
@@ -110,24 +110,21 @@ def _measured(
         worker.send("prepare", case=case.to_json(), settings=asdict(instance.settings))
     prepared = _replies(workers, conditions.timeout)
     environments = _ask(workers, conditions, "environment")
-    quick = conditions.pulse.read(case)
+    watch = Watch(case, conditions.pulse, conditions)
     warmed = _ask(workers, conditions, "warm")
-    before = gate.read(*(worker.pid for worker in workers))
+    watch.begin(*(worker.pid for worker in workers))
     windows = _windows(workers, conditions)
-    after = gate.read(*(worker.pid for worker in workers))
-    felt, slow = conditions.pulse.judged(case, quick, conditions.pulse.read(case))
+    wall = sum(window.wall for window in windows)
+    delay = sum(reply["delay"] for window in windows for reply in window.told)
+    seen, disturbed = watch.end([Sample(wall, 0.0, delay)])
     memory = sum(reply["peak_memory"] for reply in _ask(workers, conditions, "memory"))
     proofs = _ask(workers, conditions, "proof")
     told = _ask(workers, conditions, "metrics")
     # Of the first: they all run the same, and one alone is not disturbed.
     ran = workers[0].ask("fingerprint")["fingerprint"]
     samples = [sample for window in windows for sample in window.samples()]
-    wall = sum(window.wall for window in windows)
-    delay = sum(reply["delay"] for window in windows for reply in window.told)
-    shares = gate.between(before, after, [Sample(wall, 0.0, delay)])
     late = max(window.late for window in windows)
     behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
-    disturbed = [gate.contended(shares), behind, slow]
     # What users wait for: the last of them to be there.
     last = {name: max(reply[name] for reply in replies) for replies in (prepared, warmed) for name in TIMES
             if name in replies[0]}  # fmt: skip
@@ -141,13 +138,12 @@ def _measured(
         metrics={**metrics, **{name: max(x["metrics"][name] for x in told) for name in told[0]["metrics"]}},
         proof=(*agreed([reply["checks"] for reply in proofs]), apart(proofs, conditions)),
         gate={
-            **shares,
-            **felt,
+            **seen,
             "late": late,
             "steady": min(x["steady"] for x in warmed),
             "first_step": max(x["first_step"] for x in warmed),
         },
-        contended="; ".join(filter(None, disturbed)),
+        contended="; ".join(filter(None, (disturbed, behind))),
         log=workers[0].log(),
         notes=(*conditions.notes, *notes(samples, conditions), *counted(len(samples)), *_notes(told)),
         fingerprint=ran,

@@ -13,9 +13,9 @@ from typing import Any
 from ipexperf.bench.kinds import Settings
 from ipexperf.bench.outcome import told as told_by
 from ipexperf.case import Case
-from ipexperf.conduct import gate
 from ipexperf.conduct.pulse import NO_PULSE, Pulse
 from ipexperf.conduct.server import Server
+from ipexperf.conduct.watch import Watch
 from ipexperf.conduct.worker import Worker
 from ipexperf.conduct.yardstick import Stick, beside
 from ipexperf.errors import WorkerError
@@ -137,22 +137,18 @@ def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  
 def _measured(worker: Worker, case: Case, index: int, conditions: Conditions) -> tuple[Launch, dict[str, Any]]:
     told = worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
     environment = worker.ask("environment")
-    # Before it is warm: what the pulse leaves in the caches is gone by the first sample.
-    quick = conditions.pulse.read(case)
+    watch = Watch(case, conditions.pulse, conditions)
     told.update({"block": 1} if told["cold"] else worker.ask("warm"))
     with _yardstick(case, conditions) as stick:
-        pids = [worker.pid, *([stick.worker.pid] if stick else [])]
-        before = gate.read(*pids)
+        watch.begin(worker.pid, *([stick.worker.pid] if stick else []))
         # A cold start is one sample, and the launches of its case are how often it is measured.
         samples = _asked(worker, 1) if told["cold"] else _sampled(worker, conditions, stick)
-        shares = gate.between(before, gate.read(*pids), samples)
-        felt, slow = conditions.pulse.judged(case, quick, conditions.pulse.read(case))
+        seen, disturbed = watch.end(samples)
         told.update(stick.metrics() if stick else {})
         environment.update({yardsticks.SECTION: stick.told} if stick else {})
     told.update(worker.ask("memory"))
     few = () if told["cold"] else notes(samples, conditions)
-    done = record(index, samples, told, {**shares, **felt}, worker)
-    disturbed = "; ".join(filter(None, (gate.contended(shares), slow)))
+    done = record(index, samples, told, seen, worker)
     return proven(worker, replace(done, contended=disturbed, notes=(*conditions.notes, *few))), environment
 
 

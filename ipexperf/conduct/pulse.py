@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ipexperf.bench import registry
+from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
@@ -32,7 +33,7 @@ Reading = Mapping[str, float]
 class Pulse(Protocol):
     """What a launch asks."""
 
-    def read(self, case: Case) -> Reading: ...
+    def read(self, case: Case, settings: Settings) -> Reading: ...
 
     def judged(self, case: Case, before: Reading, after: Reading) -> tuple[dict[str, float], str]:
         """Figures for the record, and the sentence for a launch outside the gate, or an empty text."""
@@ -42,8 +43,8 @@ class Pulse(Protocol):
 class NoPulse:
     """Nobody feels it."""
 
-    def read(self, case: Case) -> Reading:
-        del case
+    def read(self, case: Case, settings: Settings) -> Reading:
+        del case, settings
         return {}
 
     def judged(self, case: Case, before: Reading, after: Reading) -> tuple[dict[str, float], str]:
@@ -67,8 +68,11 @@ class Pulses:
     """The devices on which it failed: there it is not tried again."""
     _seen: dict[tuple[str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def read(self, case: Case) -> Reading:
-        """How quick the machine is just now, or nothing: that nobody can say so ends no launch."""
+    def read(self, case: Case, settings: Settings) -> Reading:
+        """How quick the machine is just now, or nothing: that nobody can say so ends no launch.
+
+        The first settings are those of the process: it is placed once, before it imports anything, as all of a run are.
+        """
         if not registry.devices.get(case.device).pulse:
             return {}
         if case.device in self._given_up:
@@ -77,9 +81,20 @@ class Pulses:
             if case.device not in self._workers:
                 self._workers[case.device] = self._open.enter_context(self.start(case))
             worker = self._workers[case.device]
-            found: Reading = worker.ask("pulse", WAIT, device=case.device, dtype=case.dtype, load=self.load)["seconds"]
+            told = worker.ask(
+                "pulse",
+                WAIT,
+                device=case.device,
+                dtype=case.dtype,
+                load=self.load,
+                placement=settings.placement,
+                threads=settings.threads,
+            )
+            found: Reading = told["seconds"]
         except WorkerError as error:
             self._given_up.add(case.device)
+            if case.device in self._workers:
+                self._workers.pop(case.device).kill()
             self.say(f"nothing says how quick {case.device} is around a launch: {error.reason}")
             return {}
         return found

@@ -8,15 +8,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import ceilings, pulse, registry  # noqa: E402 - nothing here without torch
+from ipexperf.bench import ceilings, placement, pulse, registry  # noqa: E402 - nothing here without torch
 from ipexperf.bench.pulse import Pulse  # noqa: E402
+from ipexperf.bench.worker import Worker  # noqa: E402
 
 
-def operators(run: Any) -> set[str]:
-    """What torch computes."""
+def operators(run: Any) -> dict[str, int]:
+    """What torch computes, and how often."""
     with torch.profiler.profile() as seen:
         run()
-    return {event.key for event in seen.key_averages()}
+    return {event.key: event.count for event in seen.key_averages()}
 
 
 @pytest.mark.parametrize(("dtype", "operator"), [("fp32", "aten::mm"), ("bf16", "aten::mm"), ("int8", "aten::_int_mm")])
@@ -37,14 +38,15 @@ def test_where_there_is_no_product_of_a_dtype_fp32_stands_in(monkeypatch: pytest
     assert pulse.product(registry.devices.get("cpu"), "int8").run().dtype == torch.float32
 
 
-def test_a_copy_moves_what_it_says() -> None:
-    """All of it, to another place."""
+@pytest.mark.parametrize(("seconds", "times"), [(0.01, 1), (0.004, 1), (0.0039, 2), (0.00003, 134)])
+def test_a_copy_is_made_as_often_as_takes_a_while(monkeypatch: pytest.MonkeyPatch, seconds: float, times: int) -> None:
+    """A card may be done with one in less time than the call takes. The quickest look counts."""
+    looks = iter([seconds * 9, seconds, seconds * 2])
+    monkeypatch.setattr(ceilings, "timed", lambda *_: next(looks))
     trial = pulse.copy(registry.devices.get("cpu"))
-    copied = trial.run()
-    assert copied.nbytes == pulse.COPIED
-    assert bool((copied == 1).all())
-    assert trial.amount == 2 * pulse.COPIED
-    assert "aten::copy_" in operators(trial.run)
+    assert trial.how == f"a copy of 64 MiB, {times} times"
+    assert trial.amount == 2 * pulse.COPIED * times
+    assert operators(trial.run)["aten::copy_"] == times
 
 
 def test_a_reading_is_the_median_of_the_same_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +67,53 @@ def test_a_reading_is_the_median_of_the_same_kernels(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(pulse, "product", lambda *_: trial("product"))
     monkeypatch.setattr(pulse, "copy", lambda *_: trial("copy"))
     monkeypatch.setattr(ceilings, "timed", timed)
+    monkeypatch.setattr(pulse, "AWAKE", 0.0)
     felt = Pulse(registry.devices.get("cpu"), "fp32")
     assert felt.read() == felt.read() == {"product": 1.0, "copy": 3.0}
     assert made == ["product", "copy"]
     assert taken[:4] == ["product", "copy", "product", "copy"]
+
+
+def test_what_has_rested_is_woken_before_it_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By products, for as long as a clock needs to rise; what they take is no part of the reading."""
+    clock, done = [0.0], []
+
+    def timed(one: ceilings.Trial, *_: Any) -> float:
+        done.append(one.how)
+        clock[0] += 1.0
+        return 9.0 if len(done) <= 4 else 1.0
+
+    monkeypatch.setattr(pulse, "AWAKE", 4.0)
+    monkeypatch.setattr(pulse, "product", lambda *_: ceilings.Trial("product", 1.0, lambda: None))
+    monkeypatch.setattr(pulse, "copy", lambda *_: ceilings.Trial("copy", 1.0, lambda: None))
+    monkeypatch.setattr(pulse.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(ceilings, "timed", timed)
+    felt = Pulse(registry.devices.get("cpu"), "fp32")
+    done.clear()
+    assert felt.read() == {"product": 1.0, "copy": 1.0}
+    assert done == ["product"] * 4 + ["product", "copy"] * pulse.TIMES
+
+
+class Said:
+    """A pulse that says what it is of."""
+
+    def __init__(self, *names: str) -> None:
+        self._name = " ".join(names)
+
+    def read(self) -> dict[str, float]:
+        return {self._name: 1.0}
+
+
+def test_the_process_is_placed_once_and_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is imported finds the cores of the cases. Another dtype is another product, made in the same place."""
+    done: list[tuple[str, Any]] = []
+    cpu = registry.devices.get("cpu")
+    monkeypatch.setattr(placement, "apply", lambda asked: done.append(("placed", asked)))
+    monkeypatch.setattr(registry, "load", lambda names: done.append(("loaded", names)))
+    monkeypatch.setattr(type(cpu), "start", lambda _, settings: done.append(("threads", settings.threads)))
+    monkeypatch.setattr(pulse, "Pulse", lambda device, dtype: Said(device.name, dtype))
+    worker = Worker(lambda _: None)
+    request = {"device": "cpu", "load": ["mine.py"], "placement": {"cores": [1]}, "threads": 1}
+    assert worker.pulse({**request, "dtype": "fp32"}) == {"seconds": {"cpu fp32": 1.0}}
+    assert worker.pulse({**request, "dtype": "bf16", "threads": 9}) == {"seconds": {"cpu bf16": 1.0}}
+    assert done == [("placed", {"cores": [1]}), ("loaded", ("mine.py",)), ("threads", 1)]

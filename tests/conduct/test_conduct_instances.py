@@ -11,7 +11,7 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import instances, placement
+from ipexperf.conduct import gate, instances, placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import Conditions
 from ipexperf.plan.options import Options
@@ -43,7 +43,7 @@ def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(
 ) -> None:
     """As a single worker is not."""
     registry.load(FAKES)
-    monkeypatch.setattr(instances.gate, "contended", lambda _: "busy")
+    monkeypatch.setattr(gate, "contended", lambda _: "busy")
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05)
     given = placement.given(conditions, case("tiny"), None)
     done, _ = instances.run(case("tiny"), 0, given, accuracy=True, final=final)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -20,23 +21,29 @@ from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
+from ipexperf.plan.placement import read
 
 CPU = Case("resnet18", "cpu", "fp32", "infer", "stock", 1, 8, data="digits")
 FAKE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 QUICK = {"product": 0.01, "copy": 0.02}
+HERE = Settings()
+ALL = sorted(os.sched_getaffinity(0))
 
 
 class Feeler:
     """Stands in for the process: tells these readings, then fails."""
 
     def __init__(self, *readings: Mapping[str, float]) -> None:
-        self.readings, self.asked, self.ended = iter(readings), [], 0
+        self.readings, self.asked, self.ended, self.killed = iter(readings), [], 0, 0
 
     def __enter__(self) -> Feeler:  # noqa: PYI034 - as in Worker
         return self
 
     def __exit__(self, *_: object) -> None:
         self.ended += 1
+
+    def kill(self) -> None:
+        self.killed += 1
 
     def ask(self, do: str, timeout: float, **request: Any) -> dict[str, Any]:
         assert timeout == pulse.WAIT
@@ -92,8 +99,8 @@ def test_one_process_a_device_is_asked_and_ended(fake: str) -> None:
         return feeler
 
     felt = pulses(start, said)
-    assert felt.read(FAKE) == {}  # nothing of torch computes there
-    assert felt.read(CPU) == felt.read(dataclasses.replace(CPU, dtype="bf16")) == QUICK
+    assert felt.read(FAKE, HERE) == {}  # nothing of torch computes there
+    assert felt.read(CPU, HERE) == felt.read(dataclasses.replace(CPU, dtype="bf16"), HERE) == QUICK
     assert started == ["cpu"]
     assert [request["dtype"] for _, request in feeler.asked] == ["fp32", "bf16"]
     felt.close()
@@ -101,8 +108,20 @@ def test_one_process_a_device_is_asked_and_ended(fake: str) -> None:
     assert said == []
 
 
+def test_the_process_is_told_the_cores_and_threads_of_the_cases() -> None:
+    """Those of all instances together, where a case has several."""
+    feeler = Feeler(QUICK)
+    placed = {"cores": (0, 1), "nodes": (0,), "threads": 2}
+    pulses(lambda _: feeler, []).read(CPU, Settings(threads=2, placement=placed))
+    [(do, request)] = feeler.asked
+    assert (do, request["placement"], request["threads"]) == ("pulse", placed, 2)
+
+
 def test_where_nobody_can_say_it_is_told_once_and_no_launch_ends() -> None:
-    """Be it that the process does not start or that it ends: there are no figures, and there is no verdict of them."""
+    """Be it that the process does not start or that it ends: there are no figures, and there is no verdict of them.
+
+    One that failed is not kept beside what is measured.
+    """
     feeler, said, started = Feeler(QUICK), [], []
 
     def start(case: Case) -> Any:
@@ -110,16 +129,17 @@ def test_where_nobody_can_say_it_is_told_once_and_no_launch_ends() -> None:
         return feeler
 
     felt = pulses(start, said)
-    assert felt.read(CPU) == QUICK
-    assert felt.read(CPU) == felt.read(CPU) == {}
+    assert felt.read(CPU, HERE) == QUICK
+    assert felt.read(CPU, HERE) == felt.read(CPU, HERE) == {}
     assert said == ["nothing says how quick cpu is around a launch: killed by SIGSEGV"]
+    assert feeler.killed == 1
     assert felt.judged(CPU, QUICK, {}) == ({}, "")
 
     def fails(_: Case) -> Any:
         raise WorkerError("import_error", "there is no torch")
 
     felt = pulses(fails, said)
-    assert felt.read(CPU) == felt.read(CPU) == {}
+    assert felt.read(CPU, HERE) == felt.read(CPU, HERE) == {}
     assert said[1:] == ["nothing says how quick cpu is around a launch: there is no torch"]
     assert len(started) == 1
 
@@ -130,8 +150,8 @@ class Script:
     def __init__(self, *readings: float) -> None:
         self._readings: Iterator[float] = iter(readings)
 
-    def read(self, case: Case) -> Mapping[str, float]:
-        del case
+    def read(self, case: Case, settings: Settings) -> Mapping[str, float]:
+        del case, settings
         return {"copy": next(self._readings)}
 
     def judged(self, case: Case, before: pulse.Reading, after: pulse.Reading) -> tuple[dict[str, float], str]:
@@ -172,12 +192,12 @@ def test_the_process_is_read_before_the_case_is_warm_and_after_its_samples(
     fake: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it leaves in the caches is gone by the first sample, and what it takes of the CPU is nobody's."""
-    monkeypatch.setattr(gate, "read", lambda *_: asked.append("gate") or gate.Reading(0.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(gate, "read", lambda *_: asked.append("gate") or gate.Reading(0.0, {}, 0.0))
 
     class Watched(Script):
-        def read(self, case: Case) -> Mapping[str, float]:
+        def read(self, case: Case, settings: Settings) -> Mapping[str, float]:
             asked.append("pulse")
-            return super().read(case)
+            return super().read(case, settings)
 
     launch.run(FAKE, 0, conditions(fake, Watched(1.0, 1.0)), accuracy=False)
     order = [name for name in dict.fromkeys(asked) if name in ("prepare", "pulse", "warm", "gate", "sample", "memory")]
@@ -191,9 +211,10 @@ def test_a_run_feels_it_unless_told_not_to(tmp_path: Path) -> None:
     for no_pulse in (False, True):
         conductor = Conductor(Options(no_pulse=no_pulse), 1, tmp_path, lambda _: None)
         case = dataclasses.replace(CPU, mode="train")
-        felt = conductor.ready(case).pulse
+        ready = conductor.ready(case)
+        felt = ready.pulse
         try:
-            reading = felt.read(case)
+            reading = felt.read(case, ready.settings)
             assert sorted(reading) == ([] if no_pulse else ["copy", "product"])
             assert all(0 < seconds < 60 for seconds in reading.values())
             pids = [worker.pid for worker in getattr(felt, "_workers", {}).values()]
@@ -208,6 +229,22 @@ def test_a_worker_says_how_quick_the_machine_is() -> None:
     pytest.importorskip("torch")
     with Worker(timeout=120) as worker:
         for dtype in ("fp32", "fp32", "int8"):
-            told = worker.ask("pulse", device="cpu", dtype=dtype, load=[])
+            told = worker.ask("pulse", device="cpu", dtype=dtype, load=[], placement=None, threads=None)
             assert sorted(told["seconds"]) == ["copy", "product"]
             assert all(0 < seconds < 60 for seconds in told["seconds"].values())
+
+
+@pytest.mark.skipif(len(ALL) < 2, reason="a core to leave for another one")
+def test_it_is_felt_where_the_cases_run(tmp_path: Path) -> None:
+    """From the option to the kernel: on no other core, with whatever threads torch has made."""
+    pytest.importorskip("torch")
+    conductor = Conductor(Options(placement=read(f"cores={ALL[-1]}")), 1, tmp_path, lambda _: None)
+    case = dataclasses.replace(CPU, mode="train")
+    ready = conductor.ready(case)
+    try:
+        assert sorted(ready.pulse.read(case, ready.settings)) == ["copy", "product"]
+        [pid] = [worker.pid for worker in getattr(ready.pulse, "_workers", {}).values()]
+        tasks = [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
+        assert {core for task in tasks for core in os.sched_getaffinity(task)} == {ALL[-1]}
+    finally:
+        conductor.close()

@@ -63,10 +63,10 @@ def test_two_ranks_train_as_one_process_and_the_death_of_one_is_told(gone: Calla
         assert [rank for rank in (0, 1) if f"built in rank {rank}" not in log] == []
         members, ranks = guard.members(worker.pid), rank_pids(worker)
         assert len(ranks) == 2
-        before = gate.read(worker.pid)
+        before = gate.read(os.sched_getaffinity(0), worker.pid)
         worker.ask("warm")
         samples = worker.ask("sample", count=3, block=2)["samples"]
-        after = gate.read(worker.pid)
+        after = gate.read(os.sched_getaffinity(0), worker.pid)
         assert len(samples) == 3
         assert all(wall > 0 and cpu > 0 and delay >= 0 for wall, cpu, delay in samples)
         # The ranks' work is the worker's own: without it, they would be the others that contend for the machine.

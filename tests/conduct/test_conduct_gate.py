@@ -1,0 +1,232 @@
+"""The gate and the watch: what they see of the machine, which is what the case has of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.conduct import gate, instances, launch, placement, watch
+from ipexperf.conduct.gate import Account, Reading
+from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.pulse import NO_PULSE
+from ipexperf.conduct.watch import Room, Watch
+from ipexperf.plan.options import Options
+from ipexperf.plan.placement import read
+from ipexperf.result import Sample
+
+FAKES = tuple(str(Path(__file__).parents[1] / "fakes" / name) for name in ("fake.py", "placed.py"))
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+FREE = {"others": 0.0, "steal": 0.0, "run_delay": 0.0, "held_up": 0.0}
+ALL = sorted(os.sched_getaffinity(0))
+needs_two_cores = pytest.mark.skipif(len(ALL) < 2, reason="a core to leave for another one")
+
+
+def reading(at: float, busy: float, steal: float, ours: float, cores: int = 4, **more: Any) -> Reading:
+    """Accounts that all cores have an equal part of."""
+    return Reading(at, {core: Account(busy / cores, steal / cores) for core in range(cores)}, ours, **more)
+
+
+@pytest.mark.parametrize(
+    ("shares", "told"),
+    [
+        (FREE, ""),
+        ({**FREE, "others": gate.OTHERS, "steal": gate.STEAL, "held_up": gate.DELAY}, ""),
+        ({**FREE, "run_delay": 0.9}, ""),
+        ({**FREE, "others": 0.31}, "other processes took 31% (limit 25%)"),
+        ({**FREE, "steal": 0.5}, "the hypervisor took 50% (limit 10%)"),
+        ({**FREE, "held_up": 0.9}, "threads waited for a core 90% (limit 20%)"),
+        ({**FREE, "memory_pressure": gate.MEMORY, "cpu_pressure": 1.0, "io_pressure": 1.0, "mhz": 800.0}, ""),
+        ({**FREE, "memory_pressure": 0.4}, "somebody waited for memory 40% (limit 10%)"),
+        (
+            {**FREE, "others": 0.4, "steal": 0.2},
+            "other processes took 40% (limit 25%); the hypervisor took 20% (limit 10%)",
+        ),
+    ],
+)
+def test_the_gate_says_who_took_the_machine(shares: dict[str, float], told: str) -> None:
+    """A launch at its limits is free; over them, the sentence names who took how much and what was allowed."""
+    assert gate.contended(shares) == told
+
+
+def test_what_the_worker_used_is_not_held_against_it() -> None:
+    """Shares are of all cores: our own CPU time is taken off, other people's is not."""
+    before, after = reading(100.0, 50.0, 1.0, 10.0), reading(110.0, 74.0, 3.0, 22.0)
+    samples = [Sample(wall=1.0, cpu=1.0, delay=0.4), Sample(wall=1.0, cpu=1.0, delay=0.4)]
+    found = gate.between(before, after, samples, 4)
+    assert found == pytest.approx({"others": 0.3, "steal": 0.05, "run_delay": 0.1, "held_up": 0.1})
+
+
+def test_what_the_machine_waited_for_is_a_share_of_the_time() -> None:
+    """Not of the cores' time. What the kernel tells on one side only is nothing."""
+    before = reading(100.0, 0.0, 0.0, 0.0, stalled={"cpu": 5.0, "memory": 1.0}, mhz=3000.0)
+    after = reading(110.0, 0.0, 0.0, 0.0, stalled={"cpu": 7.5, "memory": 1.0, "io": 3.0}, mhz=2400.0)
+    found = gate.between(before, after, [], 4)
+    assert {name: found[name] for name in found.keys() - FREE.keys()} == {
+        "cpu_pressure": 0.25,
+        "memory_pressure": 0.0,
+        "mhz": 2400.0,
+    }
+
+
+def test_pressure_and_clock_are_told_where_the_kernel_tells_them(tmp_path: Path) -> None:
+    """The clock is that of the cores that are asked for."""
+    line = "some avg10=0.36 avg60=0.49 avg300=0.73 total=824126932\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
+    (tmp_path / "cpu").write_text(line)
+    (tmp_path / "io").write_text("nothing of the kind\n")
+    assert gate.pressure(tmp_path) == {"cpu": pytest.approx(824.126932)}
+    assert gate.pressure(tmp_path / "none") == {}
+    for core, khz in enumerate((2_000_000, 3_000_000, 800_000)):
+        (tmp_path / f"cpu{core}" / "cpufreq").mkdir(parents=True)
+        (tmp_path / f"cpu{core}" / "cpufreq" / "scaling_cur_freq").write_text(f"{khz}\n")
+    assert gate.clock((0, 1), tmp_path) == 2500.0
+    assert gate.clock((0, 1), tmp_path / "none") is None
+
+
+def test_threads_that_wait_for_one_another_are_not_held_up() -> None:
+    """More threads than cores wait however free the machine is; they are held up while the cores work for others."""
+    found = reading(100.0, 50.0, 0.0, 10.0, cores=2)
+
+    def held_up(cpu: float) -> float:
+        return gate.between(found, found, [Sample(wall=1.0, cpu=cpu, delay=1.9)], 2)["held_up"]
+
+    assert [held_up(2.0), held_up(1.0), held_up(0.0)] == pytest.approx([0.0, 0.5, 0.95])
+
+
+def test_one_thread_of_many_cores_is_held_up_by_its_own_time() -> None:
+    """As a share of what 64 cores could have done, a thread that waited all the time would have waited for nothing."""
+    found = reading(100.0, 50.0, 0.0, 10.0, cores=64)
+    shares = gate.between(found, found, [Sample(wall=1.0, cpu=0.2, delay=0.8)], 1)
+    assert (shares["run_delay"], shares["held_up"]) == pytest.approx((0.8, 0.8))
+    assert "threads waited for a core 80%" in gate.contended(shares)
+
+
+def test_a_quiet_clock_is_never_negative() -> None:
+    """Accounts that lag behind one another give no negative share, and no samples give no delay."""
+    before, after = reading(1.0, 5.0, 1.0, 1.0), reading(1.0, 5.0, 1.0, 2.0)
+    assert gate.between(before, after, [], 4) == FREE
+
+
+def stat(folder: Path, *busy: float, steal: float = 0.0) -> Path:
+    """What the kernel tells of cores that were busy, or the hypervisor's, for so many seconds."""
+    tick = gate._tick()
+    lines = [f"cpu{core} {int(x * tick)} 0 0 900 0 0 0 {int(steal * tick)} 0 0" for core, x in enumerate(busy)]
+    path = folder / "stat"
+    path.write_text("\n".join((f"cpu  {int(sum(busy) * tick)} 0 0 900 0 0 0 0 0 0", *lines, "intr 5 0", "ctxt 9")))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cores", "others", "told"),
+    [
+        (range(4), 0.9, "other processes took 90% (limit 25%)"),
+        (range(4, 16), 0.0, ""),
+        (range(16), 0.225, ""),
+    ],
+)
+def test_other_processes_count_where_the_case_may_run(tmp_path: Path, cores: range, others: float, told: str) -> None:
+    """Four of sixteen cores are busy for somebody else: that is all of it for a case there, and nothing for others."""
+    before = Reading(0.0, gate.accounts(cores, stat(tmp_path, *[5.0] * 16)), 0.0)
+    after = Reading(10.0, gate.accounts(cores, stat(tmp_path, *[14.0] * 4, *[5.0] * 12)), 0.0)
+    shares = gate.between(before, after, [], len(cores))
+    assert shares["others"] == pytest.approx(others)
+    assert gate.contended(shares) == told
+
+
+def test_steal_counts_where_the_case_may_run(tmp_path: Path) -> None:
+    before = Reading(0.0, gate.accounts((1,), stat(tmp_path, 5.0, 5.0)), 0.0)
+    after = Reading(10.0, gate.accounts((1,), stat(tmp_path, 5.0, 5.0, steal=2.0)), 0.0)
+    assert gate.between(before, after, [], 1)["steal"] == pytest.approx(0.2)
+
+
+def test_a_core_that_goes_or_comes_is_left_out(tmp_path: Path) -> None:
+    """Offline it has no line: neither its past nor its absence is anybody's work."""
+    few, more = ((5.0, 5.0), (10.0, 15.0)), ((5.0, 5.0, 400.0), (10.0, 15.0, 500.0))
+    for old, new in ((more[0], few[1]), (few[0], more[1])):
+        before = Reading(0.0, gate.accounts((0, 2), stat(tmp_path, *old)), 0.0)
+        after = Reading(10.0, gate.accounts((0, 2), stat(tmp_path, *new)), 0.0)
+        assert gate.between(before, after, [], 2)["others"] == pytest.approx(0.5)
+
+
+def test_a_container_that_numbers_its_cores_anew_has_those_that_it_tells_of(tmp_path: Path) -> None:
+    """Cores 6 and 7 of the host are 0 and 1 there, though affinity has the host's numbers."""
+    assert gate.accounts((6, 7), stat(tmp_path, 1.0, 2.0)) == {0: Account(1.0, 0.0), 1: Account(2.0, 0.0)}
+
+
+def test_the_kernels_accounts_are_of_the_cores_that_were_asked_for() -> None:
+    found = gate.read(ALL[-1:])
+    assert list(found.cores) == ALL[-1:]
+    assert found.cores[ALL[-1]].busy > 0
+    assert set(gate.read(ALL).cores) == set(ALL)
+
+
+def placed(cores: tuple[int, ...] | None, threads: int | None = None) -> Settings:
+    return Settings(threads=threads, placement=None if cores is None else {"cores": cores, "threads": threads})
+
+
+@pytest.mark.parametrize(
+    ("settings", "cores", "threads"),
+    [
+        ([placed((0, 1, 2, 3), 4)], {0, 1, 2, 3}, 4),
+        ([placed((0, 1, 2, 3), 2)], {0, 1, 2, 3}, 2),
+        ([placed((0, 1), 8)], {0, 1}, 2),
+        ([placed(None, 1)], set(ALL), 1),
+        ([placed(None)], set(ALL), len(ALL)),
+        ([Settings(placement={"cores": None, "nodes": (0,)})], set(ALL), len(ALL)),
+        ([placed((0, 1), 2), placed((4, 5), 2)], {0, 1, 4, 5}, 4),
+    ],
+)
+def test_a_case_has_the_cores_that_it_was_given(settings: list[Settings], cores: set[int], threads: int) -> None:
+    """All that are ours, where nobody placed it; and instances have theirs together."""
+    assert watch.room(settings) == Room(frozenset(cores), threads)
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], int]]:
+    """At which cores the gate looked, and for how many threads."""
+    found: list[tuple[list[int], int]] = []
+
+    def between(before: Reading, after: Reading, samples: list[Sample], threads: int) -> dict[str, float]:
+        assert before.cores.keys() == after.cores.keys()
+        found.append((sorted(before.cores), threads))
+        return shares(before, after, samples, threads)
+
+    shares = gate.between
+    monkeypatch.setattr(gate, "between", between)
+    return found
+
+
+@needs_two_cores
+def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], int]]) -> None:
+    """From the option to the kernel's accounts; and where nothing was asked for, everywhere."""
+    registry.load(FAKES)
+    plain = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
+    for wish in (read(f"cores={ALL[-1]}"), None):
+        given = placement.given(plain, CASE, placement.find(Options(placement=wish)))
+        assert launch.run(CASE, 0, given, accuracy=False)[0].outcome == "ok"
+    assert looked == [(ALL[-1:], 1), (ALL, len(ALL))]
+
+
+@needs_two_cores
+def test_instances_are_watched_on_the_cores_of_all(looked: list[tuple[list[int], int]]) -> None:
+    """Not on those that they leave free."""
+    registry.load(FAKES)
+    case = replace(CASE, mode="beside")
+    given = placement.given(Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.1), case, None)
+    assert instances.run(case, 0, given, accuracy=False)[0].outcome == "ok"
+    assert looked == [(ALL[:2], 2)]
+
+
+def test_arms_that_take_turns_are_watched_on_the_cores_of_both(looked: list[tuple[list[int], int]]) -> None:
+    """One after the other, so that their threads do not add up."""
+    one, other = (Conditions(placed((ALL[0],), 1)), Conditions(placed(tuple(ALL), None)))
+    watched = Watch(CASE, NO_PULSE, one, other)
+    watched.begin()
+    watched.end([])
+    assert looked == [(ALL, len(ALL))]
