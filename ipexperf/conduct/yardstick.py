@@ -46,20 +46,57 @@ def find(cache: Path) -> str:
 
 def make(cache: Path, packages: Path, say: Callable[[str], None]) -> Path:
     """An environment with just these packages, put in place when it is whole; one that is there is replaced."""
-    place, part = cache / FOLDER, cache / f"{FOLDER}.part"
+    place, part, old = (cache / f"{FOLDER}{end}" for end in ("", ".part", ".old"))
     if not packages.is_file():
         raise UsageError(f"{packages}: there is no such list of packages")
-    shutil.rmtree(part, ignore_errors=True)
-    say(f"making an environment of {packages.name}")
     try:
-        # Without pip: what installs is no part of what is pinned.
-        venv.create(part, symlinks=True)
-        _install(part, packages)
-        shutil.rmtree(place, ignore_errors=True)
-        part.rename(place)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        # Installing takes minutes: a folder that nothing can be written to is found before.
+        _clear(cache, part, old)
+        say(f"making an environment of {packages.name}")
+        try:
+            # Without pip: what installs is no part of what is pinned.
+            venv.create(part, symlinks=True)
+            _install(part, packages)
+            _replace(place, part, old)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    except (OSError, ValueError) as error:  # a ValueError: the folder has a name that no PATH can hold
+        raise UsageError(f"no yardstick can be made in {cache}: {error}") from error
+    try:
+        _remove(old)
+    except OSError as error:
+        say(f"the yardstick is made; what was there before is left in {old}: {error}")
     return python_of(cache)
+
+
+def _clear(cache: Path, part: Path, old: Path) -> None:
+    """Makes the folder, and in it an empty one for the new environment; what an earlier try left there goes."""
+    if cache.exists() and not cache.is_dir():
+        raise UsageError(f"{cache} is no folder: name one for the yardstick by --cache")
+    _remove(part)
+    _remove(old)
+    part.mkdir(parents=True)
+
+
+def _replace(place: Path, part: Path, old: Path) -> None:
+    """Puts the new in the place of the old, which is out of the way then, and comes back where that fails."""
+    there = place.is_symlink() or place.exists()
+    if there:
+        place.rename(old)
+    try:
+        part.rename(place)
+    except BaseException:
+        if there:
+            old.rename(place)
+        raise
+
+
+def _remove(path: Path) -> None:
+    """Takes away what is there, if anything; of a link only the link, for what it leads to is not ours."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
 
 
 def _install(environment: Path, packages: Path) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import statistics
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ipexperf.history.ran import ran
+from ipexperf.history.values import series_uid
 from ipexperf.judge import structure, yardstick
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.environment import incomparable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from ipexperf.case import Case
@@ -34,20 +36,35 @@ class Windows:
 
     def of(self, case: Case, environment: Mapping[str, Any], before: str | None = None) -> CaseBaseline | None:
         """The last runs of the environment's branch with this case, on its machine; None where there are none."""
-        branch, machine_key = (environment.get("git") or {}).get("branch"), environment["machine_key"]
-        metric = yardstick.metric(environment)
-        asked = self._history.window(case, machine_key, metric, branch=branch, before=before, limit=self._runs)
-        found = [one for uid, *_ in asked if (one := self._recorded(uid, case)) and _sound(one, metric)]
+        metric, branch = yardstick.metric(environment), _branch(environment)
         # Sessions of other threads, or of another yardstick, are no noise of this one. Where there are only such,
         # the newest of them is what the judge will call not comparable.
-        alike = [one for one in found if not incomparable(one.environment, environment)]
-        kept = alike or found[-1:]
-        return _baseline(case, kept, metric if alike else None, branch) if kept else None
+        alike = list(islice(self._good(case, environment, before, alike=True), self._runs))
+        if alike:
+            return _baseline(case, alike[::-1], metric, branch)
+        newest = next(self._good(case, environment, before, alike=False), None)
+        return _baseline(case, [newest], None, branch) if newest else None
+
+    def _good(self, case: Case, where: Mapping[str, Any], before: str | None, *, alike: bool) -> Iterator[Recorded]:
+        """What the last runs measured, newest first. One that is left out takes no other's place, nor is it read."""
+        metric = yardstick.metric(where)
+        uid = series_uid(case.uid, where["machine_key"], metric)
+        for run in self._history.past(uid, branch=_branch(where), before=before, launches=LAUNCHES):
+            if run.spoilt or (alike and incomparable(run.environment, where)):
+                continue
+            found = self._recorded(run.uid, case)
+            if found is not None and _sound(found, metric):
+                yield found
 
     def _recorded(self, uid: str, case: Case) -> Recorded | None:
         if uid not in self._read:
             self._read[uid] = self._history.measurements(uid)
         return next((one for one in self._read[uid] if one.case == case), None)
+
+
+def _branch(environment: Mapping[str, Any]) -> str | None:
+    branch: str | None = (environment.get("git") or {}).get("branch")
+    return branch
 
 
 def _sound(found: Recorded, metric: str) -> bool:

@@ -5,7 +5,8 @@
   and two levels in one baseline would pass for noise between sessions.
 - While the noise between sessions is unknown every comparison is inconclusive. Such a session is appended whichever
   way it leans: refusing the slow ones would leave a baseline that is too fast and looks too quiet, and no machine would
-  ever reach three sessions. What is surely beyond the hard limit is `regressed` even then, and refused.
+  ever reach three sessions. What is surely beyond the hard limit is `regressed` even then, and refused, though its run
+  ended before a second look and called it inconclusive.
 - Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
 - An inconclusive session under other software or variables is refused: it would mix two levels that nobody told apart.
 """
@@ -207,8 +208,17 @@ def _standing(
     old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy, *, stale: bool
 ) -> tuple[Outcome, float | None]:
     """How the candidate stands to the baseline: what the judge said, or what it would say of one accepted since."""
-    if not stale and candidate.outcome not in ("no_baseline", "not_comparable"):
+    told = not stale and candidate.outcome not in ("no_baseline", "not_comparable")
+    if told and candidate.outcome != "inconclusive":
         return candidate.outcome, candidate.ratio
+    found, ratio = _compared(old, candidate, session, policy)
+    # A run that ended before it could look twice says inconclusive of what it was sure of: that is no way in.
+    return (candidate.outcome, candidate.ratio) if told and found != "regressed" else (found, ratio)
+
+
+def _compared(
+    old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy
+) -> tuple[Outcome, float | None]:
     if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
         return "not_comparable", None
     suspicion = accuracy_change(old.accuracy, session.metrics, policy)

@@ -10,14 +10,15 @@ import statistics
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-from ipexperf.case import Case
+from ipexperf.case import AXES, Case
 from ipexperf.errors import BaselineError
 from ipexperf.judge import yardstick
 from ipexperf.judge.spread import centre
-from ipexperf.result import PRIMARY
+from ipexperf.result import METRICS, PRIMARY, RELATIVE
 
 FORMAT = 1
 DIGITS = 6
@@ -124,6 +125,16 @@ def path_of(directory: Path, machine_key: str) -> Path:
     return directory / f"{machine_key}.json"
 
 
+def machine_keys(directory: Path) -> list[str]:
+    """The machine_keys that a folder has a file of; none where there is no folder yet."""
+    try:
+        return sorted(x.stem for x in directory.iterdir() if x.suffix == ".json" and not x.name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise BaselineError(f"{directory} cannot be read as the folder of the baselines: {error}") from error
+
+
 def read(directory: Path, machine_key: str) -> Baselines:
     """The accepted baselines of a machine_key; none where there is no file yet."""
     path = path_of(directory, machine_key)
@@ -137,17 +148,16 @@ def read(directory: Path, machine_key: str) -> Baselines:
         ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else type(document).__name__
-        raise BaselineError(f"{path} has format {found!r}, this ipexperf reads format {FORMAT}: update ipexperf")
+        other = "update ipexperf, or move the file away if it is no baseline"
+        raise BaselineError(f"{path} has format {found!r}, this ipexperf reads format {FORMAT}: {other}")
     if document.get("machine_key") != machine_key:
         raise BaselineError(f"{path} belongs to machine_key {document.get('machine_key')!r}: its name must match")
     try:
-        environments = document["environments"]
-        cases = tuple(_read_case(entry, environments) for entry in document["cases"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return Baselines(machine_key, _read_cases(document["cases"], document["environments"]))
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise BaselineError(
             f"{path} is damaged ({type(error).__name__}: {error}): restore it with git, or accept anew"
         ) from error
-    return Baselines(machine_key, tuple(sorted(cases, key=lambda x: slot(x.case))))
 
 
 def write(directory: Path, baselines: Baselines) -> Path:
@@ -238,6 +248,15 @@ def _text(value: Any, indent: int = 0) -> str:
     return "[\n" + ",\n".join(pad + _text(x, indent + 2) for x in value) + "\n" + " " * indent + "]"
 
 
+def _read_cases(entries: list[Any], environments: dict[str, Any]) -> tuple[CaseBaseline, ...]:
+    """Every case of a file. One that is there twice, as after a merge, would be lost twice with the next accept."""
+    found = sorted((_read_case(entry, environments) for entry in entries), key=lambda x: slot(x.case))
+    for one, other in pairwise(found):
+        if slot(one.case) == slot(other.case):
+            raise ValueError(f"{one.case.id} with batch {one.case.batch} is there twice")
+    return tuple(found)
+
+
 def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
     sessions = tuple(
         Session(
@@ -245,7 +264,7 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
             started_at=str(session["started_at"]),
             commit=str(session["commit"]),
             launches=tuple(float(value) for value in session["launches"]),
-            metrics={name: float(value) for name, value in session["metrics"].items()},
+            metrics=_read_numbers(entry["id"], session["metrics"]),
         )
         for session in entry["sessions"]
     )
@@ -255,9 +274,9 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
     if yardstick.content(environment) and not all(x.metrics.get(PRIMARY, 0) > 0 for x in sessions):
         raise ValueError(f"{entry['id']} has units of a yardstick, and needs its seconds beside them")
     return CaseBaseline(
-        case=Case.from_json(entry["case"]),
+        case=_read_work(entry["id"], entry["case"]),
         sessions=sessions,
-        accuracy={name: float(value) for name, value in entry["accuracy"].items()},
+        accuracy=_read_numbers(entry["id"], entry["accuracy"]),
         reason=str(entry["reason"]),
         accepted_by=str(entry["accepted_by"]),
         accepted_at=str(entry["accepted_at"]),
@@ -265,3 +284,23 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
         environment=environment,
         fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
     )
+
+
+def _read_work(name: str, document: dict[str, Any]) -> Case:
+    """The case itself. A list where a number belongs would break the run in its middle, far from the file."""
+    case = Case.from_json(document)
+    texts = (*(getattr(case, axis) for axis in AXES), case.data, *chain(*case.knobs))
+    counts = (case.batch, case.size, case.version)
+    if not all(isinstance(x, str) for x in texts) or not all(type(x) is int for x in counts):
+        raise ValueError(f"{name} needs whole numbers as batch, size and version, and texts as all else")
+    return case
+
+
+def _read_numbers(name: str, found: Mapping[str, Any]) -> dict[str, float]:
+    """Metrics by their names. NaN, which Python's JSON takes, would switch off the check of what it stands for."""
+    numbers = {metric: float(value) for metric, value in found.items()}
+    for metric, value in numbers.items():
+        negative = value < 0 and metric in METRICS and METRICS[metric].unit == "s"
+        if not math.isfinite(value) or negative or (value <= 0 and metric in (PRIMARY, RELATIVE)):
+            raise ValueError(f"{name} has {value:g} as its {metric}")
+    return numbers

@@ -5,7 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import os
+import re
+import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +166,109 @@ def test_what_cannot_be_made_leaves_what_was_there(tmp_path: Path) -> None:
         yardstick.make(tmp_path, wrong, lambda _: None)
     assert yardstick.ask(yardstick.find(tmp_path))["content"] == before
     assert not (tmp_path / "yardstick.part").exists()
+
+
+def never(*_: object) -> None:
+    raise AssertionError("nothing is installed where nothing can be written")
+
+
+def quick(*_: object) -> None:
+    """Installs nothing."""
+
+
+def locked(folder: Path) -> Path:
+    folder.mkdir()
+    folder.chmod(0o500)
+    if os.access(folder, os.W_OK):
+        pytest.skip("this user may write anywhere")
+    return folder
+
+
+def a_file(path: Path) -> Path:
+    path.write_text("somebody's")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cache", "told"),
+    [
+        (lambda path: a_file(path / "cache"), "cache is no folder: name one for the yardstick by --cache"),
+        (lambda path: a_file(path / "cache") / "in", r"no yardstick can be made in .*: .*Not a directory"),
+        (lambda path: locked(path / "cache"), r"no yardstick can be made in .*: .*Permission denied"),
+        (lambda path: path / "a:b", r"no yardstick can be made in .*: .*PATH separator"),
+    ],
+)
+def test_a_folder_that_nothing_can_be_made_in_is_found_before_anything_is_installed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cache: Callable[[Path], Path],
+    told: str,
+) -> None:
+    """One sentence and exit status 2, not a traceback after minutes."""
+    monkeypatch.setattr(yardstick, "_install", never)
+    where = cache(tmp_path)
+    assert cli.main(["yardstick", "make", "--cache", str(where)]) == cli.USAGE_ERROR
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("ipexperf: ")
+    assert re.search(told, error)
+    assert not (tmp_path / "cache").is_file() or (tmp_path / "cache").read_text() == "somebody's"
+
+
+@pytest.mark.parametrize("left", ["yardstick.old", "yardstick.part"])
+def test_what_an_earlier_try_left_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
+    monkeypatch.setattr(yardstick, "_install", quick)
+    for name in ("yardstick", left):
+        (tmp_path / name / "lib").mkdir(parents=True)
+        a_file(tmp_path / name / "lib" / "old")
+    yardstick.make(tmp_path, yardstick.LIST, lambda _: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["yardstick"]
+    assert not (tmp_path / "yardstick" / "lib" / "old").exists()
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yardstick, "_install", quick)
+    cache, shared = tmp_path / "cache", tmp_path / "shared"
+    for folder in (cache, shared):
+        folder.mkdir()
+    kept = a_file(shared / "kept")
+    (cache / "yardstick").symlink_to(shared)
+    python = yardstick.make(cache, yardstick.LIST, lambda _: None)
+    assert [path.name for path in cache.iterdir()] == ["yardstick"]
+    assert not (cache / "yardstick").is_symlink()
+    assert python.exists()
+    assert kept.read_text() == "somebody's"
+
+
+def test_what_cannot_be_put_in_place_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two renames fails: the first is taken back."""
+    monkeypatch.setattr(yardstick, "_install", lambda part, _: shutil.rmtree(part))
+    (tmp_path / "yardstick").mkdir()
+    a_file(tmp_path / "yardstick" / "old")
+    with pytest.raises(UsageError, match=r"no yardstick can be made in .*: .*No such file"):
+        yardstick.make(tmp_path, yardstick.LIST, lambda _: None)
+    assert [path.name for path in tmp_path.rglob("*")] == ["yardstick", "old"]
+
+
+def test_an_old_one_that_cannot_be_deleted_is_told_and_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new one is whole and in its place by then."""
+
+    def spoilt(path: Path, **_: object) -> None:
+        if path.name == "yardstick.old":
+            raise PermissionError(13, "Permission denied", str(path / "lib"))
+
+    monkeypatch.setattr(yardstick, "_install", quick)
+    (tmp_path / "yardstick").mkdir()
+    a_file(tmp_path / "yardstick" / "old")
+    monkeypatch.setattr(yardstick.shutil, "rmtree", spoilt)
+    said: list[str] = []
+    assert yardstick.make(tmp_path, yardstick.LIST, said.append).exists()
+    assert not (tmp_path / "yardstick" / "old").exists()
+    assert said[-1].startswith(
+        f"the yardstick is made; what was there before is left in {tmp_path / 'yardstick.old'}: "
+    )
 
 
 def test_the_command_makes_and_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

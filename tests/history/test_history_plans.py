@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
-from ipexperf.history import History, board, statements
+from ipexperf.history import History, board, past, statements
 from ipexperf.history.values import series_uid
 
 
@@ -44,6 +44,18 @@ def test_a_baseline_window_is_found_by_indices(history, branch):
     lines = plan(history, statements.window(uid, branch=branch, before="2026-05-03", limit=30))
     assert not [line for line in lines if line.startswith("SCAN")], lines
     assert any("SEARCH measurement USING PRIMARY KEY" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("after", [None, ("2026-05-01", "0190")])
+@pytest.mark.parametrize("branch", [None, "main"])
+def test_a_page_of_past_runs_is_found_by_indices(history, branch, after):
+    """The verdict and the environment of each are looked up, not searched for."""
+    uid = series_uid(make_case().uid, "xeon-8480-2s", "step_time")
+    lines = plan(history, past.page(uid, branch=branch, before="2026-05-03", launches=2, after=after))
+    tables = ("series", "measurement", "run", "launch", "verdict", "later")
+    assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
+    assert any("SEARCH measurement USING PRIMARY KEY" in line for line in lines), lines
+    assert any("SEARCH launch USING" in line for line in lines), lines
 
 
 @pytest.mark.parametrize("several", ["model", "mode", "machine"])

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
+from ipexperf.history import past
 from ipexperf.history.windows import Windows
+from ipexperf.judge.policy import Policy
 from ipexperf.result import Launch, Verdict
 
 CASE = make_case()
@@ -96,3 +98,73 @@ def test_with_a_yardstick_its_units_are_the_sessions(history):
 def test_a_case_that_never_ran_has_no_window(history):
     night(history, 1, case=replace(CASE, batch=4))
     assert window(history) is None
+
+
+def one_launch(history, number):
+    night(history, number, launches=(make_launch(0, 0.01),))
+
+
+def wrong(history, number):
+    night(history, number, verdict=Verdict("invalid", "accuracy changed"))
+
+
+def other_threads(history, number):
+    night(history, number, where=environment(hardware={"threads": 4}))
+
+
+def other_yardstick(history, number):
+    launches = tuple(make_launch(index, 0.01, relative_time=0.5) for index in range(3))
+    night(history, number, where=environment(yardstick={"content": "bbbb"}), launches=launches)
+
+
+@pytest.mark.parametrize("size", [past.PAGE, 3, 1])
+@pytest.mark.parametrize("left_out", [one_launch, wrong, other_threads, other_yardstick])
+def test_what_is_left_out_takes_no_other_runs_place(history, monkeypatch, left_out, size):
+    """Quick tries by hand after good nights: the window is the nights still, however many pages it takes."""
+    monkeypatch.setattr(past, "PAGE", size)
+    uids = [night(history, number) for number in range(1, 6)]
+    for number in (3, *range(6, 13)):
+        left_out(history, number)
+    assert [session.run for session in window(history, 4).sessions] == uids[1:]
+
+
+def test_with_a_yardstick_too(history):
+    """Nights with another yardstick are in the very series."""
+    where = environment(yardstick={"content": "aaaa"})
+    launches = tuple(make_launch(index, 0.01, relative_time=0.5) for index in range(3))
+    uid = night(history, 1, where=where, launches=launches)
+    for number in range(2, 8):
+        other_yardstick(history, number)
+    assert [session.run for session in window(history, 3, where=where).sessions] == [uid]
+
+
+def test_runs_of_one_moment_are_all_counted_once_over_pages(history, monkeypatch):
+    """As imported ones may be."""
+    monkeypatch.setattr(past, "PAGE", 2)
+    uids = {night(history, 1) for _ in range(5)}
+    found = [session.run for session in window(history).sessions]
+    assert (len(found), set(found)) == (5, uids)
+
+
+def test_no_more_is_read_than_the_window_holds(history, monkeypatch):
+    """Neither what is left out, nor what is older: a history may be long."""
+    monkeypatch.setattr(past, "PAGE", 3)
+    for number in range(1, 10):
+        night(history, number)
+    for number in range(10, 20):
+        (wrong, one_launch, other_threads)[number % 3](history, number)
+    read, pages = [], []
+    measurements, page = history.measurements, past.page
+    monkeypatch.setattr(history, "measurements", lambda uid: read.append(uid) or measurements(uid))
+    monkeypatch.setattr(past, "page", lambda *given, **more: pages.append(1) or page(*given, **more))
+    assert [session.run for session in window(history, 3).sessions] == read[::-1]
+    assert (len(read), len(pages)) == (3, 3)
+
+
+def test_a_verdict_that_was_replaced_leaves_nothing_out(history):
+    """The newest verdict on a run is the one that counts."""
+    uid = night(history, 1, verdict=Verdict("invalid", "accuracy changed"))
+    assert window(history) is None
+    policy = Policy().for_run()
+    history.settle(uid, {}, {CASE.uid: replace(OK, policy=policy.label)}, policy)
+    assert [session.run for session in window(history).sessions] == [uid]

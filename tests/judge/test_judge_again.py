@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from judge_records import QUIET, baseline, measurement
+from judge_records import QUIET, baseline, candidate, measurement
 
 from ipexperf.judge import again, anchor, screen
+from ipexperf.judge.accept import accept
+from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Outcome, Verdict
 
@@ -39,6 +41,22 @@ def test_a_run_that_ends_before_the_second_look_calls_nothing_regressed() -> Non
     found = again.never(SLOW)
     assert (found.outcome, found.fails) == ("inconclusive", False)
     assert "the run ended before it was measured again" in found.reason
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_what_was_surely_slow_when_its_run_ended_joins_no_baseline(sessions: int) -> None:
+    """It is stored as inconclusive, which is how a young baseline grows: three times the time is no such thing."""
+    known = Baselines("xeon-2c", (baseline(QUIET[:sessions]),))
+    for times, accepted in ((3, False), (1.5, True)):
+        slow = [times * value for value in QUIET[0]]
+        verdict = screen.judge(measurement(slow), known.cases[0], POLICY)
+        assert (verdict.outcome == "regressed") is not accepted
+        stored = again.never(verdict)
+        offered = [candidate(slow, 9, outcome=stored.outcome, ratio=stored.ratio)]
+        done = accept(known, offered, reason="r", by="ada", now="2026-02-01T00:00:00+00:00")
+        assert bool(done.accepted) is accepted, done.refused
+        anyway = accept(known, offered, reason="r", by="ada", now="2026-02-01T00:00:00+00:00", regression_ok=True)
+        assert len(anyway.baselines.cases[0].sessions) == (sessions + 1 if accepted else 1)
 
 
 def test_all_launches_of_both_looks_are_on_record() -> None:

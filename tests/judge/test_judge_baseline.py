@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,9 +14,10 @@ from judge_records import CASE, ENVIRONMENT, QUIET, baseline, candidate, environ
 
 from ipexperf.errors import BaselineError
 from ipexperf.judge.accept import Acceptance, accept, diff
-from ipexperf.judge.baseline import Baselines, dumps, read, write
+from ipexperf.judge.baseline import Baselines, dumps, machine_keys, read, write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 KEY = "xeon-2c"
@@ -60,6 +62,71 @@ def test_a_time_of_zero_in_the_file_is_damage(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("0.0101", "0.0"))
     with pytest.raises(BaselineError, match="launches above 0 s"):
         read(tmp_path, KEY)
+
+
+def spoilt(tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]) -> str:
+    """What is said of a good file in which something was changed."""
+    path = write(tmp_path, KNOWN)
+    document = json.loads(path.read_text())
+    change(document["cases"])
+    path.write_text(json.dumps(document))
+    with pytest.raises(BaselineError) as caught:
+        read(tmp_path, KEY)
+    assert str(caught.value).startswith(f"{path} is damaged (")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_case_that_is_there_twice_is_named(tmp_path: Path, version: int) -> None:
+    """As after a merge, with another version of its code too: the next accept would drop both."""
+    told = spoilt(tmp_path, lambda cases: cases.append({**cases[0], "case": {**cases[0]["case"], "version": version}}))
+    assert f"{CASE.id} with batch 8 is there twice" in told
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
+@pytest.mark.parametrize("place", ["accuracy", "metrics"])
+def test_a_number_that_is_none_is_damage(tmp_path: Path, place: str, value: float) -> None:
+    """Python reads NaN and infinity from JSON; against such an accuracy every other one would be fine."""
+
+    def change(cases: list[dict[str, Any]]) -> None:
+        holder = cases[0] if place == "accuracy" else cases[0]["sessions"][1]
+        holder[place] = {"accuracy": value}
+
+    told = spoilt(tmp_path, change)
+    assert "OverflowError" in told if isinstance(value, int) else f"{CASE.id} has {value:g} as its accuracy" in told
+
+
+@pytest.mark.parametrize(("metric", "value"), [("step_time", -0.01), ("step_time", 0), ("cpu_time", -1e-9)])
+def test_a_time_that_no_clock_tells_is_damage(tmp_path: Path, metric: str, value: float) -> None:
+    told = spoilt(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update({metric: value}))
+    assert f"{CASE.id} has {value:g} as its {metric}" in told
+
+
+def test_a_loss_below_zero_and_a_time_of_no_cpu_are_no_damage(tmp_path: Path) -> None:
+    metrics = {"step_time": 0.01, "loss": -0.5, "cpu_time": 0.0}
+    [known] = KNOWN.cases
+    write(tmp_path, Baselines(KEY, (replace(known, sessions=(replace(known.sessions[0], metrics=metrics),)),)))
+    assert read(tmp_path, KEY).cases[0].sessions[0].metrics == metrics
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("batch", [8]), ("size", None), ("version", True), ("data", ["none"]), ("model", 3), ("knobs", {"workers": [2]})],
+)
+def test_a_field_of_a_case_of_another_kind_is_damage(tmp_path: Path, name: str, value: object) -> None:
+    """It would be an error in the middle of a run, where cases are compared and sorted."""
+    assert f"{CASE.id} needs whole numbers" in spoilt(tmp_path, lambda cases: cases[0]["case"].update({name: value}))
+
+
+def test_a_folder_tells_which_machines_it_knows(tmp_path: Path) -> None:
+    """What an editor leaves beside the files is none of them; a folder that is a file is refused."""
+    assert machine_keys(tmp_path / "nowhere") == []
+    for name in (f"{KEY}.json", "epyc.json", ".epyc.json", "README.md"):
+        (tmp_path / name).write_text("")
+    assert machine_keys(tmp_path) == ["epyc", KEY]
+    with pytest.raises(BaselineError, match=r"README\.md cannot be read as the folder of the baselines"):
+        machine_keys(tmp_path / "README.md")
 
 
 def test_a_machine_key_cannot_leave_the_folder(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ipexperf.bench import environment
-
 if TYPE_CHECKING:
     from plugin_suite import Suite
 
@@ -233,17 +231,3 @@ def test_a_regression_against_the_baseline_fails(suite: Suite, monkeypatch: pyte
     assert float(properties["ratio"]) > 20
     assert failure is not None
     assert suite.query("SELECT outcome FROM verdict ORDER BY judged_at DESC LIMIT 1") == [("regressed",)]
-
-
-def test_a_damaged_baseline_fails_the_case_and_says_what_to_do(suite: Suite) -> None:
-    """A baseline file that is no JSON fails the test in one sentence, and is left as it is."""
-    key = environment.machine_key({**environment.hardware(), "accelerator": {"name": "fake"}})
-    path = suite.path / "baselines" / f"{key}.json"
-    path.parent.mkdir()
-    path.write_text("{ half a file")
-    result = suite.run("tiny")
-    result.assert_outcomes(failed=1)
-    out = result.stdout.str()
-    assert "cannot be read as JSON" in out
-    assert "Traceback" not in out
-    assert path.read_text() == "{ half a file"

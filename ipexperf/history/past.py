@@ -1,0 +1,82 @@
+"""The runs that a window may be made of, newest first: page by page, and no further back than anybody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Select, and_, exists, func, or_, select
+
+from ipexperf.history import statements
+from ipexperf.history.database import reading
+from ipexperf.history.schema import environment, launch, measurement, run, series, verdict
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+PAGE = 50
+"""So many runs are looked at in one question: a whole window and more, where few of a case's runs are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """One run of a case without its numbers: where the case ran, and whether its verdict leaves anything of it."""
+
+    uid: str
+    started_at: str
+    spoilt: bool
+    environment: Mapping[str, Any]
+
+
+def read(
+    engine: Engine, name: str, uid: str, *, branch: str | None, before: str | None, launches: int
+) -> Iterator[PastRun]:
+    """Yield the runs in which a series has so many launches that ended well."""
+    after: tuple[str, str] | None = None
+    while True:
+        asked = page(uid, branch=branch, before=before, launches=launches, after=after)
+        with reading(engine, name) as connection:
+            found = connection.execute(asked).all()
+            wanted = {row.environment_id for row in found}
+            told = connection.execute(select(environment.c.id, environment.c.doc).where(environment.c.id.in_(wanted)))
+            documents = {row.id: row.doc for row in told}
+        for row in found:
+            yield PastRun(row.uid, row.started_at, bool(row.spoilt), documents[row.environment_id])
+        if len(found) < PAGE:
+            return
+        after = (found[-1].started_at, found[-1].uid)
+
+
+def page(
+    uid: str, *, branch: str | None, before: str | None, launches: int, after: tuple[str, str] | None = None
+) -> Select[Any]:
+    """Ask for a page of them: the newest, or those that come after one (its start and its uid) on the way back."""
+    asked = statements.window(uid, branch=branch, before=before, limit=PAGE).where(measurement.c.n >= launches)
+    if after is not None:
+        # By name and not by count: a run that is recorded meanwhile moves every count.
+        started_at, last = after
+        older = and_(run.c.started_at == started_at, run.c.uid < last)
+        asked = asked.where(or_(run.c.started_at < started_at, older))
+    # What follows is looked up for the page alone, not for every run of the series.
+    one = asked.add_columns(run.c.id, run.c.environment_id, series.c.case_id).subquery("page").c
+    first = (
+        select(launch.c.environment_id)
+        .where(launch.c.run_id == one.id, launch.c.case_id == one.case_id)
+        .order_by(launch.c.launch)
+        .limit(1)
+        .scalar_subquery()
+    )
+    spoilt = exists().where(
+        verdict.c.run_id == one.id,
+        verdict.c.series_id == series.c.id,
+        series.c.case_id == one.case_id,
+        verdict.c.outcome.in_(("failed", "invalid")),
+        statements.newest_verdict(),
+    )
+    return select(
+        one.uid,
+        one.started_at,
+        spoilt.label("spoilt"),
+        func.coalesce(first, one.environment_id).label("environment_id"),
+    ).order_by(one.started_at.desc(), one.uid.desc())

@@ -1,0 +1,79 @@
+"""Damaged files of baselines: found before anything is measured, never overwritten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from test_plugin_against import against
+from test_plugin_against import told as told_of_pairs
+from test_plugin_usage import refused
+
+from ipexperf.bench import environment
+from ipexperf.judge import baseline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plugin_suite import Suite
+
+HALF = "{ half a file"
+
+
+def own_key() -> str:
+    """The machine_key that a fake case has here."""
+    return environment.machine_key({**environment.hardware(), "accelerator": {"name": "fake"}})
+
+
+def damaged(suite: Suite, key: str) -> Path:
+    path = suite.path / "baselines" / f"{key}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(HALF)
+    return path
+
+
+@pytest.mark.parametrize("whose", ["ours", "another"])
+@pytest.mark.parametrize("more", [(), ("--perf-no-record",), ("--perf-baseline-from", "history")])
+def test_a_damaged_baseline_ends_the_run_before_anything_is_measured(
+    suite: Suite, whose: str, more: tuple[str, ...]
+) -> None:
+    """Not after the first case: one sentence, exit code 4, nothing recorded, and the file as it was."""
+    path = damaged(suite, own_key() if whose == "ours" else "another-4c")
+    result = suite.run("tiny", *more)
+    refused(result, f"{path.relative_to(suite.path)} cannot be read as JSON")
+    assert path.read_text() == HALF
+    assert "launch 1 of" not in result.stdout.str()
+    assert not list(suite.path.glob("*.db"))
+
+
+def test_a_damaged_baseline_is_nothing_to_pairs(suite: Suite) -> None:
+    """They are judged against their other arm."""
+    damaged(suite, own_key())
+    told_of_pairs(suite, 1.0)
+    against(suite).assert_outcomes(passed=1)
+
+
+DAMAGES = """
+import pathlib
+
+
+def pytest_runtest_setup(item):
+    path = pathlib.Path({path!r})
+    path.parent.mkdir(exist_ok=True)
+    path.write_text({text!r})
+"""
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_baseline_that_is_damaged_during_the_run_stays_as_it_is(suite: Suite, there: bool) -> None:  # noqa: FBT001
+    """A run is judged by the file as it was when it began; one that was not there then fails its case in a sentence."""
+    key = own_key()
+    folder = suite.path / "baselines"
+    path = baseline.write(folder, baseline.Baselines(key)) if there else folder / f"{key}.json"
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(DAMAGES.format(path=str(path), text=HALF))
+    result = suite.run("tiny")
+    result.assert_outcomes(**({"passed": 1} if there else {"failed": 1}))
+    assert ("cannot be read as JSON" in result.stdout.str()) is not there
+    assert "Traceback" not in result.stdout.str()
+    assert path.read_text() == HALF
