@@ -5,7 +5,7 @@ apart, one after the other. Nothing differs between any of them, so whatever a r
 line of the file is a process: its case, how it was measured, the number of its pair, when it began, and the seconds of
 each of its turns or steps. Lines are added to a file that is there already.
 
-    python benchmarks/detection/record.py --for 2400 --stack all benchmarks/detection/recorded.csv
+    python benchmarks/detection/record.py --for 2400 --model resnet18 --mode infer_jit --stack ipex recorded.csv
 """
 
 from __future__ import annotations
