@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import math
+import statistics
 from typing import TYPE_CHECKING
 
 from ipexperf.errors import UsageError
 from ipexperf.plan import start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ipexperf.case import Case
     from ipexperf.history.store import History
@@ -49,17 +52,37 @@ class Known:
         """Whether the last runs are what cases are judged against."""
         return self._options.baseline_from == HISTORY
 
-    def policy(self, machine_key: str) -> Policy:
-        """Each case's share of the run's alarm rate, dealt out before the first verdict: so each verdict is final."""
-        from ipexperf.judge.policy import Policy
+    def policy(self, measurement: Measurement) -> Policy:
+        """Each case's share of the run's alarm rate, and the noise that is usual on its machine.
 
+        Both are found before the first verdict there: so each verdict is final.
+        """
+        from ipexperf.judge.policy import Policy
+        from ipexperf.judge.spread import usual
+
+        machine_key = measurement.environment["machine_key"]
         if machine_key not in self._policies:
             known = self._file(machine_key)
             # Each case once, under the name that it may be measured by: its own, or that of a fresh one.
             judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self._cases)
             # Against the last runs and against the anchor a case has two chances of a false alarm.
-            self._policies[machine_key] = Policy().shared(2 * len(self._cases) if self.rolling else judged)
+            shared = Policy().shared(2 * len(self._cases) if self.rolling else judged)
+            pool = usual(list(self._series(measurement)), shared)
+            self._policies[machine_key] = dataclasses.replace(shared, tau_pool=pool)
         return self._policies[machine_key]
+
+    def _series(self, measurement: Measurement) -> Iterator[list[float]]:
+        """Of each baseline on this machine, in this measurement's unit, the sessions on the log scale."""
+        from ipexperf.judge import yardstick
+
+        environment = measurement.environment
+        found: Iterable[CaseBaseline | None] = self._file(environment["machine_key"]).cases
+        if self.rolling:
+            found = (self._last.of(case, environment, measurement.started_at) for case in self._cases)
+        unit = yardstick.content(environment)
+        for known in found:
+            if known is not None and yardstick.content(known.environment) == unit:
+                yield [statistics.fmean(map(math.log, session.launches)) for session in known.sessions]
 
     def baseline(self, measurement: Measurement) -> CaseBaseline | None:
         """What a case is judged against."""
@@ -80,6 +103,16 @@ class Known:
         """What was accepted for this case on the machine that it was measured on."""
         return self._file(measurement.environment["machine_key"]).find(measurement.case)
 
+    def read_files(self) -> None:
+        """Reads what was accepted on any machine: a damaged file ends the run now, not after the first case of it.
+
+        Another machine's too: the folder is reviewed as one, and this run is judged by what it is from here on.
+        """
+        from ipexperf.judge import baseline
+
+        for machine_key in baseline.machine_keys(self._options.baselines):
+            self._file(machine_key)
+
     def _file(self, machine_key: str) -> Baselines:
         """What was accepted on a machine: read once, for a run asks about each of its cases."""
         from ipexperf.judge import baseline
@@ -92,7 +125,7 @@ class Known:
         """The verdict, beside that against the anchor where the last runs are judged against."""
         from ipexperf.judge import anchor, screen
 
-        policy = self.policy(measurement.environment["machine_key"])
+        policy = self.policy(measurement)
         verdict = screen.judge(measurement, self.baseline(measurement), policy)
         if not self.rolling or measurement.never_began:
             return verdict

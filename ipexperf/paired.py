@@ -6,8 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST, ITSELF
-from ipexperf.conduct import pairs
-from ipexperf.conduct.conductor import FLAG
+from ipexperf.conduct import pairs, turns
 from ipexperf.errors import UsageError
 from ipexperf.plan import arms
 
@@ -23,28 +22,37 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Against:
-    """An arm, each case as the arm has it, and how the pairs are judged."""
+    """An arm, what named it, each case as the arm has it, and how the pairs are judged."""
 
     words: arms.ArmWords
+    source: str
     cases: Mapping[Case, Case]
     policy: PairPolicy
 
-    def measure(self, case: Case, conductor: Conductor) -> tuple[Measurement, Verdict]:
-        """The case in pairs with the other arm, until the judge is sure."""
+    def check(self, options: Options) -> None:
+        """Ends the run before anything is measured where the arm cannot even import what it needs."""
+        pairs.check_imports(self.cases.values(), self.words, options, self.source)
+
+    def measure(
+        self, case: Case, conductor: Conductor, tolerance: float | None
+    ) -> tuple[Measurement, Verdict, PairPolicy]:
+        """The case in pairs with the other arm, until the judge is sure. A test may have a tolerance of its own."""
         from ipexperf.judge import against as judge
 
-        measurement, found = conductor.against(case, self.cases[case], self.words, self.policy)
+        policy = self.policy if tolerance is None else dataclasses.replace(self.policy, tolerance=tolerance)
+        measurement, found = conductor.against(case, self.cases[case], self.words, policy)
         if found is None:
-            return measurement, judge.judge(measurement, None, {}, self.policy)
+            return measurement, judge.judge(measurement, None, {}, policy), policy
         facts = {
             AGAINST: self.words.text or ITSELF,
             "stopped": found.stopped,
             "differences": list(found.differences),
             "log_ratios": found.log_ratios,
             "trimmed": found.decision.trimmed,
+            "apart": turns.APART if found.apart else "",
         }
-        verdict = judge.judge(measurement, found.decision, facts, self.policy)
-        return measurement, _armed(measurement, verdict)
+        verdict = judge.judge(measurement, found.decision, facts, policy)
+        return measurement, _armed(measurement, verdict), policy
 
 
 def find(options: Options, cases: Sequence[Case]) -> Against | None:
@@ -55,9 +63,9 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
         arms.check_launches(options)
         return None
     arms.check(options)
-    source = options.sources.get("against", FLAG)
+    source = options.sources.get("against", pairs.FLAG)
     words = arms.parse(options.against, source)
-    facts = pairs.facts(words, options)
+    facts = pairs.facts(words, options, source)
     found = {}
     for case in cases:
         found[case], unmet = words.case(case, facts)
@@ -65,7 +73,7 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
             raise UsageError(f"{source}: {found[case].id} cannot run: {reason}")
         if reason := arms.no_turns(case):
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
-    return Against(words, found, PairPolicy(**arms.policy(options)).shared(len(cases)))
+    return Against(words, source, found, PairPolicy(**arms.policy(options)).shared(len(cases)))
 
 
 def _armed(measurement: Measurement, verdict: Verdict) -> Verdict:

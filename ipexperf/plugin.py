@@ -44,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Reads the options once."""
     config.addinivalue_line(
         "markers",
-        "perf(models, own): the models that a performance test measures, or those of your own that were named",
+        "perf(models, own, tolerance): the models that a performance test measures, or those of your own that were "
+        "named; with pairs, the slowdown that is nobody's business",
     )
     from ipexperf.errors import UsageError
     from ipexperf.plan import options
@@ -218,10 +219,13 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
 
     def measure() -> None:
         from ipexperf.errors import IpexperfError
+        from ipexperf.plan import matrix
         from ipexperf.report import ecosystem, junit
 
+        marker = request.node.get_closest_marker("perf")
+        tolerance = matrix.tolerance(marker.kwargs, request.node.nodeid) if marker else None
         try:
-            found = run.measure(request.param)
+            found = run.measure(request.param, tolerance)
         except IpexperfError as error:
             told = f"{request.param.id}: {error}"
             raise pytest.fail.Exception(told, pytrace=False) from None  # one sentence, not the chain behind it

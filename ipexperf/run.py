@@ -33,9 +33,7 @@ def plan(options: Options) -> matrix.Plan:
     asked = matrix.accelerators(options)
     placed = placement.find(options)
     facts = ask_facts(options.python, asked, matrix.variables(options, asked), matrix.packages())
-    if placed and placed.placement.cores:
-        facts = dataclasses.replace(facts, cores=len(placed.placement.cores))
-    return matrix.make(options, facts)
+    return matrix.make(options, placement.seen(facts, placed))
 
 
 class Run:
@@ -74,6 +72,10 @@ class Run:
         self._command = command
         if self.options.report is not None:
             self._check_report(self.options.report)
+        if self._against is not None:
+            self._against.check(self.options)
+        else:
+            self._known.read_files()
         if self.options.no_record or self._history is not None:
             return
         from ipexperf.history.store import History
@@ -89,10 +91,13 @@ class Run:
         folder.check(target)
         self._report = target.absolute()
 
-    def measure(self, case: Case) -> tuple[Measurement, Verdict] | None:
-        """Measures, judges and records one case. None: it is to be measured again after the rest, and says why."""
+    def measure(self, case: Case, tolerance: float | None = None) -> tuple[Measurement, Verdict] | None:
+        """Measures, judges and records one case. None: it is to be measured again after the rest, and says why.
+
+        `tolerance` is the test's own, where it says one: it is for pairs.
+        """
         if self._against is not None:
-            return self._keep(*self._against.measure(case, self._conductor), self._against.policy)
+            return self._keep(*self._against.measure(case, self._conductor, tolerance))
         disturbed, _ = self._disturbed.pop(case, (None, None))
         measurement = self._conductor.again(case, disturbed) if disturbed else self._conductor.measure(case)
         verdict = self._known.judge(measurement)
@@ -113,7 +118,7 @@ class Run:
 
     def _screened(self, measurement: Measurement, verdict: Verdict) -> tuple[Measurement, Verdict, Constants]:
         """What a case was found to be, with what ran."""
-        policy = self._known.policy(measurement.environment["machine_key"])
+        policy = self._known.policy(measurement)
         return measurement, self._structured(measurement, verdict), policy
 
     def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> tuple[Measurement, Verdict]:
@@ -237,8 +242,18 @@ class Run:
         return command(case, self.plan.launches, target=model.target or "", plain_size=model.size, against=arm)
 
     def _accept(self, measurement: Measurement) -> str:
-        run = self.uid[:18] if self.uid else "last"
-        return f'ipexperf baseline accept {run} --case {measurement.case.id} --regression-ok --reason "WHY"'
+        run, where = self.uid[:18] if self.uid else "last", "".join(self._where())
+        return f'ipexperf baseline accept {run} --case {measurement.case.id}{where} --regression-ok --reason "WHY"'
+
+    def _where(self) -> tuple[str, str]:
+        """How the `ipexperf` command is told of the history and of the baselines, where it would look elsewhere."""
+        from ipexperf.history.addresses import hidden
+
+        database, folder = hidden(self.options.db), str(self.options.baselines)
+        return (
+            "" if database == "ipexperf.db" else f" --db {shlex.quote(database)}",
+            "" if folder == "baselines" else f" --baselines {shlex.quote(folder)}",
+        )
 
     def summary(self) -> list[str]:
         """What the person reads at the end."""
@@ -246,16 +261,14 @@ class Run:
 
         where = []
         if self.uid is not None:
-            from ipexperf.history.addresses import hidden
-
-            database = "" if self.options.db == "ipexperf.db" else f" --db {shlex.quote(hidden(self.options.db))}"
+            database, baselines = self._where()
             where = [
                 f"ipexperf show last{database}    every number of this run",
                 f"ipexperf trend{database}        the same cases through time",
             ]
             if self._against is None:
-                told = f'ipexperf baseline accept last{database} --reason "..."    judge later runs against this one'
-                where.append(told)
+                accept = f'ipexperf baseline accept last{database}{baselines} --reason "..."'
+                where.append(f"{accept}    judge later runs against this one")
             if self._report is not None and not self.unwritten:
                 where.append(f"{self._report / 'index.html'}    the same, drawn")
         if self.plan.left_out:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -14,8 +15,9 @@ import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before 
 from ipexperf import cli
 from ipexperf.bench.facts import Facts
 from ipexperf.case import Case
-from ipexperf.conduct import turns, worker
-from ipexperf.conduct.turns import Side, Turns
+from ipexperf.conduct import pairs, turns, worker
+from ipexperf.conduct.turns import Arm, Side, Turns
+from ipexperf.errors import WorkerError
 from ipexperf.plan.arms import parse
 from ipexperf.result import Check, Launch, Sample
 
@@ -145,6 +147,11 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
         (("--perf-against", "level=O0"), "--perf-against is for tests: ab has --a and --b, and tells what it finds"),
         (("--turns", "0"), "--turns and --steps must be at least 1"),
         (("--a", "'"), "arm a ''': no closing quotation"),
+        (("--b", "A=1 A=2"), "arm b 'A=1 A=2': A is there twice"),
+        (("--b", "/bin/sh /bin/cat"), "arm b '/bin/sh /bin/cat': an arm has one interpreter, not both '/bin/sh' and"),
+        (("--b", "OMP_NUM_THREADS=0"), "arm b 'OMP_NUM_THREADS=0': OMP_NUM_THREADS: expected a whole number from 1 on"),
+        (("--b", "OMP_NUM_THREADS=2,1"), "arm b 'OMP_NUM_THREADS=2,1': OMP_NUM_THREADS: expected a whole number"),
+        (("--a", "/bin/true"), "--a=/bin/true can't run workers: no message"),
         (("--b", "nowhere"), "arm b 'nowhere': 'nowhere' is no interpreter, no KEY=VALUE, no knob, and none of model,"),
     ],
 )
@@ -221,3 +228,36 @@ def test_a_wrong_arm_ends_ab(fake: str, capsys: pytest.CaptureFixture[str], monk
     out, err = capsys.readouterr()
     assert err.endswith("ipexperf: arm b: dtype: found float32, expected bf16\n")
     assert out == ""
+
+
+def test_an_arm_that_names_no_interpreter_has_this_one(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the two it is: the interpreter of one arm is not the other's."""
+    other = tmp_path / "python"
+    other.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    other.chmod(0o755)
+    seen: list[list[str | None]] = []
+
+    def measure(a: Arm, b: Arm, *_: object) -> NoReturn:
+        seen.append([a.conditions.python, b.conditions.python])
+        raise WorkerError("error", "seen")
+
+    monkeypatch.setattr(pairs, "measure", measure)
+    for arms in (("--a", str(other)), ("--b", str(other)), ("--a", str(other), "--b", str(other))):
+        cli.main(["ab", f"--perf-load={fake}", *CELL, *arms])
+    assert seen == [[str(other), None], [None, str(other)], [str(other), str(other)]]
+
+
+def test_an_arm_that_cannot_import_is_refused_before_anything_is_measured(
+    fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its packages are there by name, so that only an import can tell."""
+    broken = tmp_path / "broken.py"
+    broken.write_text("import os\n\nif 'ARM' in os.environ:\n    raise ImportError('libthing.so: gone')\n")
+    measured: list[object] = []
+    monkeypatch.setattr(pairs, "measure", lambda *given: measured.append(given))
+    arguments = ["ab", f"--perf-load={fake},{broken}", *CELL, "--b", "ARM=1"]
+    assert cli.main(arguments) == cli.USAGE_ERROR
+    assert capsys.readouterr().err.splitlines()[-1].startswith("ipexperf: arm b: it cannot run plain on fake: ")
+    assert measured == []

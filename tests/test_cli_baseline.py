@@ -41,6 +41,7 @@ def runs(tmp_path, monkeypatch):
     """A history of three runs, in the folder that the test works in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    monkeypatch.delenv("IPEXPERF_BASELINES", raising=False)
     with History.open("ipexperf.db") as history:
         uids = [history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"}) for day in (1, 2, 3)]
         for uid in uids:
@@ -102,6 +103,26 @@ def test_what_is_refused_leaves_no_row(runs, path, capsys):
     assert "is in the baseline already" in capsys.readouterr().out
     assert path.read_bytes() == before
     assert live() == [(model, runs[0]) for model in MODELS]
+
+
+def test_the_folder_is_named_by_option_or_environment(runs, tmp_path, monkeypatch, capsys):
+    """`--baselines` wins over IPEXPERF_BASELINES, which is the one that a test run takes too."""
+    monkeypatch.setenv("IPEXPERF_BASELINES", "kept")
+    assert accept(runs[0]) == 0
+    assert sessions(tmp_path / "kept" / f"{KEY}.json") == [(model, runs[0]) for model in MODELS]
+    assert not (tmp_path / "baselines").exists()
+    capsys.readouterr()
+    assert main(["baseline", "show", "vgg16-cpu-bf16-infer-ipex"]) == 0
+    assert runs[0] in capsys.readouterr().out
+    assert main(["baseline", "list", "--baselines", "elsewhere"]) == 2
+    assert "there is no folder elsewhere" in capsys.readouterr().err
+
+
+def test_a_file_that_git_does_not_know_yet_can_be_reviewed(runs, capsys):
+    """`git diff` alone shows nothing of it: what is said to do comes before it."""
+    assert accept(runs[0]) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told == f"baselines/{KEY}.json: review it with `git add -N` and `git diff`, and commit it"
 
 
 @pytest.mark.parametrize("accepted_before", [False, True])

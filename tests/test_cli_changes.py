@@ -56,6 +56,7 @@ def made(tmp_path_factory):
 def path(made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    monkeypatch.delenv("IPEXPERF_BASELINES", raising=False)
     return Path(shutil.copy(made, tmp_path / "ipexperf.db"))
 
 
@@ -167,6 +168,19 @@ def test_prune_tells_before_it_deletes(capsys, path, tmp_path):
     assert len(json.loads(run(capsys, "runs", "--json", "--limit", "99"))) == RUNS - 1
     told = refused(capsys, "prune", "--before", "2026-05-03", "--baselines", "elsewhere", "--yes")
     assert "there is no folder elsewhere of baselines" in told
+
+
+def test_prune_asks_the_baselines_of_a_test_run(capsys, path, tmp_path, monkeypatch):
+    """A folder that IPEXPERF_BASELINES names is looked into, and must be there as one that an option names."""
+    with History.open(path) as history:
+        first = history.find_run("first").uid
+    session = Session(first, "2026-05-01T02:00:00+00:00", "", (0.01,), {})
+    known = CaseBaseline(CASE, (session,), {}, "first light", "ada", "2026-05-01T03:00:00+00:00", None, environment(0))
+    write(tmp_path / "kept", Baselines(KEY, (known,)))
+    monkeypatch.setenv("IPEXPERF_BASELINES", "kept")
+    assert f"kept {first}: a baseline was accepted from it" in run(capsys, "prune", "--before", "2026-05-03")
+    monkeypatch.setenv("IPEXPERF_BASELINES", "elsewhere")
+    assert "there is no folder elsewhere of baselines" in refused(capsys, "prune", "--before", "2026-05-03")
 
 
 def test_db_checks_upgrades_vacuums_and_backs_up(capsys):

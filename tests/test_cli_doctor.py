@@ -84,6 +84,22 @@ def test_what_is_wrong_is_marked_and_ends_with_1(
     assert capsys.readouterr().out == "WRONG  turbo  on: switch it off\nnote   AMX    not there\n"
 
 
+def test_what_is_wrong_ends_with_1_though_nothing_can_be_measured(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without torch no case can run: that is what doctor was asked to find. Where all is well it is a wrong wish."""
+    monkeypatch.setattr(machine, "look", lambda _: [Finding("torch", "wrong", "not installed", "pip install torch")])
+    assert doctor("--device", "cpu") == 1
+    out, err = capsys.readouterr()
+    first, second = out.splitlines()
+    assert first == "WRONG  torch  not installed: pip install torch"
+    assert second.startswith("nothing was measured: ")
+    assert err == ""
+    monkeypatch.setattr(machine, "look", lambda _: [Finding("torch", "ok", "2.8.0")])
+    assert doctor("--device", "cpu") == cli.USAGE_ERROR
+    assert capsys.readouterr().err == f"ipexperf: {second.partition(': ')[2]}\n"
+
+
 def test_a_case_that_fails_says_nothing_of_the_machine(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,13 +31,15 @@ def gate(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IPEXPERF_DB", raising=False)
 
-    def ask(*verdicts, arguments=(), fails=False, launch=GOOD):
+    def ask(*verdicts, arguments=(), fails=False, launch=GOOD, moved=()):
         with History.open("ipexperf.db") as history:
             uid = history.start_run(ENVIRONMENT, {})
             for number, verdict in enumerate(verdicts):
                 one = CRASHED if verdict.outcome == "failed" else launch
                 history.record(uid, Measurement(case(number), (one,), ENVIRONMENT, AT, AT), verdict)
-            history.settle(uid, {"line": "", "fails": fails}, {}, Policy().for_run())
+            shifted = Verdict("platform_shift", "it moved", policy=Policy().for_run().label)
+            settled = {case(number).uid: shifted for number in moved}
+            history.settle(uid, {"line": "", "fails": fails}, settled, Policy().for_run())
             history.finish_run(uid, "finished")
         status = main(["gate", *arguments])
         return status, capsys.readouterr().out
@@ -74,6 +76,22 @@ def test_a_run_that_fails_as_a_whole_is_bad(gate):
     """Half of the cases slowed down together: no single one says so."""
     assert gate(*said("ok", "platform_shift"), fails=True)[0] == 1
     assert gate(*said("ok", "platform_shift"), fails=False)[0] == 0
+
+
+def test_what_regressed_by_itself_is_bad_though_the_platform_moved(gate):
+    """Five such cases are a shift of the platform, and each of them failed its test: a bisection must not skip it."""
+    every = said(*["regressed"] * 5, "ok")
+    for arguments in (["--bisect"], ["--case", case(3).id], ["--case", case(3).id, "--bisect"], []):
+        status, told = gate(*every, arguments=arguments, fails=True, moved=range(5))
+        assert status == 1
+        assert "platform_shift: it moved" in told
+
+
+@pytest.mark.parametrize("outcome", ["inconclusive", "improved"])
+def test_what_only_moved_with_the_platform_cannot_be_told(gate, outcome):
+    """Its own verdict was no alarm."""
+    assert gate(*said(outcome), arguments=["--bisect"], moved=[0])[0] == 125
+    assert gate(*said(outcome), arguments=["--case", case(0).id], moved=[0])[0] == 125
 
 
 def test_what_the_machines_other_work_spoilt_is_not_bad(gate):

@@ -50,6 +50,7 @@ def runs(tmp_path, monkeypatch):
     """From the oldest: as it was, one copy more, none captured, written down in another version."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    monkeypatch.delenv("IPEXPERF_BASELINES", raising=False)
     with History.open("ipexperf.db") as history:
         for day, ran in enumerate((captured(1, 0.001), captured(2, 0.003), None, captured(1, 0.001, version=9)), 1):
             uid = history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"})
@@ -140,6 +141,15 @@ def test_the_other_arm_of_a_pair_is_one_to_be_held_against(capsys):
     assert "before  the other arm (stack=stock): 000000000001" in out
     assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out
     assert "  memory of a step: 4 -> 5 allocations, 1 -> 1 MiB in all, 1 -> 1 MiB at once" in out
+
+
+def test_the_baselines_are_those_of_a_test_run(capsys, monkeypatch):
+    """Where IPEXPERF_BASELINES says; `--baselines` wins over it."""
+    monkeypatch.setenv("IPEXPERF_BASELINES", "kept")
+    assert main(["baseline", "accept", "last~3", "--case", ID, "--reason", "x"]) == 0
+    capsys.readouterr()
+    assert "before  baseline, accepted" in told(capsys, "last~2", ID)
+    assert "nothing was accepted" in refused(capsys, "last~2", ID, "--baselines", "baselines")
 
 
 def test_a_baseline_that_this_history_does_not_know_is_said_to_be(capsys, tmp_path):

@@ -10,6 +10,7 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,17 @@ VARIABLES = re.compile(
     r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX_|TORCH|ATEN|CUDA|NEO|MALLOC|LD_PRELOAD$|PYTORCH)", re.ASCII
 )
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
+DETACHED = "HEAD"
+"""What git says in place of a branch where a commit alone was checked out, as CI systems do."""
+BRANCHES = (
+    "GITHUB_HEAD_REF",  # of a pull request, whose GITHUB_REF_NAME is that of a merge
+    "GITHUB_REF_NAME",
+    "CI_COMMIT_REF_NAME",  # GitLab
+    "CHANGE_BRANCH",  # Jenkins, of a pull request, whose BRANCH_NAME is its number
+    "BRANCH_NAME",
+    "BUILD_SOURCEBRANCHNAME",  # Azure
+)
+"""Where CI systems tell the branch, in the order in which they are asked."""
 
 
 def _read(path: str) -> str | None:
@@ -120,8 +132,8 @@ def _libc() -> str:
     return f"glibc {version().decode()}"
 
 
-def source(folder: Path) -> dict[str, Any]:
-    """The commit of the folder and whether it was changed since; None for all three outside git."""
+def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """The commit of the folder, its branch, and whether it was changed since; None for all three outside git."""
 
     def ask(*arguments: str) -> str | None:
         try:
@@ -137,11 +149,10 @@ def source(folder: Path) -> dict[str, Any]:
         return told.stdout.strip() if told.returncode == 0 else None
 
     changes = ask("status", "--porcelain", "--untracked-files=no")
-    return {
-        "commit": ask("rev-parse", "HEAD"),
-        "branch": ask("rev-parse", "--abbrev-ref", "HEAD"),
-        "dirty": None if changes is None else bool(changes),
-    }
+    branch = ask("rev-parse", "--abbrev-ref", "HEAD")
+    if branch == DETACHED:
+        branch = next((name for variable in BRANCHES if (name := variables.get(variable))), DETACHED)
+    return {"commit": ask("rev-parse", "HEAD"), "branch": branch, "dirty": None if changes is None else bool(changes)}
 
 
 def document(device: Device) -> dict[str, Any]:

@@ -57,9 +57,10 @@ def run_ab(arguments: argparse.Namespace) -> int:
     policy = PairPolicy(**arms.policy(options))
     registry.load(options.load)
     words = (arms.parse(arguments.a, "arm a"), arms.parse(arguments.b, "arm b"))
-    options = dataclasses.replace(options, python=options.python or words[0].python)
+    if words[1].python is not None:  # else b is what the plan is made for
+        options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)
-    facts = [pairs.facts(arm, options) for arm in words]
+    facts = [pairs.facts(arm, options, f"--{name}") for name, arm in zip("ab", words, strict=True)]
     conductor = Conductor(options, plan.launches, Path.cwd(), _say)
     effort = pairs.Effort(arguments.turns, arguments.steps, conductor.spent)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
@@ -70,6 +71,8 @@ def run_ab(arguments: argparse.Namespace) -> int:
     for sides in compared:
         for name, (case, unmet), known in zip("ab", sides, facts, strict=True):
             _check(f"arm {name}", case, known, unmet)
+    for name, arm, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
+        pairs.check_imports((case for case, _ in cases), arm, options, f"arm {name}")
     policy = policy.shared(len(compared))
     try:
         for sides in compared:
@@ -110,6 +113,7 @@ def _refuse_wrong(found: Pairs) -> None:
 def _lines(cases: Sequence[Case], words: Sequence[ArmWords], found: Pairs) -> list[str]:
     """What the pairs say: the arms, what they differ in, the verdict, and why there are no more pairs."""
     from ipexperf.conduct.pairs import SAME
+    from ipexperf.conduct.turns import APART
     from ipexperf.report import units
 
     decision = found.decision
@@ -119,6 +123,7 @@ def _lines(cases: Sequence[Case], words: Sequence[ArmWords], found: Pairs) -> li
     else:
         lines.append(f"{SAME}, so that what is found is noise")
     lines += _ran(found)
+    lines += [APART] if found.apart else []
     if decision.ratio is not None:
         lines.append(f"time of b against a: {units.percent(decision.ratio)}")
     lines += [f"{decision.outcome}: {decision.reason}", f"stopped: {found.stopped}"]

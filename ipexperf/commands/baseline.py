@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf.commands import telling
 from ipexperf.errors import BaselineError, HistoryError, UsageError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def run_accept(arguments: argparse.Namespace) -> int:
                 path = _keep(history, arguments.baselines, known, acceptance)
                 for case_id in acceptance.accepted:
                     _say(f"accepted  {case_id}")
-                _say(f"{path}: review it with `git diff` and commit it")
+                _say(f"{path}: review it with `git add -N` and `git diff`, and commit it")
     return 1 if refused else 0
 
 
@@ -187,7 +188,7 @@ def add_baseline(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParse
 
     def add(name: str, purpose: str) -> argparse.ArgumentParser:
         made = subparsers.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
-        made.add_argument("--baselines", type=Path, default=Path("baselines"), metavar="DIR", help="their folder")
+        telling.add_baselines(made, "their folder")
         return made
 
     accept = add("accept", "make a run's numbers what later runs are judged against")

@@ -46,9 +46,16 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     found = machine.look(machine.Machine(Path("/"), tuple(allowed()), facts, os.environ))
     sys.stdout.write("\n".join(_findings(found)) + "\n")
     sys.stdout.flush()
+    wrong = any(finding.state == "wrong" for finding in found)
     if not arguments.no_pairs:
-        sys.stdout.write("\n".join(_measured(options, policy)) + "\n")
-    return WRONG if any(finding.state == "wrong" for finding in found) else 0
+        try:
+            lines = _measured(options, policy)
+        except UsageError as error:
+            if not wrong:
+                raise
+            lines = [f"nothing was measured: {error}"]  # such as that no case can run without torch
+        sys.stdout.write("\n".join(lines) + "\n")
+    return WRONG if wrong else 0
 
 
 def _findings(found: Sequence[Finding]) -> list[str]:

@@ -67,15 +67,22 @@ def _for_pipeline(cases: Sequence[Recorded], run_fails: bool) -> int:  # noqa: F
 
 def _for_bisect(cases: Sequence[Recorded]) -> int:
     """A commit is bad where a case regressed, and good where every case is fine."""
-    if any(recorded.outcome == "regressed" for recorded in cases):
+    if any(_regressed(recorded) for recorded in cases):
         return BAD
     return FINE if cases and all(recorded.outcome in TOLD for recorded in cases) else CANNOT_TELL
+
+
+def _regressed(recorded: Recorded) -> bool:
+    """Whether its test said so: where many did, the run has the last word and says that the platform moved."""
+    return recorded.tested == "regressed"
 
 
 def _bad(recorded: Recorded) -> bool:
     """As its test was: what only the machine's other work spoilt failed nothing."""
     if recorded.verdict is None:
         return recorded.outcome == "failed"
+    if _regressed(recorded):
+        return True
     return recorded.verdict.fails and not (recorded.outcome == "invalid" and _only_contended(recorded))
 
 

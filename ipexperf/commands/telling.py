@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ipexperf.case import AXES
@@ -43,6 +44,13 @@ def add_history(parser: argparse.ArgumentParser) -> None:
     default = os.environ.get("IPEXPERF_DB") or "ipexperf.db"
     text = "history file or SQLAlchemy URL (default: $IPEXPERF_DB or ipexperf.db)"
     parser.add_argument("--db", default=default, metavar="FILE", help=text)
+
+
+def add_baselines(parser: argparse.ArgumentParser, text: str) -> None:
+    """Declare where the accepted baselines are; the default is that of a test run."""
+    default = Path(os.environ.get("IPEXPERF_BASELINES") or "baselines")
+    text = f"{text} (default: $IPEXPERF_BASELINES or baselines)"
+    parser.add_argument("--baselines", type=Path, default=default, metavar="DIR", help=text)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:

@@ -105,8 +105,7 @@ def add_prune(subparsers: telling.Subparsers) -> None:
     telling.add_history(parser)
     parser.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")
     parser.add_argument("--samples", action="store_true", help="only their samples: every number of a run stays")
-    folder = "baselines whose runs stay (default: %(default)s)"
-    parser.add_argument("--baselines", type=Path, default=Path("baselines"), metavar="DIR", help=folder)
+    telling.add_baselines(parser, "baselines whose runs stay")
     parser.add_argument("--yes", action="store_true", help="delete; without it nothing is changed")
     parser.set_defaults(run=run_prune)
 

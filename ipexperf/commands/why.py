@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.commands import telling
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def add_why(parser: argparse.ArgumentParser) -> None:
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument("--against", default=BASELINE, metavar="RUN", help="another run, or baseline (the default)")
     sides.add_argument("--arm", action="store_true", help="the other arm, of a case that was measured in pairs")
-    parser.add_argument("--baselines", type=Path, default=Path("baselines"), metavar="DIR", help="their folder")
+    telling.add_baselines(parser, "their folder")
 
 
 def run_why(arguments: argparse.Namespace) -> int:

@@ -31,7 +31,6 @@ from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 
 RETRIES = 1
-FLAG = "--perf-against"
 
 
 def now() -> str:
@@ -161,27 +160,32 @@ class Conductor:
     ) -> tuple[Measurement, pairs.Pairs | None]:
         """The case in pairs with another arm: its launches are its own workers. No pairs: none could begin."""
         started, recorded = now(), arms.measured(case, words)
-        launches = self._quarantine.launches(case)
-        if launches:
-            return self._measurement(recorded, launches, {}, started), None
+        for side in (case, other):
+            if launches := self._quarantine.launches(side):
+                return self._measurement(recorded, launches, {}, started, of=side), None
+        launches = []
         if cut := self._cut(0):
             return self._measurement(recorded, launches, {}, started, cut), None
-        accelerator = registry.devices.get(case.device).accelerator
         try:
-            a, b = pairs.arm(self, other, words, f"the arm of {FLAG}"), pairs.arm(self, case, ArmWords())
+            a, b = pairs.arm(self, other, words, f"the arm of {pairs.FLAG}"), pairs.arm(self, case, ArmWords())
         except WorkerError as error:
-            launches.append(Launch(0, *launch.ended(error, accelerator), log=error.log))
+            ended = launch.ended(error, registry.devices.get(case.device).accelerator)
+            launches.append(Launch(0, *ended, log=error.log))
             return self._measurement(recorded, launches, {}, started), None
         effort = pairs.Effort(spent=self.spent)
         found = pairs.measure(a, b, policy, effort, random.Random(), self._say)  # noqa: S311 - a start order, no secret
         launches += [dataclasses.replace(x.b.launch, against=x.a.launch.fingerprint) for x in found.taken]
+        failed = case
         if found.error is not None:
-            launches.append(Launch(len(launches), *launch.ended(found.error, accelerator), log=found.error.log))
+            failed = other if found.error.reason.startswith(f"{a.name}: ") else case
+            ended = launch.ended(found.error, registry.devices.get(failed.device).accelerator)
+            launches.append(Launch(len(launches), *ended, log=found.error.log))
         elif flaw := next((flaw for pair in found.taken if (flaw := pairs.wrong(pair.a.launch))), ""):
             launches.append(Launch(len(launches), "error", f"{a.name}: {flaw}"))
         environment = dict(found.taken[0].b.environment) if found.taken else {}
         launches = self._roofed(launches, case, b.conditions, environment)
-        return self._measurement(recorded, launches, environment, started, found.stopped if found.cut else ""), found
+        cut = found.stopped if found.cut else ""
+        return self._measurement(recorded, launches, environment, started, cut, of=failed), found
 
     def _roofed(
         self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
@@ -225,9 +229,16 @@ class Conductor:
         return [*map(_replaced, tries[:-1]), tries[-1]], found
 
     def _measurement(
-        self, case: Case, launches: list[Launch], found: dict[str, Any], started: str, cut: str = ""
+        self,
+        case: Case,
+        launches: list[Launch],
+        found: dict[str, Any],
+        started: str,
+        cut: str = "",
+        of: Case | None = None,
     ) -> Measurement:
-        self._quarantine.look(case, launches)
+        """The record. `of` is the arm whose failure it tells: a device that was lost is that arm's."""
+        self._quarantine.look(of or case, launches)
         if not found:
             machine = {**surroundings.hardware(), "accelerator": None, "threads": None}
             found = {

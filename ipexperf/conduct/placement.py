@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import libraries, placement, registry
+from ipexperf.bench.facts import Facts
 from ipexperf.bench.placement import ALLOCATORS, OPENMP, Placement, ranges
 from ipexperf.case import Case
 from ipexperf.conduct.launch import Conditions
@@ -94,6 +95,12 @@ def find(options: Options, openmp: str = "") -> Placed | None:
     if wish is None:
         return None
     return _found(wish, options.python, options.threads, tuple(placement.allowed()))
+
+
+def seen(facts: Facts, placed: Placed | None) -> Facts:
+    """The facts as placed workers find them: with no cores but those that they were given."""
+    cores = placed.placement.cores if placed else None
+    return replace(facts, cores=len(cores)) if cores else facts
 
 
 @functools.lru_cache(maxsize=8)  # a launcher is asked once a run

@@ -85,8 +85,12 @@ def ask_facts(
     accelerators: Sequence[str],
     variables: Mapping[str, str] | None = None,
     packages: Iterable[str] = (),
+    source: str = "--perf-python",
 ) -> Facts:
-    """The facts of the workers' interpreter, under their variables: this one's are at hand, others need a process."""
+    """The facts of the workers' interpreter, under their variables: this one's are at hand, others need a process.
+
+    `source` is what named it, for the sentence where it is none.
+    """
     if python is None and not accelerators:
         return gather(packages=packages)
     command = [python or sys.executable, str(BOOT), "facts", "--accelerators", ",".join(accelerators)]
@@ -107,7 +111,7 @@ def ask_facts(
                 pass_fds=[answer.fileno()],
             )
         except OSError as error:
-            raise UsageError(f"--perf-python={shlex.quote(str(python))}: {error.strerror or error}") from None
+            raise UsageError(f"{source}={shlex.quote(str(python))}: {error.strerror or error}") from None
         except subprocess.TimeoutExpired:
             reason = f"did not say within 120 s whether it sees {', '.join(accelerators)}"
             raise UsageError(f"{command[0]} {reason}") from None
@@ -115,7 +119,7 @@ def ask_facts(
         facts = answer.read()
     if told.returncode != 0 or not facts:
         last = (told.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UsageError(f"--perf-python={shlex.quote(command[0])} can't run workers: {last}")
+        raise UsageError(f"{source}={shlex.quote(command[0])} can't run workers: {last}")
     return Facts.from_json(json.loads(facts))
 
 
@@ -139,6 +143,8 @@ class Worker:
         self._killed = False
         self._kills = held.kernel_kills()
         self._limit = held.limit()
+        self.beside: Sequence[Worker] = ()
+        """Those that are alive together with it: they share the limit."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         # The protocol has pipes of its own, from the first line of code on: all that prints, prints into the log.
         requests, ours = os.pipe()
@@ -240,10 +246,11 @@ class Worker:
         if time.monotonic() < self._look:
             return
         self._look = time.monotonic() + POLL_SECONDS
-        if held.together(self.pid, self._limit) > self._limit:
+        if sum(held.together(worker.pid, self._limit) for worker in (self, *self.beside)) > self._limit:
             self.kill()
             most = f"{self._limit / 2**30:.1f} GiB, {held.SHARE:.0%} of the memory here"
-            raise WorkerError("out_of_memory", f"took more than {most}, with all that it started", self.log())
+            others = ", and with what takes turns with it" if self.beside else ""
+            raise WorkerError("out_of_memory", f"took more than {most}, with all that it started{others}", self.log())
 
     def _death(self) -> WorkerError:
         """Says what ended a worker that closed its pipe."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, RowMapping, and_, select
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
-from ipexperf.history import board, rows, selectors, statements
+from ipexperf.history import board, past, rows, selectors, statements
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rolling import roll
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
 
     from ipexperf.history.board import Board, BoardRun
+    from ipexperf.history.past import PastRun
     from ipexperf.history.records import Wanted
 
 
@@ -130,6 +131,11 @@ class Queries:
         with reading(self._engine, self._name) as connection:
             return [(row.uid, row.started_at, row.median) for row in connection.execute(asked)][::-1]
 
+    def past(self, uid: str, *, branch: str | None, before: str | None, launches: int) -> Iterator[PastRun]:
+        """Yield the runs that a window of a series may be made of, newest first, as far back as anybody asks."""
+        before = utc(before) if before else None
+        return past.read(self._engine, self._name, uid, branch=branch, before=before, launches=launches)
+
     def samples(self, selector: str, case_uid: str, metric: str = PRIMARY) -> dict[int, tuple[float, ...]]:
         """Return the samples of one case in one run, by launch that counts: `step_time`, `cpu_time` or `run_delay`."""
         with reading(self._engine, self._name) as connection:
@@ -220,7 +226,7 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
         summary = Summary(**{name: fact[name] for name in Summary.__dataclass_fields__})
         metrics.setdefault(fact["id"], {})[fact["metric"]] = summary
     launches = _launches(connection, row["id"])
-    verdicts = _verdicts(connection, row["id"])
+    verdicts, tested = _verdicts(connection, row["id"])
     answer = []
     for case_id, fact in cases.items():
         own = launches.get(case_id, [])
@@ -238,6 +244,7 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
                 machine_key=fact["machine_key"],
                 started_at=own[0][0].document["started_at"] if own else row["started_at"],
                 commit=row["commit"],
+                tested=tested.get(case_id),
             )
         )
     return sorted(answer, key=lambda recorded: (recorded.case.id, recorded.case.uid))
@@ -264,14 +271,20 @@ def _values(launches: list[LaunchRecord]) -> dict[str, tuple[float, ...]]:
     return {name: numbers for name, numbers in values.items() if numbers}
 
 
-def _verdicts(connection: Connection, run_id: int) -> dict[int, Verdict]:
+def _verdicts(connection: Connection, run_id: int) -> tuple[dict[int, Verdict], dict[int, str]]:
+    """Return the newest verdict of every case, and the outcome that its test was decided by."""
     asked = (
         select(verdict, series.c.case_id, series.c.metric, policy.c.doc, policy.c.uid)
         .join(series, series.c.id == verdict.c.series_id)
         .join(policy, policy.c.id == verdict.c.policy_id)
-        .where(and_(verdict.c.run_id == run_id, statements.newest_verdict()))
+        .where(verdict.c.run_id == run_id)
+        .order_by(verdict.c.judged_at, verdict.c.policy_id)
     )
-    return {row.case_id: _verdict(row) for row in connection.execute(asked)}
+    said = connection.execute(asked).all()
+    newest = {row.case_id: row for row in said}
+    # That the platform moved is said of a case by the run as a whole, when all tests are over.
+    tested = {row.case_id: row.outcome for row in said if row.outcome != "platform_shift"}
+    return {case_id: _verdict(row) for case_id, row in newest.items()}, tested
 
 
 def _verdict(row: Row[Any]) -> Verdict:

@@ -86,7 +86,8 @@ class LaunchRecord:
 class Recorded:
     """One case of one run: what a baseline is accepted from. `values` holds one number a launch that ended well.
 
-    `outcome` is the outcome of the verdict; `started_at` is when this case began.
+    `outcome` is the outcome of the verdict; `started_at` is when this case began. `tested` is the outcome that its test
+    was decided by, which stays what it was where the run as a whole says `platform_shift`.
     """
 
     run_uid: str
@@ -100,6 +101,7 @@ class Recorded:
     machine_key: str
     started_at: str
     commit: str | None
+    tested: str | None = None
 
     @property
     def counted(self) -> tuple[LaunchRecord, ...]:

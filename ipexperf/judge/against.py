@@ -23,9 +23,10 @@ def judge(measurement: Measurement, decision: Decision | None, facts: Mapping[st
     if decision is None:
         return Verdict("failed", "no pair was measured", policy=policy.label)
     alike = "" if facts["differences"] else "; both arms are the same (A/A), so what is found is noise"
+    apart = f"; {facts['apart']}" if facts.get("apart") else ""
     return Verdict(
         decision.outcome,
-        f"{decision.reason}; {facts['stopped']}{alike}",
+        f"{decision.reason}; {facts['stopped']}{alike}{apart}",
         ratio=decision.ratio,
         lo=decision.lo,
         hi=decision.hi,

@@ -57,6 +57,11 @@ class Policy(Constants):
     """Log sd between sessions while there is no history: raw process medians on a shared VM (judge.md: 19 %)."""
     tau_prior_spread: float = 0.8
     """Log sd of that log sd over machines and series: a factor of 2.2 either way, so that history soon outweighs it."""
+    tau_pool: float | None = None
+    """Log sd between sessions that is usual for the series of this machine: what one with few of them is shrunk to, in
+    place of the prior. None: there are too few series to know."""
+    pool_series: int = 5
+    """So many series with sessions enough tell what is usual."""
     tau_floor: float = 0.002
     """No series is believed to be quieter than this between sessions, however alike three of them look."""
     accuracy_bound: float = 0.02
@@ -70,7 +75,7 @@ class Policy(Constants):
     false_discovery_rate: float = 0.05
     """A run's alarm rate: its cases share it (Bonferroni), and of what it finds as a whole so much may be noise."""
     shift_cases: int = 5
-    """From this many judged cases on, a moved median case is a shift of the platform."""
+    """From this many stable cases on, a moved median case is a shift of the platform."""
 
     def __post_init__(self) -> None:
         for field in ("alpha", "ok_alpha", "false_discovery_rate"):

@@ -42,8 +42,8 @@ def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:
 
 
 def platform_shift(verdicts: Mapping[str, Verdict], policy: Policy) -> float | None:
-    """The median slowdown of the judged cases, where they are enough and it left the tolerance either way."""
-    ratios = [x.ratio for x in verdicts.values() if x.outcome in SPEED and x.ratio is not None]
+    """The median slowdown of the stable cases, where they are enough and it left the tolerance either way."""
+    ratios = list(_stable(verdicts).values())
     if len(ratios) < policy.shift_cases:
         return None
     median = math.exp(statistics.median(math.log(ratio) for ratio in ratios))
@@ -53,18 +53,19 @@ def platform_shift(verdicts: Mapping[str, Verdict], policy: Policy) -> float | N
 def settle(verdicts: Mapping[str, Verdict], policy: Policy) -> RunVerdict:
     """What the verdicts say together. It never takes a failed test back: each case was judged with its share."""
     slower = _slower_together(verdicts, policy)
+    stable = _stable(verdicts)
     shift = platform_shift(verdicts, policy)
     settled = {name: _shifted(x, shift, policy, name in slower) for name, x in verdicts.items()} if shift else verdicts
     rest = tuple(name for name in slower if settled[name].outcome != "platform_shift")
     lines = [_headline(verdicts, settled, shift)] if shift else []
     if rest:
         lines.append(
-            f"{len(rest)} of {_judged(verdicts)} judged cases {'is' if len(rest) == 1 else 'are'} slower than chance "
+            f"{len(rest)} of {len(stable)} stable cases {'is' if len(rest) == 1 else 'are'} slower than chance "
             "allows over all of them, though none is beyond its own share of the alarm rate"
         )
     # The median case surely became slower where half of the cases did.
-    proven = len({name for name, x in verdicts.items() if x.outcome == "regressed"} | set(slower))
-    moved = shift is not None and shift > 1 and 2 * proven >= _judged(verdicts)
+    proven = sum(name in slower or verdicts[name].outcome == "regressed" for name in stable)
+    moved = shift is not None and shift > 1 and 2 * proven >= len(stable)
     return RunVerdict(settled, "; ".join(lines), shift, moved or any(x.fails for x in verdicts.values()), rest)
 
 
@@ -110,14 +111,19 @@ def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], s
     moved = sum(x.outcome == "platform_shift" for x in settled.values())
     word = f"{shift - 1:.1%} slower" if shift > 1 else f"{1 - shift:.1%} faster"
     what = "the other arm" if any(AGAINST in (x.baseline or {}) for x in verdicts.values()) else "its baseline"
-    line = f"platform shift: the median of {_judged(verdicts)} judged cases is {word} than {what}"
+    line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {word} than {what}"
     line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
     common = _common_differences(verdicts)
     return line + (f"; changed for all: {', '.join(common)}" if common else "")
 
 
-def _judged(verdicts: Mapping[str, Verdict]) -> int:
-    return sum(x.outcome in SPEED and x.ratio is not None for x in verdicts.values())
+def _stable(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
+    """How many times slower each case is whose noise is known: what is assumed of the others proves nothing of all."""
+    return {
+        name: x.ratio
+        for name, x in verdicts.items()
+        if x.outcome in SPEED and x.ratio is not None and _tested(x.baseline or {})
+    }
 
 
 def _common_differences(verdicts: Mapping[str, Verdict]) -> list[str]:

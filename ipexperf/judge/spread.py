@@ -82,21 +82,45 @@ def robust_scale(values: Sequence[float]) -> float:
 
 
 def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
-    """The noise between sessions: assumed from the prior while they are few, else estimated and shrunk to it.
+    """The noise between sessions: assumed from the prior while they are few, else estimated and shrunk.
 
-    The shrinking is done on the log of the sd, where the prior and the sampling error are both about normal.
-    The posterior is then restated as a scaled t, whose degrees of freedom have the same error of the log sd.
+    It is shrunk to what is usual on the machine, where that is known, or to the prior. That is done on the log of the
+    sd, where the prior and the sampling error are both about normal. The posterior is then restated as a scaled t,
+    whose degrees of freedom have the same error of the log sd.
     """
     sessions = len(means)
     if sessions < policy.known_sessions:
         seen = statistics.stdev(means) if sessions > 1 else 0.0
         return Spread(max(policy.tau_prior, seen), math.inf)
-    error = SHAMOS_LOG_SD.get(sessions, 0.87 / math.sqrt(sessions))
-    trust = policy.tau_prior_spread**2 / (policy.tau_prior_spread**2 + error**2)
+    trust, error = _trust(sessions, policy)
     seen = max(robust_scale(means), policy.tau_floor)
-    log_scale = trust * math.log(seen) + (1 - trust) * math.log(policy.tau_prior)
     freedom, bias = _as_t(trust * error**2)
-    return Spread(math.exp(log_scale + bias), freedom)
+    return Spread(_shrunk(seen, policy.tau_pool or policy.tau_prior, trust) * math.exp(bias), freedom)
+
+
+def usual(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
+    """The noise between sessions that most series of a machine have, from the means of each; None: too few to know.
+
+    It is shrunk to the prior as one series would be, however many there are: nights that were alike by luck were so for
+    all of them.
+    """
+    known = [means for means in series if len(means) >= policy.known_sessions]
+    if len(known) < policy.pool_series:
+        return None
+    seen = statistics.median(max(robust_scale(means), policy.tau_floor) for means in known)
+    trust, _ = _trust(statistics.median_low(map(len, known)), policy)
+    # Three digits, so that cases that are judged alike name one policy.
+    return float(f"{_shrunk(seen, policy.tau_prior, trust):.3g}")
+
+
+def _trust(sessions: int, policy: Policy) -> tuple[float, float]:
+    """How far a spread that so many sessions show is believed, and the sampling error of its log."""
+    error = SHAMOS_LOG_SD.get(sessions, 0.87 / math.sqrt(sessions))
+    return policy.tau_prior_spread**2 / (policy.tau_prior_spread**2 + error**2), error
+
+
+def _shrunk(seen: float, expected: float, trust: float) -> float:
+    return math.exp(trust * math.log(seen) + (1 - trust) * math.log(expected))
 
 
 def _as_t(variance: float) -> tuple[float, float]:

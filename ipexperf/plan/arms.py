@@ -21,6 +21,8 @@ OF_PAIRS = ("tolerance", "alpha", "max_pairs")
 """The options that say how pairs are judged: they are the policy's."""
 OF_BASELINES = ("baseline_from", "window")
 """The options that say what is judged against where there is no other arm."""
+THREADS = "OMP_NUM_THREADS"
+"""The variable that a worker would not follow by itself: it has a thread a core, unless it is told otherwise."""
 OF_LAUNCHES = ("launches", "samples", "seconds")
 """The options that say how long a launch or a case is measured that is judged against a baseline."""
 
@@ -34,6 +36,11 @@ class ArmWords:
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads its workers are told to have, or None."""
+        return int(self.variables[THREADS]) if THREADS in self.variables else None
 
     def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
         """The planned case as this arm has it, and why it cannot have one of its knobs, or None."""
@@ -55,6 +62,8 @@ def parse(text: str, source: str) -> ArmWords:
         raise UsageError(f"{source} '{text}': {str(error).lower()}") from None
     for word in words:
         name, equals, value = word.partition("=")
+        if equals and any(name in told for told in found.values()):
+            raise UsageError(f"{source} '{text}': {name} is there twice")
         if equals and name in AXES:
             matrix.check(name, [value], source)
             found["axes"][name] = value
@@ -65,13 +74,22 @@ def parse(text: str, source: str) -> ArmWords:
             told = registry.unknown("axis or knob", name, [*AXES, *sorted(known)])
             raise UsageError(f"{source} '{text}': {told} (variables have capitals)")
         elif equals and name.replace("_", "").isalnum() and name[0].isalpha():
-            found["variables"][name] = value
+            found["variables"][name] = _variable(name, value, f"{source} '{text}'")
         elif os.access(word, os.X_OK) and Path(word).is_file():
+            if python is not None:
+                raise UsageError(f"{source} '{text}': an arm has one interpreter, not both '{python}' and '{word}'")
             python = word
         else:
             allowed = f"no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
             raise UsageError(f"{source} '{text}': '{word}' is no interpreter, {allowed}")
     return ArmWords(text, python, **found)
+
+
+def _variable(name: str, value: str, where: str) -> str:
+    """The value, where it is one that we must understand ourselves."""
+    if name == THREADS and not (value.isdecimal() and int(value)):
+        raise UsageError(f"{where}: {name}: expected a whole number from 1 on, got '{value}'")
+    return value
 
 
 def check(options: Options) -> None:

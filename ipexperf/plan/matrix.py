@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 from collections import Counter
@@ -17,8 +18,11 @@ from ipexperf.case import AXES, DTYPES, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
+from ipexperf.plan.values import fraction
 
 ALL = "all"
+MARK = ("models", "own", "tolerance")
+"""What `pytest.mark.perf` may say of a test."""
 REASONS = 3
 """So many reasons are told where a wish cannot be met: each stack may have its own."""
 CIFAR = "cifar10"
@@ -115,6 +119,10 @@ def check(axis: str, asked: Iterable[str], source: str) -> None:
 
 def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
     """The cases that a test takes whose mark says `models=[...]` or `own=True`; all, where it says neither."""
+    for name in mark:
+        if name not in MARK:
+            raise UsageError(f"{source}: pytest.mark.perf: {registry.unknown('argument', name, MARK)}")
+    tolerance(mark, source)
     models, own = mark.get("models"), mark.get("own")
     if models is None and own is None:
         return list(cases)
@@ -122,6 +130,17 @@ def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[C
     wanted = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
     check("model", wanted, source)
     return [case for case in cases if case.model in wanted or (own and registry.models.get(case.model).target)]
+
+
+def tolerance(mark: Mapping[str, Any], source: str) -> float | None:
+    """The slowdown that a test's mark calls nobody's business, as `--perf-tolerance` does for all, or None."""
+    told = mark.get("tolerance")
+    if told is None:
+        return None
+    try:
+        return fraction(str(told))
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"{source}: pytest.mark.perf: tolerance: {error}") from None
 
 
 def accelerators(options: Options, *more: str) -> tuple[str, ...]:

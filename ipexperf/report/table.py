@@ -87,7 +87,7 @@ def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:
     """What the run says as a whole, which stands above the table: no row of it does."""
     lines = _told(f"{line}: {_named(slower)}" if slower else line)
     if fails:
-        lines += _wrapped("THE RUN FAILS", "no test did, but half of the judged cases or more became slower together")
+        lines += _wrapped("THE RUN FAILS", "no test did, but half of the stable cases or more became slower together")
     return lines
 
 

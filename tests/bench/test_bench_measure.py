@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -242,11 +241,6 @@ def test_only_variables_that_matter_are_recorded(monkeypatch: pytest.MonkeyPatch
     told = environment.document(device)["variables"]  # type: ignore[arg-type]
     assert told["KMP_AFFINITY"] == "granularity=fine"
     assert "MY_SECRET_TOKEN" not in told
-
-
-def test_a_folder_outside_git_has_no_source(tmp_path: Path) -> None:
-    """Where there is no repository, commit, branch and changes are unknown, not clean."""
-    assert environment.source(tmp_path) == {"commit": None, "branch": None, "dirty": None}
 
 
 def test_missing_packages_are_named_with_the_interpreter() -> None:

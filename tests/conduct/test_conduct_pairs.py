@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipexperf.bench import registry
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import pairs, turns
+from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.turns import Arm, Side, Turns
+from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan.arms import ArmWords, parse
+from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 POLICY = PairPolicy()
+FAKES = Path(__file__).parents[1] / "fakes"
+LOSERS = str(FAKES / "losers.py")
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 A = Arm(CASE, Conditions(Settings()), "arm a")
 B = replace(A, case=replace(CASE, dtype="bf16"), name="arm b")
@@ -154,3 +163,133 @@ def test_a_failure_says_which_arm_it_is(fake: str) -> None:
     a, b = Arm(CASE, conditions, "arm a"), Arm(replace(CASE, model="segfault"), conditions, "arm b")
     with pytest.raises(WorkerError, match=r"^arm b: killed by SIGSEGV$"):
         turns.take(a, b, 2, 1, random.Random(1), lambda _: None)  # noqa: S311 - an order, no secret
+
+
+@pytest.mark.parametrize("spelling", ["here/bin/python", "here/bin/python3", "here/bin/../bin/python"])
+def test_two_spellings_of_an_interpreter_are_no_difference(
+    spelling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But two environments are, though both have the same file behind their `python`."""
+    for name in ("here", "there"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "python").symlink_to(sys.executable)
+        (tmp_path / name / "bin" / "python3").symlink_to("python")
+    monkeypatch.chdir(tmp_path)
+    told(monkeypatch, slower(0.001))
+    a, b, c = (
+        replace(A, conditions=replace(A.conditions, python=python))
+        for python in (str(tmp_path / "here" / "bin" / "python"), spelling, "there/bin/python")
+    )
+    assert measure(a=a, b=b).differences == ()
+    assert measure(a=a, b=c).differences == (f"interpreter: {tmp_path}/here/bin/python -> there/bin/python",)
+
+
+def test_what_the_shell_says_too_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is what the processes get, whoever says it."""
+    told(monkeypatch, slower(0.001))
+    b = replace(A, conditions=replace(A.conditions, variables={"ONEDNN_MAX_CPU_ISA": "AVX2"}))
+    assert measure(b=b).differences == ("ONEDNN_MAX_CPU_ISA: as it is -> AVX2",)
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert measure(b=b).differences == ()
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    assert measure(b=b).differences == ("ONEDNN_MAX_CPU_ISA: SSE41 -> AVX2",)
+
+
+def test_the_threads_of_an_arm_are_those_of_its_workers(fake: str, tmp_path: Path) -> None:
+    """A worker has a thread a core, whatever the variable says: an arm that says it means it."""
+    registry.load((fake,))
+    conductor = Conductor(Options(load=(fake,), threads=2), 1, tmp_path, lambda _: None)
+    plain, single = (pairs.arm(conductor, CASE, parse(text, "arm")) for text in ("", "OMP_NUM_THREADS=1"))
+    assert (plain.conditions.settings.threads, single.conditions.settings.threads) == (2, 1)
+    assert single.conditions.variables["OMP_NUM_THREADS"] == "1"
+
+
+def test_what_does_not_fit_together_is_measured_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first pair on that did not, and it is said. What does not fit even so is a failure."""
+    full = WorkerError("out_of_memory", "arm b: took more than there is")
+    asked = told(monkeypatch, iter([full]))
+    made = slower(0.001, 1.2)
+    seen: list[dict[str, Any]] = []
+
+    def apart(*_: object, **more: Any) -> Turns:
+        seen.append(more)
+        return replace(next(made), apart=True)
+
+    monkeypatch.setattr(turns, "apart", apart)
+    said: list[str] = []
+    found = pairs.measure(A, B, POLICY, pairs.Effort(), random.Random(1), said.append)  # noqa: S311 - an order
+    assert (found.decision.outcome, len(found.taken), found.apart, found.error) == ("regressed", 4, True, None)
+    assert (len(asked), [more["prove"] for more in seen]) == (1, [True, False, False, False])
+    assert f"arm b: took more than there is: {turns.APART}" in said
+
+    def full_again(*_: object, **__: object) -> Turns:
+        raise full
+
+    told(monkeypatch, iter([full]))
+    monkeypatch.setattr(turns, "apart", full_again)
+    found = measure()
+    assert (found.stopped, found.error, found.apart) == ("an arm failed", full, False)
+
+
+def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
+    fake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A B B A, or B A A B: each arm has all its turns, its proof, and the note that says so."""
+    alive: set[int] = set()
+    order: list[str] = []
+    ask, end = Worker.ask, Worker.__exit__
+
+    def watched(self: Worker, do: str, timeout: float | None = None, **request: Any) -> dict[str, Any]:
+        alive.add(self.pid)
+        assert len(alive) == 1
+        if do == "prepare":
+            order.append(request["case"]["dtype"])
+        return ask(self, do, timeout, **request)
+
+    def ended(self: Worker, *error: Any) -> None:
+        end(self, *error)
+        alive.discard(self.pid)
+
+    monkeypatch.setattr(Worker, "ask", watched)
+    monkeypatch.setattr(Worker, "__exit__", ended)
+    conditions = Conditions(Settings(load=(fake,)), timeout=30)
+    a, b = (Arm(replace(CASE, dtype=dtype), conditions) for dtype in ("fp32", "bf16"))
+    chance = random.Random(1)  # noqa: S311 - a start order, no secret
+    pair = turns.apart(a, b, 5, 2, chance, lambda _: None, index=2, prove=True)
+    assert order in (["fp32", "bf16", "bf16", "fp32"], ["bf16", "fp32", "fp32", "bf16"])
+    for one in (pair.a, pair.b):
+        assert [len(turn) for turn in one.turns] == [2] * 6
+        assert (one.launch.index, len(one.launch.samples), one.launch.metrics["accuracy"]) == (2, 12, 1.0)
+        assert [check.name for check in one.launch.proof] == ["dtype"]
+        assert one.launch.notes[0] == turns.APART
+    assert pair.apart
+    assert math.isfinite(pair.log_ratio)
+
+
+def test_an_even_drift_drops_out_of_a_pair_apart() -> None:
+    """A B B A: the second process of an arm is as much later than the other's as its first was sooner."""
+
+    def at(*moments: float) -> Side:
+        return Side(tuple((Sample(math.exp(0.1 * moment), 1.0, 0.0),) for moment in moments), Launch(0, "ok"), {})
+
+    assert Turns(at(0, 0, 3, 3), at(1, 1, 2, 2), apart=True).log_ratio == pytest.approx(0)
+    assert Turns(at(0, 0, 3), at(1, 1, 2)).log_ratio == pytest.approx(0.1)
+
+
+def test_a_device_that_the_other_arm_lost_is_that_arms(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next case against it is not launched; one that stays on its own device is."""
+    registry.load((fake, LOSERS))
+    lossy = replace(CASE, device="lossy")
+    conductor = Conductor(Options(load=(fake, LOSERS), cache=tmp_path), 1, tmp_path, lambda _: None)
+    words = parse("device=lossy", "--perf-against")
+    lost = WorkerError("device_lost", f"the arm of {pairs.FLAG}: gone")
+    asked = told(monkeypatch, iter([lost, Turns(side(1.0), side(1.0)), lost]))
+    measured, _ = conductor.against(CASE, lossy, words, POLICY)
+    assert measured.launches[-1].outcome == "device_lost"
+    measured, found = conductor.against(CASE, lossy, words, POLICY)
+    assert (found, len(asked)) == (None, 1)
+    assert "lossy is in quarantine" in measured.launches[-1].reason
+    conductor.against(CASE, CASE, ArmWords(), replace(POLICY, max_pairs=1))
+    assert len(asked) == 2

@@ -1,4 +1,4 @@
-"""Turns, gate, figures and the conductor: what is made of workers."""
+"""Turns, figures and the conductor: what is made of workers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from ipexperf.result import Check, Launch, Sample
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-FREE = {"others": 0.0, "steal": 0.0, "run_delay": 0.0, "held_up": 0.0}
 
 
 def case(model: str = "tiny", dtype: str = "fp32") -> Case:
@@ -69,82 +67,6 @@ def test_an_arm_that_crashes_takes_the_other_with_it(fake: str, gone: Callable[[
     with pytest.raises(WorkerError, match="killed by SIGSEGV") as error:
         turns.take(a, b, 2, 1, random.Random(1), lambda _: None)  # noqa: S311 - an order, no secret
     assert error.value.outcome == "crashed"
-
-
-@pytest.mark.parametrize(
-    ("shares", "told"),
-    [
-        (FREE, ""),
-        ({**FREE, "others": gate.OTHERS, "steal": gate.STEAL, "held_up": gate.DELAY}, ""),
-        ({**FREE, "run_delay": 0.9}, ""),
-        ({**FREE, "others": 0.31}, "other processes took 31% (limit 25%)"),
-        ({**FREE, "steal": 0.5}, "the hypervisor took 50% (limit 10%)"),
-        ({**FREE, "held_up": 0.9}, "threads waited for a core 90% (limit 20%)"),
-        ({**FREE, "memory_pressure": gate.MEMORY, "cpu_pressure": 1.0, "io_pressure": 1.0, "mhz": 800.0}, ""),
-        ({**FREE, "memory_pressure": 0.4}, "somebody waited for memory 40% (limit 10%)"),
-        (
-            {**FREE, "others": 0.4, "steal": 0.2},
-            "other processes took 40% (limit 25%); the hypervisor took 20% (limit 10%)",
-        ),
-    ],
-)
-def test_the_gate_says_who_took_the_machine(shares: dict[str, float], told: str) -> None:
-    """A launch at its limits is free; over them, the sentence names who took how much and what was allowed."""
-    assert gate.contended(shares) == told
-
-
-def test_what_the_worker_used_is_not_held_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shares are of all cores: our own CPU time is taken off, other people's is not."""
-    monkeypatch.setattr(gate.os, "cpu_count", lambda: 4)
-    before = gate.Reading(at=100.0, busy=50.0, steal=1.0, ours=10.0)
-    after = gate.Reading(at=110.0, busy=74.0, steal=3.0, ours=22.0)
-    samples = [Sample(wall=1.0, cpu=1.0, delay=0.4), Sample(wall=1.0, cpu=1.0, delay=0.4)]
-    found = gate.between(before, after, samples)
-    assert found == pytest.approx({"others": 0.3, "steal": 0.05, "run_delay": 0.1, "held_up": 0.1})
-
-
-def test_what_the_machine_waited_for_is_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not of the cores' time. What the kernel tells on one side only is nothing."""
-    monkeypatch.setattr(gate.os, "cpu_count", lambda: 4)
-    before = gate.Reading(100.0, 0.0, 0.0, 0.0, {"cpu": 5.0, "memory": 1.0}, 3000.0)
-    after = gate.Reading(110.0, 0.0, 0.0, 0.0, {"cpu": 7.5, "memory": 1.0, "io": 3.0}, 2400.0)
-    found = gate.between(before, after, [])
-    assert {name: found[name] for name in found.keys() - FREE.keys()} == {
-        "cpu_pressure": 0.25,
-        "memory_pressure": 0.0,
-        "mhz": 2400.0,
-    }
-
-
-def test_pressure_and_clock_are_told_where_the_kernel_tells_them(tmp_path: Path) -> None:
-    line = "some avg10=0.36 avg60=0.49 avg300=0.73 total=824126932\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
-    (tmp_path / "cpu").write_text(line)
-    (tmp_path / "io").write_text("nothing of the kind\n")
-    assert gate.pressure(tmp_path) == {"cpu": pytest.approx(824.126932)}
-    assert gate.pressure(tmp_path / "none") == {}
-    for core, khz in enumerate((2_000_000, 3_000_000)):
-        (tmp_path / f"cpu{core}" / "cpufreq").mkdir(parents=True)
-        (tmp_path / f"cpu{core}" / "cpufreq" / "scaling_cur_freq").write_text(f"{khz}\n")
-    assert gate.clock(tmp_path) == 2500.0
-    assert gate.clock(tmp_path / "none") is None
-
-
-def test_threads_that_wait_for_one_another_are_not_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More threads than cores wait however free the machine is; they are held up while the cores work for others."""
-    monkeypatch.setattr(gate.os, "cpu_count", lambda: 2)
-    reading = gate.Reading(at=100.0, busy=50.0, steal=0.0, ours=10.0)
-
-    def held_up(cpu: float) -> float:
-        return gate.between(reading, reading, [Sample(wall=1.0, cpu=cpu, delay=1.9)])["held_up"]
-
-    assert [held_up(2.0), held_up(1.0), held_up(0.0)] == pytest.approx([0.0, 0.5, 0.95])
-
-
-def test_a_quiet_clock_is_never_negative() -> None:
-    """Accounts that lag behind one another give no negative share, and no samples give no delay."""
-    before = gate.Reading(at=1.0, busy=5.0, steal=1.0, ours=1.0)
-    after = gate.Reading(at=1.0, busy=5.0, steal=1.0, ours=2.0)
-    assert gate.between(before, after, []) == FREE
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from ipexperf.bench import guard
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import held, launch
+from ipexperf.conduct import gate, held, launch
 from ipexperf.conduct import worker as workers
 from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.worker import Worker
@@ -71,7 +71,7 @@ def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(
     *, fake: str, busy: str, final: bool, asked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would train to the end, for minutes, and none of it would count."""
-    monkeypatch.setattr(launch.gate, "contended", lambda _: busy)
+    monkeypatch.setattr(gate, "contended", lambda _: busy)
     conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
     done, _ = launch.run(case(), 0, conditions, accuracy=True, final=final)
     assert (done.outcome, done.contended) == ("ok", busy)
@@ -352,6 +352,24 @@ def test_a_worker_over_the_memory_limit_is_stopped(
         assert error.value.outcome == "out_of_memory"
         assert time.monotonic() - begin < 15
         assert gone(worker.pid)
+
+
+@pytest.mark.parametrize(
+    ("together", "outcome", "told"),
+    [(False, "timed_out", "no reply within 3 s"), (True, "out_of_memory", "with what takes turns with it")],
+)
+def test_the_memory_limit_is_for_both_that_take_turns(
+    fake: str, monkeypatch: pytest.MonkeyPatch, *, together: bool, outcome: str, told: str
+) -> None:
+    """Each has room by itself, and the two together have not: the one that is asked ends, and says with whom."""
+    with Worker(timeout=30) as first, Worker(timeout=30) as second:
+        for worker in (first, second):
+            worker.ask("prepare", case=case("hang").to_json(), settings={"load": [fake]})
+        monkeypatch.setattr(second, "_limit", int(1.5 * held.together(second.pid, 2**40)))
+        second.beside = [first] if together else []
+        with pytest.raises(WorkerError, match=told) as error:
+            second.ask("warm", timeout=3)
+        assert error.value.outcome == outcome
 
 
 def test_the_memory_limit_is_below_the_machines_memory() -> None:

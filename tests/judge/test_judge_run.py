@@ -77,7 +77,7 @@ def test_many_weak_cases_are_more_than_chance_and_are_told_in_one_line() -> None
     run = settle({**weak, **{str(x): OK for x in range(180)}}, POLICY)
     assert run.slower == tuple(weak)
     assert run.line == (
-        "20 of 200 judged cases are slower than chance allows over all of them, "
+        "20 of 200 stable cases are slower than chance allows over all of them, "
         "though none is beyond its own share of the alarm rate"
     )
     assert run.fails is False
@@ -89,6 +89,19 @@ def test_an_assumed_noise_proves_nothing_about_the_whole(facts: dict[str, bool] 
     """Where no noise between sessions was seen, the run says no more than its cases do."""
     run = settle({str(x): replace(WEAK, baseline=facts) for x in range(6)}, POLICY)
     assert (run.slower, run.fails, {x.outcome for x in run.verdicts.values()}) == ((), False, {"inconclusive"})
+    assert (run.line, run.shift) == ("", None)
+
+
+@pytest.mark.parametrize("facts", [None, {"between_sessions_known": False}])
+def test_only_stable_cases_say_that_the_platform_moved(facts: dict[str, bool] | None) -> None:
+    """However many there are whose noise is assumed: they neither make a shift nor hide one."""
+    open_questions = {f"new {x}": replace(WEAK, baseline=facts, ratio=1.5) for x in range(20)}
+    still = settle({**open_questions, **{str(x): OK for x in range(5)}}, POLICY)
+    assert (still.shift, still.line, still.fails) == (None, "", False)
+    unmoved = {f"new {x}": replace(WEAK, baseline=facts, ratio=1.0) for x in range(20)}
+    moved = settle({**unmoved, **{str(x): WEAK for x in range(5)}}, POLICY)
+    assert (moved.shift, moved.fails) == (pytest.approx(1.2), True)
+    assert moved.line.startswith("platform shift: the median of 5 stable cases is 20.0% slower than its baseline (5 ")
 
 
 def test_a_moved_platform_is_one_headline() -> None:
@@ -101,7 +114,7 @@ def test_a_moved_platform_is_one_headline() -> None:
     assert run.verdicts["far"].outcome == "regressed"
     assert run.shift == pytest.approx(1.2)
     assert run.line == (
-        "platform shift: the median of 7 judged cases is 20.0% slower than its baseline (6 cases moved with it); "
+        "platform shift: the median of 7 stable cases is 20.0% slower than its baseline (6 cases moved with it); "
         "changed for all: torch: 2.8.0 -> 2.9.0"
     )
 
@@ -124,7 +137,7 @@ def test_a_weak_case_that_moved_further_than_the_platform_is_told_beside_it() ->
     run = settle({"far": far, **{str(x): SLOW for x in range(6)}}, POLICY)
     assert run.verdicts["far"] == far
     assert run.slower == ("far",)
-    assert run.line.endswith("; 1 of 7 judged cases is slower than chance allows over all of them, "
+    assert run.line.endswith("; 1 of 7 stable cases is slower than chance allows over all of them, "
                              "though none is beyond its own share of the alarm rate")  # fmt: skip
 
 
@@ -136,7 +149,7 @@ def test_a_shift_that_no_case_proves_fails_nothing() -> None:
 
 
 def test_a_faster_platform_is_no_list_of_improvements() -> None:
-    fast = Verdict("improved", "", ratio=0.8, lo=0.75, hi=0.85, p_value=1.0)
+    fast = Verdict("improved", "", ratio=0.8, lo=0.75, hi=0.85, p_value=1.0, baseline=KNOWN)
     run = settle({"slow": SLOW, **{str(x): fast for x in range(6)}}, POLICY)
     assert run.verdicts["0"].outcome == "platform_shift"
     assert run.verdicts["slow"].outcome == "regressed"
@@ -161,7 +174,7 @@ def test_a_shift_of_pairs_is_said_to_be_against_the_other_arm() -> None:
     """There is no baseline that the median case could be slower than."""
     pairs = replace(SLOW, baseline={"against": "stack=stock", "differences": []})
     line = settle({str(x): pairs for x in range(5)}, POLICY).line
-    assert "the median of 5 judged cases is 20.0% slower than the other arm" in line
+    assert "the median of 5 stable cases is 20.0% slower than the other arm" in line
 
 
 def test_four_cases_are_no_platform() -> None:

@@ -199,6 +199,47 @@ def test_a_tolerance_and_a_rate_of_its_own(suite: Suite) -> None:
     assert (json.loads(policy)["tolerance"], json.loads(policy)["alpha"]) == (0.1, 0.001)
 
 
+def test_a_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
+    """Its mark says it, for its cases alone; it comes before the option, and its policy is on record."""
+    text = """
+        import pytest
+
+        @pytest.mark.perf(models=["tiny"], tolerance=0.1)
+        def test_patient(perf):
+            perf()
+
+        @pytest.mark.perf(models=["other"])
+        def test_strict(perf):
+            perf()
+    """
+    suite.pytester.makepyfile(test_suite=text)
+    told(suite, 1.08)
+    both = [word if word != "tiny" else "tiny,other" for word in CELL]
+    result = suite.raw(*suite.load, *both, "--perf-against=A=1", "--perf-tolerance", "4%")
+    result.assert_outcomes(passed=1, failed=1)
+    found = suite.query(
+        "SELECT c.model, v.outcome, json_extract(p.doc, '$.tolerance') FROM verdict v "
+        "JOIN policy p ON p.id = v.policy_id JOIN series s ON s.id = v.series_id "
+        "JOIN 'case' c ON c.id = s.case_id WHERE json_extract(p.doc, '$.name') = 'pairs-1' ORDER BY c.model"
+    )
+    assert found == [("other", "regressed", 0.04), ("tiny", "ok", 0.1)]
+
+
+@pytest.mark.parametrize(
+    ("mark", "sentence"),
+    [
+        ("tolerance=5", "pytest.mark.perf: tolerance: expected a fraction between 0 and 1"),
+        ("tolerance='much'", "pytest.mark.perf: tolerance: expected a fraction such as 0.05 or 5%, got 'much'"),
+        ("model=['tiny']", "pytest.mark.perf: unknown argument 'model': did you mean models?"),
+    ],
+)
+def test_a_mark_that_says_what_nobody_reads_is_refused(suite: Suite, mark: str, sentence: str) -> None:
+    """In silence such a test would take every case, or be judged as all others are."""
+    text = f"import pytest\n\n\n@pytest.mark.perf({mark})\ndef test_it(perf):\n    perf()\n"
+    suite.pytester.makepyfile(test_suite=text)
+    refused(suite.raw(*suite.load, *CELL), sentence)
+
+
 @pytest.mark.parametrize(
     ("wrong", "outcome", "reason"),
     [
@@ -246,6 +287,17 @@ def test_a_case_that_the_budget_left_no_time_for_is_told(suite: Suite) -> None:
 def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[str, ...], sentence: str) -> None:
     """One sentence, exit code 4, and nothing measured."""
     refused(suite.raw(*suite.load, *CELL, *arguments), sentence)
+    assert not (suite.path / "ipexperf.db").exists()
+
+
+def test_an_arm_that_cannot_import_ends_the_run_before_anything_is_measured(suite: Suite) -> None:
+    """Its packages are there by name, so that only an import can tell."""
+    broken = suite.path / "broken.py"
+    broken.write_text("import os\n\nif 'ARM' in os.environ:\n    raise ImportError('libthing.so: gone')\n")
+    load = f"--perf-load={suite.fake},{broken}"
+    result = suite.raw(load, *CELL, "--perf-against", "ARM=1")
+    refused(result, "--perf-against: it cannot run plain on fake: ")
+    assert "libthing.so: gone" in result.stderr.str()
     assert not (suite.path / "ipexperf.db").exists()
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import xml.etree.ElementTree as ET
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +17,7 @@ from ipexperf.history import History
 from ipexperf.judge import baseline as baselines
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.spread import usual
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 from ipexperf.run import Run
@@ -128,7 +131,7 @@ def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Su
     result.assert_outcomes(passed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()
-    headline = "platform shift: the median of 6 judged cases is 20.0% slower than its baseline (6 cases moved with it)"
+    headline = "platform shift: the median of 6 stable cases is 20.0% slower than its baseline (6 cases moved with it)"
     assert out.count(headline) == 1
     assert of_suite(suite) == {"run_fails": "yes", "run_says": headline}
     assert out.index(headline) < out.index("THE RUN FAILS: no test did") < out.index("time vs baseline")
@@ -149,7 +152,7 @@ def test_a_failed_test_stays_failed_when_the_platform_moved(suite: Suite) -> Non
     result.assert_outcomes(failed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()
-    assert "platform shift: the median of 6 judged cases is 20.0% slower" in out
+    assert "platform shift: the median of 6 stable cases is 20.0% slower" in out
     assert "THE RUN FAILS" not in out
     assert newest(suite) == ["platform_shift"] * 6
     assert suite.query("SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome") == [
@@ -165,7 +168,7 @@ def test_what_only_the_whole_matrix_shows_is_told_and_fails_nothing(suite: Suite
     result.assert_outcomes(passed=2)
     assert result.ret == 0
     out = " ".join(result.stdout.str().split())
-    line = "2 of 2 judged cases are slower than chance allows over all of them, though none is beyond its own share"
+    line = "2 of 2 stable cases are slower than chance allows over all of them, though none is beyond its own share"
     assert f"{line} of the alarm rate: {ID.format('tiny')}, {ID.format('other')}" in out
     assert newest(suite) == ["inconclusive"] * 2
     assert suite.query("SELECT count(*) FROM verdict") == [(2,)]
@@ -214,3 +217,24 @@ def test_a_case_that_the_budget_left_no_time_for_is_no_failure_and_no_number(sui
     assert of_suite(suite) == {"run_fails": "no"}
     assert text.count(f'<property name="reason" value="{reason}" />') == 2
     assert "step_time" not in text
+
+
+def test_a_young_case_leans_on_its_neighbours(run: Run) -> None:
+    """What is usual among the accepted cases of the machine is in the policy that is kept with each verdict."""
+    sessions = tuple(
+        Session(f"run{night}", f"2026-01-0{night + 1}T00:00:00+00:00", "", (level, level))
+        for night, level in enumerate((0.01, 0.0101, 0.0102))
+    )
+    known = [CaseBaseline(case, sessions, {}, "", "ada", "2026-01-01", None, ENVIRONMENT) for case in run.plan.cases]
+    baselines.write(run.options.baselines, Baselines("fake-1c", tuple(known)))
+    run.open(())
+    verdicts = [run.measure(case) for case in run.plan.cases]
+    run.finish("finished")
+    with closing(sqlite3.connect(run.options.db)) as connection:
+        asked = "SELECT doc FROM policy WHERE json_extract(doc, '$.name') = 'screen-1'"
+        [(document,)] = connection.execute(asked).fetchall()
+    pool = usual([[math.log(session.launches[0]) for session in sessions]] * 12, Policy())
+    assert pool is not None
+    assert 0.01 < pool < 0.1
+    assert json.loads(document)["tau_pool"] == pool
+    assert {found[1].policy for found in verdicts if found} == {replace(Policy().shared(12), tau_pool=pool).label}

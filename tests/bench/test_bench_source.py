@@ -1,0 +1,77 @@
+"""What is told of the source that is measured: its commit, its branch, and whether it was changed since."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ipexperf.bench import environment
+
+AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Asks git, whose hooks and settings of this machine have no part in it."""
+    command = ["git", "-C", str(folder), *AUTHOR, "-c", "core.hooksPath=/dev/null", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of one commit on the branch `mine`, in no CI system."""
+    for name in environment.BRANCHES:
+        monkeypatch.delenv(name, raising=False)
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "tracked").write_text("one")
+    git(tmp_path, "add", "tracked")
+    git(tmp_path, "commit", "--quiet", "-m", "One")
+    git(tmp_path, "checkout", "--quiet", "-b", "mine")
+    return tmp_path
+
+
+@pytest.fixture
+def detached(repository: Path) -> Path:
+    """The same with the commit alone checked out, as CI systems do it."""
+    git(repository, "checkout", "--quiet", "--detach")
+    return repository
+
+
+def test_a_folder_outside_git_has_no_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no repository, commit, branch and changes are unknown, not clean; a CI system changes nothing."""
+    monkeypatch.setenv("GITHUB_REF_NAME", "main")
+    assert environment.source(tmp_path) == {"commit": None, "branch": None, "dirty": None}
+
+
+def test_a_branch_is_what_git_says(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a CI system says beside it."""
+    monkeypatch.setenv("GITHUB_HEAD_REF", "theirs")
+    commit = git(repository, "rev-parse", "HEAD")
+    assert environment.source(repository) == {"commit": commit, "branch": "mine", "dirty": False}
+    (repository / "tracked").write_text("two")
+    assert environment.source(repository)["dirty"] is True
+
+
+@pytest.mark.parametrize("variable", environment.BRANCHES)
+def test_on_a_detached_head_the_branch_is_the_ci_systems(
+    detached: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """Or runs of all branches would be those of one that is called HEAD."""
+    monkeypatch.setenv(variable, "feature/faster")
+    assert environment.source(detached)["branch"] == "feature/faster"
+
+
+@pytest.mark.parametrize(
+    ("variables", "branch"),
+    [
+        ({}, "HEAD"),
+        ({"GITHUB_HEAD_REF": "", "GITHUB_REF_NAME": ""}, "HEAD"),
+        ({"GITHUB_HEAD_REF": "", "GITHUB_REF_NAME": "main"}, "main"),
+        ({"GITHUB_HEAD_REF": "feature", "GITHUB_REF_NAME": "12/merge"}, "feature"),
+        ({"BRANCH_NAME": "PR-12", "CHANGE_BRANCH": "feature"}, "feature"),
+    ],
+)
+def test_an_empty_name_is_none_and_a_merge_is_no_branch(detached: Path, variables: dict[str, str], branch: str) -> None:
+    """The name of what is merged goes before that of the merge; where nobody has one, it is git's HEAD."""
+    assert environment.source(detached, variables)["branch"] == branch

@@ -1,0 +1,66 @@
+"""The commands that a run prints find its history and its baselines, wherever these are."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.case import Case
+from ipexperf.plan.options import Options
+from ipexperf.result import Launch, Measurement
+from ipexperf.run import Run
+
+if TYPE_CHECKING:
+    import pytest
+
+ENVIRONMENT = {"machine_key": "fake-1c", "hardware": {}, "software": {}, "variables": {}}
+
+
+def told(fake: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, record: bool = True, **where: Any) -> list[str]:
+    """Each line that a run of one case with a regression prints, of a failed test and at the end."""
+    monkeypatch.chdir(folder)
+    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
+    run = Run(Options(**axes, dtype=("fp32",), load=(fake,), no_record=not record, **where), folder, lambda _: None)
+
+    def measure(case: Case) -> Measurement:
+        launches = tuple(Launch(index, "ok", metrics={"step_time": 0.01}) for index in range(2))
+        return Measurement(case, launches, ENVIRONMENT, "2026-05-04T10:00:00+00:00", "2026-05-04T10:00:00+00:00")
+
+    monkeypatch.setattr(run._conductor, "measure", measure)
+    run.open(())
+    found = run.measure(run.plan.cases[0])
+    assert found is not None
+    block = run.block(found[0], dataclasses.replace(found[1], outcome="regressed"))
+    lines = [*block.splitlines(), *run.summary()]
+    run.finish("finished")
+    return [line.strip() for line in lines]
+
+
+def test_a_run_in_its_usual_places_says_nothing_of_them(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands look there by themselves."""
+    commands = [line for line in told(fake, tmp_path, monkeypatch) if "ipexperf " in line]
+    assert any("baseline accept" in line for line in commands)
+    assert not any("--db" in line or "--baselines" in line for line in commands)
+
+
+def test_what_is_elsewhere_is_named_so_that_a_shell_takes_it(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the block of the failed test and at the end."""
+    lines = told(fake, tmp_path, monkeypatch, db="my history.db", baselines=Path("kept here"))
+    where = "--db 'my history.db' --baselines 'kept here'"
+    [block] = [line for line in lines if line.startswith("accept  ")]
+    assert block.endswith(f'--case tiny-fake-fp32-spin-plain {where} --regression-ok --reason "WHY"')
+    assert any(line.startswith(f'ipexperf baseline accept last {where} --reason "..."') for line in lines)
+    assert any(line.startswith("ipexperf show last --db 'my history.db'  ") for line in lines)
+
+
+def test_no_command_tells_a_password(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs of CI systems are read by many."""
+    lines = told(fake, tmp_path, monkeypatch, record=False, db="postgresql://ada:secret@host/perf")
+    [block] = [line for line in lines if line.startswith("accept  ")]
+    assert "--db 'postgresql://ada:***@host/perf'" in block
+    assert not any("secret" in line for line in lines)
