@@ -242,6 +242,9 @@ class Run:
         return command(case, self.plan.launches, target=model.target or "", plain_size=model.size, against=arm)
 
     def _accept(self, measurement: Measurement) -> str:
+        """How to accept what was measured; nothing where it is on no record."""
+        if self.options.no_record:
+            return ""
         run, where = self.uid[:18] if self.uid else "last", "".join(self._where())
         return f'ipexperf baseline accept {run} --case {measurement.case.id}{where} --regression-ok --reason "WHY"'
 

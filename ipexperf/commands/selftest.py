@@ -40,7 +40,7 @@ def add_selftest(parser: argparse.ArgumentParser) -> None:
 def run_selftest(arguments: argparse.Namespace) -> int:
     """Tries the judge until all is done or the time is over; Ctrl-C leaves what was measured."""
     from ipexperf import run, selftest
-    from ipexperf.conduct import pairs, placement
+    from ipexperf.conduct import pairs
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan import arms, injections
@@ -52,7 +52,7 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     plan = run.plan(options)
-    facts = placement.seen(pairs.facts(arms.ArmWords(), options), placement.find(options))
+    facts = pairs.facts(arms.ArmWords(), options)
     found = injections.chosen(arguments.injections, options, facts)
     trials, left_out = selftest.plan(plan.cases, found, facts)
     if not trials:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench.facts import Facts
 from ipexperf.case import Case
-from ipexperf.conduct import turns, worker
+from ipexperf.conduct import placement, turns, worker
 from ipexperf.conduct.turns import Arm, Turns
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge import sequential
@@ -77,7 +77,8 @@ def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     asked = matrix.accelerators(options, *(value for axis, value in words.axes.items() if axis == "device"))
     variables = {**matrix.variables(options, asked), **words.variables}
     python = words.python or options.python
-    return worker.ask_facts(python, asked, variables, matrix.packages(), source if words.python else "--perf-python")
+    found = worker.ask_facts(python, asked, variables, matrix.packages(), source if words.python else "--perf-python")
+    return placement.seen(found, placement.find(options))
 
 
 def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:

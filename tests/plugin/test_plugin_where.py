@@ -58,9 +58,15 @@ def test_what_is_elsewhere_is_named_so_that_a_shell_takes_it(
     assert any(line.startswith("ipexperf show last --db 'my history.db'  ") for line in lines)
 
 
-def test_no_command_tells_a_password(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_tells_a_password(fake: str, tmp_path: Path) -> None:
     """Logs of CI systems are read by many."""
-    lines = told(fake, tmp_path, monkeypatch, record=False, db="postgresql://ada:secret@host/perf")
-    [block] = [line for line in lines if line.startswith("accept  ")]
-    assert "--db 'postgresql://ada:***@host/perf'" in block
-    assert not any("secret" in line for line in lines)
+    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
+    options = Options(**axes, dtype=("fp32",), load=(fake,), db="postgresql://ada:secret@host/perf")
+    assert Run(options, tmp_path, lambda _: None)._where() == (" --db 'postgresql://ada:***@host/perf'", "")
+
+
+def test_what_is_on_no_record_cannot_be_accepted(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last run that there is would be another."""
+    lines = told(fake, tmp_path, monkeypatch, record=False)
+    assert any(line.startswith("reproduce  ") for line in lines)
+    assert not any("baseline accept" in line for line in lines)
