@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import statistics
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.errors import UsageError
 from ipexperf.plan import start
@@ -44,7 +44,7 @@ class Known:
         self._cases = cases
         self._history = history
         self._files: dict[str, Baselines] = {}
-        self._policies: dict[str, Policy] = {}
+        self._policies: dict[tuple[Any, ...], Policy] = {}
         self._windows: dict[str, CaseBaseline | None] = {}
 
     @property
@@ -53,23 +53,35 @@ class Known:
         return self._options.baseline_from == HISTORY
 
     def policy(self, measurement: Measurement) -> Policy:
-        """Each case's share of the run's alarm rate, and the noise that is usual on its machine.
+        """Each case's share of the run's alarm rate, and the noise that is usual on its machine, in its unit.
 
         Both are found before the first verdict there: so each verdict is final.
         """
-        from ipexperf.judge.policy import Policy
+        from ipexperf.judge import yardstick
         from ipexperf.judge.spread import usual
 
-        machine_key = measurement.environment["machine_key"]
-        if machine_key not in self._policies:
-            known = self._file(machine_key)
-            # Each case once, under the name that it may be measured by: its own, or that of a fresh one.
-            judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self._cases)
-            # Against the last runs and against the anchor a case has two chances of a false alarm.
-            shared = Policy().shared(2 * len(self._cases) if self.rolling else judged)
+        environment = measurement.environment
+        shared = self._shared(environment["machine_key"])
+        if measurement.failure or measurement.never_began:
+            return shared  # nothing of it is compared, nor does its environment tell how it would have run
+        # The last runs that are looked at are those under the threads of this one.
+        threads = environment["hardware"].get("threads") if self.rolling else None
+        key = (environment["machine_key"], yardstick.content(environment), threads)
+        if key not in self._policies:
             pool = usual(list(self._series(measurement)), shared)
-            self._policies[machine_key] = dataclasses.replace(shared, tau_pool=pool)
-        return self._policies[machine_key]
+            self._policies[key] = dataclasses.replace(shared, tau_pool=pool)
+        return self._policies[key]
+
+    @functools.cache  # noqa: B019 - one run has one of these, and they end together
+    def _shared(self, machine_key: str) -> Policy:
+        """The share alone."""
+        from ipexperf.judge.policy import Policy
+
+        known = self._file(machine_key)
+        # Each case once, under the name that it may be measured by: its own, or that of a fresh one.
+        judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self._cases)
+        # Against the last runs and against the anchor a case has two chances of a false alarm.
+        return Policy().shared(2 * len(self._cases) if self.rolling else judged)
 
     def _series(self, measurement: Measurement) -> Iterator[list[float]]:
         """Of each baseline on this machine, in this measurement's unit, the sessions on the log scale."""
@@ -78,7 +90,8 @@ class Known:
         environment = measurement.environment
         found: Iterable[CaseBaseline | None] = self._file(environment["machine_key"]).cases
         if self.rolling:
-            found = (self._last.of(case, environment, measurement.started_at) for case in self._cases)
+            names = dict.fromkeys(name for case in self._cases for name in (case, start.plain(case)))
+            found = (self._last.of(name, environment, measurement.started_at) for name in names)
         unit = yardstick.content(environment)
         for known in found:
             if known is not None and yardstick.content(known.environment) == unit:

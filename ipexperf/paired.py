@@ -69,7 +69,7 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
     found = {}
     for case in cases:
         found[case], unmet = words.case(case, facts)
-        if reason := arms.why_not(found[case], facts, unmet):
+        if reason := arms.why_not(found[case], facts, unmet, words.threads):
             raise UsageError(f"{source}: {found[case].id} cannot run: {reason}")
         if reason := arms.no_turns(case):
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")

@@ -135,14 +135,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         # Here it would be one more collection error; said after collection it is exit code 4 and one sentence.
         metafunc.config.stash[ERROR_KEY] = str(error)
         cases = ()
-    marker = metafunc.definition.get_closest_marker("perf")
     chosen = list(cases)
-    if marker and cases:
+    if cases:
         from ipexperf.errors import UsageError
         from ipexperf.plan import matrix
 
         try:
-            chosen = matrix.taken(cases, marker.kwargs, metafunc.definition.nodeid)
+            name = metafunc.definition.nodeid
+            chosen = matrix.taken(cases, matrix.said(metafunc.definition.iter_markers("perf"), name), name)
         except UsageError as error:
             metafunc.config.stash[ERROR_KEY] = str(error)
     chosen_models = [case.model for case in chosen]
@@ -222,9 +222,9 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         from ipexperf.plan import matrix
         from ipexperf.report import ecosystem, junit
 
-        marker = request.node.get_closest_marker("perf")
-        tolerance = matrix.tolerance(marker.kwargs, request.node.nodeid) if marker else None
+        node = request.node
         try:
+            tolerance = matrix.tolerance(matrix.said(node.iter_markers("perf"), node.nodeid), node.nodeid)
             found = run.measure(request.param, tolerance)
         except IpexperfError as error:
             told = f"{request.param.id}: {error}"

@@ -17,7 +17,6 @@ from ipexperf.errors import UsageError, WorkerError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipexperf.bench.facts import Facts
     from ipexperf.conduct.pairs import Pairs
     from ipexperf.plan.arms import ArmWords
 
@@ -69,8 +68,9 @@ def run_ab(arguments: argparse.Namespace) -> int:
         tuple(arm.case(planned, known) for arm, known in zip(words, facts, strict=True)) for planned in plan.cases
     )
     for sides in compared:
-        for name, (case, unmet), known in zip("ab", sides, facts, strict=True):
-            _check(f"arm {name}", case, known, unmet)
+        for name, (case, unmet), known, arm in zip("ab", sides, facts, words, strict=True):
+            if reason := arms.why_not(case, known, unmet, arm.threads):
+                raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
     for name, arm, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
         pairs.check_imports((case for case, _ in cases), arm, options, f"arm {name}")
     policy = policy.shared(len(compared))
@@ -88,14 +88,6 @@ def run_ab(arguments: argparse.Namespace) -> int:
 
 def _say(text: str) -> None:
     sys.stderr.write(f"  {text}\n")
-
-
-def _check(name: str, case: Case, facts: Facts, unmet: str | None) -> None:
-    """Refuses an arm that cannot run, before anything is measured."""
-    from ipexperf.plan import arms
-
-    if reason := arms.why_not(case, facts, unmet):
-        raise UsageError(f"{name}: {case.id} cannot run: {reason}")
 
 
 def _refuse_wrong(found: Pairs) -> None:

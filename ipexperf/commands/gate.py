@@ -62,14 +62,19 @@ def _for_pipeline(cases: Sequence[Recorded], run_fails: bool) -> int:  # noqa: F
     """What is known to be wrong is bad; where not one case was judged nobody can tell."""
     if run_fails or any(_bad(recorded) for recorded in cases):
         return BAD
-    return FINE if any(recorded.outcome in TOLD for recorded in cases) else CANNOT_TELL
+    return FINE if any(map(_fine, cases)) else CANNOT_TELL
 
 
 def _for_bisect(cases: Sequence[Recorded]) -> int:
     """A commit is bad where a case regressed, and good where every case is fine."""
     if any(_regressed(recorded) for recorded in cases):
         return BAD
-    return FINE if cases and all(recorded.outcome in TOLD for recorded in cases) else CANNOT_TELL
+    return FINE if cases and all(map(_fine, cases)) else CANNOT_TELL
+
+
+def _fine(recorded: Recorded) -> bool:
+    """As its test was, whatever the run says as a whole."""
+    return (recorded.tested or recorded.outcome) in TOLD
 
 
 def _regressed(recorded: Recorded) -> bool:

@@ -166,12 +166,15 @@ class Conductor:
         launches = []
         if cut := self._cut(0):
             return self._measurement(recorded, launches, {}, started, cut), None
+        failed, name = other, f"the arm of {pairs.FLAG}"
         try:
-            a, b = pairs.arm(self, other, words, f"the arm of {pairs.FLAG}"), pairs.arm(self, case, ArmWords())
+            a = pairs.arm(self, other, words, name)
+            failed, name = case, ""
+            b = pairs.arm(self, case, ArmWords())
         except WorkerError as error:
-            ended = launch.ended(error, registry.devices.get(case.device).accelerator)
-            launches.append(Launch(0, *ended, log=error.log))
-            return self._measurement(recorded, launches, {}, started), None
+            outcome, reason = launch.ended(error, registry.devices.get(failed.device).accelerator)
+            launches.append(Launch(0, outcome, f"{name}: {reason}" if name else reason, log=error.log))
+            return self._measurement(recorded, launches, {}, started, of=failed), None
         effort = pairs.Effort(spent=self.spent)
         found = pairs.measure(a, b, policy, effort, random.Random(), self._say)  # noqa: S311 - a start order, no secret
         launches += [dataclasses.replace(x.b.launch, against=x.a.launch.fingerprint) for x in found.taken]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ipexperf.bench import guard
+from ipexperf.bench import guard, placement
 from ipexperf.result import Sample
 
 OTHERS = 0.25
@@ -59,16 +59,16 @@ def _spent(pid: int) -> int:
     return sum(map(int, told.rsplit(")", 1)[1].split()[11:15]))
 
 
-def accounts(cores: Collection[int], file: Path = STAT) -> dict[int, Account]:
-    """What each of these cores did.
+def accounts(cores: Collection[int], ours: Collection[int], file: Path = STAT) -> dict[int, Account]:
+    """What each of these cores did, which are some of ours.
 
-    Where one of them has no line, a container numbers its cores anew: then those that it tells of are all ours.
+    Where one of ours has no line, a container numbers its cores anew: then those that it tells of are all ours.
     """
     found = {}
     for number, told in re.findall(r"^cpu(\d+) (.+)$", file.read_text(), re.MULTILINE):
         user, nice, system, _, _, irq, softirq, steal = map(int, told.split()[:8])
         found[int(number)] = Account((user + nice + system + irq + softirq) / _tick(), steal / _tick())
-    return {core: found[core] for core in cores} if found.keys() >= set(cores) else found
+    return {core: found[core] for core in cores} if found.keys() >= set(ours) else found
 
 
 def pressure(folder: Path = PRESSURE) -> dict[str, float]:
@@ -92,7 +92,7 @@ def clock(cores: Collection[int], folder: Path = CORES) -> float | None:
 
 def read(cores: Collection[int], *workers: int) -> Reading:
     """Reads the accounts of the cores that workers may run on, and those of the workers, with all that they started."""
-    found = accounts(cores)
+    found = accounts(cores, {*cores, *placement.allowed()})
     ours = sum(map(_spent, {x for pid in workers for x in (pid, *guard.members(pid))})) + sum(os.times()[:2]) * _tick()
     return Reading(time.monotonic(), found, ours / _tick(), pressure(), clock(cores))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from ipexperf.bench import guard
@@ -21,9 +22,9 @@ def limit() -> int:
     return int(least * SHARE)
 
 
-def together(session: int, allowed: int) -> int:
-    """Bytes that a worker and all that it started hold together."""
-    processes = guard.members(session)
+def together(sessions: Iterable[int], allowed: int) -> int:
+    """Bytes that workers and all that they started hold together."""
+    processes = [process for session in sessions for process in guard.members(session)]
     most = sum(map(_resident, processes))
     # Forked processes share pages, which are counted once for each here: it is looked at closely where it matters.
     return most if most <= allowed else sum(map(_proportional, processes))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench.facts import Facts
 from ipexperf.case import Case
-from ipexperf.conduct import placement, turns, worker
+from ipexperf.conduct import launch, placement, turns, worker
 from ipexperf.conduct.turns import Arm, Turns
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge import sequential
@@ -101,15 +101,17 @@ def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Ar
     """A case under the conditions of its arm."""
     ready = conductor.ready(case, words.python)
     if words.threads is not None:
-        ready = ready.given(threads=words.threads)
+        placed = ready.settings.placement
+        told = placed and {**placed, "threads": words.threads}  # as it is placed, but for these
+        ready = ready.given(threads=words.threads, placement=told)
     # Whatever the shell says, the one that waits must not spin on in the other's turn; an arm may say otherwise.
     variables = {**ready.variables, **worker.quiet(words.variables), **words.variables}
     return Arm(case, replace(ready, python=words.python or ready.python, variables=variables), name)
 
 
-def wrong(launch: Launch) -> str:
+def wrong(taken: Launch) -> str:
     """The first check of a launch that did not hold, or an empty text: a fast and wrong arm is no winner."""
-    return next((str(check) for check in (*launch.proof, *launch.accuracy) if not check.ok), "")
+    return next((str(check) for check in (*taken.proof, *taken.accuracy) if not check.ok), "")
 
 
 def measure(
@@ -135,7 +137,9 @@ def measure(
             pair = take(a, b, effort.turns, effort.steps, chance, say, index=len(taken), prove=prove)
             taken.append(pair)
         except WorkerError as found:
-            if found.outcome == "out_of_memory" and take is not turns.apart:
+            # A driver that ends the process itself says so in its last words.
+            outcome, _ = launch.ended(found, a.conditions.accelerator or b.conditions.accelerator)
+            if outcome == "out_of_memory" and take is not turns.apart:
                 say(f"{found.reason}: {turns.APART}")
                 take = turns.apart
             else:

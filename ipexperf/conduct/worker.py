@@ -246,7 +246,7 @@ class Worker:
         if time.monotonic() < self._look:
             return
         self._look = time.monotonic() + POLL_SECONDS
-        if sum(held.together(worker.pid, self._limit) for worker in (self, *self.beside)) > self._limit:
+        if held.together([worker.pid for worker in (self, *self.beside)], self._limit) > self._limit:
             self.kill()
             most = f"{self._limit / 2**30:.1f} GiB, {held.SHARE:.0%} of the memory here"
             others = ", and with what takes turns with it" if self.beside else ""

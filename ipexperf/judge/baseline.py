@@ -17,6 +17,7 @@ from typing import Any
 from ipexperf.case import AXES, Case
 from ipexperf.errors import BaselineError
 from ipexperf.judge import yardstick
+from ipexperf.judge.environment import FINDINGS
 from ipexperf.judge.spread import centre
 from ipexperf.result import METRICS, PRIMARY, RELATIVE
 
@@ -270,7 +271,7 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
     )
     if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
-    environment = dict(environments[entry["environment"]])
+    environment = _read_environment(entry["id"], environments[entry["environment"]])
     if yardstick.content(environment) and not all(x.metrics.get(PRIMARY, 0) > 0 for x in sessions):
         raise ValueError(f"{entry['id']} has units of a yardstick, and needs its seconds beside them")
     return CaseBaseline(
@@ -284,6 +285,16 @@ def _read_case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBasel
         environment=environment,
         fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
     )
+
+
+def _read_environment(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What it ran on, in sections as they are compared. Instances have a placement each."""
+    for section in FINDINGS:
+        told = found.get(section, {})
+        parts = told if section == "placement" and isinstance(told, list) else [told]
+        if not all(isinstance(part, dict) for part in parts):
+            raise ValueError(f"{name} was measured in an environment whose {section} is no section of names")
+    return dict(found)
 
 
 def _read_work(name: str, document: dict[str, Any]) -> Case:

@@ -121,10 +121,11 @@ def policy(options: Options) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def why_not(case: Case, facts: Facts, unmet: str | None) -> str | None:
-    """Why the case of an arm cannot run, or cannot take turns, or None."""
+def why_not(case: Case, facts: Facts, unmet: str | None, threads: int | None = None) -> str | None:
+    """Why the case of an arm cannot run, have as many threads, or take turns, or None."""
     cell = Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs)
-    return matrix.why_not(cell, facts) or unmet or no_turns(case)
+    unfit = registry.modes.get(case.mode).unfit(cell, case.batch, threads) if threads else None
+    return matrix.why_not(cell, facts) or unmet or unfit or no_turns(case)
 
 
 def no_turns(case: Case) -> str | None:

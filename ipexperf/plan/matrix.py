@@ -119,9 +119,6 @@ def check(axis: str, asked: Iterable[str], source: str) -> None:
 
 def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
     """The cases that a test takes whose mark says `models=[...]` or `own=True`; all, where it says neither."""
-    for name in mark:
-        if name not in MARK:
-            raise UsageError(f"{source}: pytest.mark.perf: {registry.unknown('argument', name, MARK)}")
     tolerance(mark, source)
     models, own = mark.get("models"), mark.get("own")
     if models is None and own is None:
@@ -130,6 +127,19 @@ def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[C
     wanted = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
     check("model", wanted, source)
     return [case for case in cases if case.model in wanted or (own and registry.models.get(case.model).target)]
+
+
+def said(marks: Iterable[Any], source: str) -> dict[str, Any]:
+    """What the `perf` marks of a test say together, closest first: what a module says holds unless the test does."""
+    found: dict[str, Any] = {}
+    for mark in marks:
+        if mark.args:
+            raise UsageError(f"{source}: pytest.mark.perf: name what is meant, such as models={mark.args[0]!r}")
+        for name in mark.kwargs:
+            if name not in MARK:
+                raise UsageError(f"{source}: pytest.mark.perf: {registry.unknown('argument', name, MARK)}")
+        found = {**mark.kwargs, **found}
+    return found
 
 
 def tolerance(mark: Mapping[str, Any], source: str) -> float | None:

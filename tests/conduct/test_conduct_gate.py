@@ -132,16 +132,16 @@ def stat(folder: Path, *busy: float, steal: float = 0.0) -> Path:
 )
 def test_other_processes_count_where_the_case_may_run(tmp_path: Path, cores: range, others: float, told: str) -> None:
     """Four of sixteen cores are busy for somebody else: that is all of it for a case there, and nothing for others."""
-    before = Reading(0.0, gate.accounts(cores, stat(tmp_path, *[5.0] * 16)), 0.0)
-    after = Reading(10.0, gate.accounts(cores, stat(tmp_path, *[14.0] * 4, *[5.0] * 12)), 0.0)
+    before = Reading(0.0, gate.accounts(cores, cores, stat(tmp_path, *[5.0] * 16)), 0.0)
+    after = Reading(10.0, gate.accounts(cores, cores, stat(tmp_path, *[14.0] * 4, *[5.0] * 12)), 0.0)
     shares = gate.between(before, after, [], len(cores))
     assert shares["others"] == pytest.approx(others)
     assert gate.contended(shares) == told
 
 
 def test_steal_counts_where_the_case_may_run(tmp_path: Path) -> None:
-    before = Reading(0.0, gate.accounts((1,), stat(tmp_path, 5.0, 5.0)), 0.0)
-    after = Reading(10.0, gate.accounts((1,), stat(tmp_path, 5.0, 5.0, steal=2.0)), 0.0)
+    before = Reading(0.0, gate.accounts((1,), (1,), stat(tmp_path, 5.0, 5.0)), 0.0)
+    after = Reading(10.0, gate.accounts((1,), (1,), stat(tmp_path, 5.0, 5.0, steal=2.0)), 0.0)
     assert gate.between(before, after, [], 1)["steal"] == pytest.approx(0.2)
 
 
@@ -149,14 +149,18 @@ def test_a_core_that_goes_or_comes_is_left_out(tmp_path: Path) -> None:
     """Offline it has no line: neither its past nor its absence is anybody's work."""
     few, more = ((5.0, 5.0), (10.0, 15.0)), ((5.0, 5.0, 400.0), (10.0, 15.0, 500.0))
     for old, new in ((more[0], few[1]), (few[0], more[1])):
-        before = Reading(0.0, gate.accounts((0, 2), stat(tmp_path, *old)), 0.0)
-        after = Reading(10.0, gate.accounts((0, 2), stat(tmp_path, *new)), 0.0)
+        before = Reading(0.0, gate.accounts((0, 2), (0, 2), stat(tmp_path, *old)), 0.0)
+        after = Reading(10.0, gate.accounts((0, 2), (0, 2), stat(tmp_path, *new)), 0.0)
         assert gate.between(before, after, [], 2)["others"] == pytest.approx(0.5)
 
 
 def test_a_container_that_numbers_its_cores_anew_has_those_that_it_tells_of(tmp_path: Path) -> None:
     """Cores 6 and 7 of the host are 0 and 1 there, though affinity has the host's numbers."""
-    assert gate.accounts((6, 7), stat(tmp_path, 1.0, 2.0)) == {0: Account(1.0, 0.0), 1: Account(2.0, 0.0)}
+    every = {0: Account(1.0, 0.0), 1: Account(2.0, 0.0)}
+    assert gate.accounts((6, 7), (6, 7), stat(tmp_path, 1.0, 2.0)) == every
+    # Line 1 is not the host's core 1: that one of ours is beyond what is told gives the numbering away.
+    assert gate.accounts((1,), (1, 7), stat(tmp_path, 1.0, 2.0)) == every
+    assert gate.accounts((1,), (0, 1), stat(tmp_path, 1.0, 2.0)) == {1: Account(2.0, 0.0)}
 
 
 def test_the_kernels_accounts_are_of_the_cores_that_were_asked_for() -> None:

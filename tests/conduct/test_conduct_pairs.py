@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import pairs, turns
@@ -21,6 +22,7 @@ from ipexperf.conduct.turns import Arm, Side, Turns
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan import arms, placement
 from ipexperf.plan.arms import ArmWords, parse
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Sample
@@ -204,6 +206,36 @@ def test_the_threads_of_an_arm_are_those_of_its_workers(fake: str, tmp_path: Pat
     assert single.conditions.variables["OMP_NUM_THREADS"] == "1"
 
 
+def test_the_threads_of_an_arm_are_no_breach_of_its_placement(fake: str, tmp_path: Path) -> None:
+    """What the placement says of threads is what the arm says; multistream, which has a thread a core, refuses it."""
+    registry.load((fake,))
+    placed = placement.read("cores=0")
+    conductor = Conductor(Options(load=(fake,), placement=placed), 1, tmp_path, lambda _: None)
+    one = replace(CASE, knobs=((placement.KNOB, "cores=0"),))
+    plain, told = (
+        pairs.arm(conductor, one, parse(text, "arm")).conditions.settings for text in ("", "OMP_NUM_THREADS=3")
+    )
+    assert plain.placement is not None
+    assert told.placement == {**plain.placement, "threads": 3}
+    streams = Case("resnet18", "cpu", "fp32", "multistream", "ipex", 64, 32, 1, "digits")
+    packages = dict.fromkeys(("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn"), "2.8.0")
+    facts = Facts("python", {**packages, "torchvision": "0.23.0"}, frozenset({"avx2", "fma"}), iomp5="libiomp5.so")
+    assert arms.why_not(streams, facts, None) is None
+    assert "thread a core always" in str(arms.why_not(streams, facts, None, 1))
+
+
+def test_a_driver_that_ends_the_process_says_that_it_was_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last words are what counts, as they are for a launch alone; on the CPU nobody's words are."""
+    words = "level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)"
+    aborted = WorkerError("crashed", "arm b: killed by SIGABRT", words)
+    monkeypatch.setattr(turns, "apart", lambda *_, **__: Turns(side(1.0), side(1.0), apart=True))
+    for accelerator in (True, False):
+        told(monkeypatch, iter([aborted]))
+        a = replace(A, conditions=replace(A.conditions, accelerator=accelerator))
+        found = measure(a=a, b=replace(B, conditions=a.conditions))
+        assert (found.apart, found.error) == ((True, None) if accelerator else (False, aborted))
+
+
 def test_what_does_not_fit_together_is_measured_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first pair on that did not, and it is said. What does not fit even so is a failure."""
     full = WorkerError("out_of_memory", "arm b: took more than there is")
@@ -293,3 +325,27 @@ def test_a_device_that_the_other_arm_lost_is_that_arms(
     assert "lossy is in quarantine" in measured.launches[-1].reason
     conductor.against(CASE, CASE, ArmWords(), replace(POLICY, max_pairs=1))
     assert len(asked) == 2
+
+
+def test_a_device_that_is_lost_while_the_other_arm_is_made_ready_is_that_arms(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The case's own device stays in use, and the reason says whose failure it was."""
+    registry.load((fake, LOSERS))
+    lossy = replace(CASE, device="lossy")
+    conductor = Conductor(Options(load=(fake, LOSERS), cache=tmp_path), 1, tmp_path, lambda _: None)
+    ready = conductor.ready
+
+    def lost(case: Case, python: str | None = None) -> Conditions:
+        if case.device == "lossy":
+            raise WorkerError("device_lost", "gone")
+        return ready(case, python)
+
+    monkeypatch.setattr(conductor, "ready", lost)
+    measured, _ = conductor.against(CASE, lossy, parse("device=lossy", pairs.FLAG), POLICY)
+    assert (measured.launches[-1].outcome, measured.launches[-1].reason) == (
+        "device_lost",
+        f"the arm of {pairs.FLAG}: gone",
+    )
+    assert conductor._quarantine.launches(CASE) == []
+    assert conductor._quarantine.launches(lossy)

@@ -119,6 +119,27 @@ def test_a_field_of_a_case_of_another_kind_is_damage(tmp_path: Path, name: str, 
     assert f"{CASE.id} needs whole numbers" in spoilt(tmp_path, lambda cases: cases[0]["case"].update({name: value}))
 
 
+@pytest.mark.parametrize("section", ["hardware", "software", "variables", "placement"])
+@pytest.mark.parametrize("value", [None, 3, "text", [3]])
+def test_an_environment_that_has_no_names_is_damage(tmp_path: Path, section: str, value: object) -> None:
+    """It would be an error where it is compared, after the measurement."""
+    write(tmp_path, KNOWN)
+    path = tmp_path / f"{KEY}.json"
+    document = json.loads(path.read_text())
+    for found in document["environments"].values():
+        found[section] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(BaselineError, match=f"whose {section} is no section of names"):
+        read(tmp_path, KEY)
+
+
+def test_a_placement_of_several_instances_is_no_damage(tmp_path: Path) -> None:
+    [known] = KNOWN.cases
+    placed = {**known.environment, "placement": [{"cores": [0]}, {"cores": [1]}]}
+    write(tmp_path, Baselines(KEY, (replace(known, environment=placed),)))
+    assert read(tmp_path, KEY).cases[0].environment == placed
+
+
 def test_a_folder_tells_which_machines_it_knows(tmp_path: Path) -> None:
     """What an editor leaves beside the files is none of them; a folder that is a file is refused."""
     assert machine_keys(tmp_path / "nowhere") == []

@@ -204,7 +204,9 @@ def test_a_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
     text = """
         import pytest
 
-        @pytest.mark.perf(models=["tiny"], tolerance=0.1)
+        pytestmark = pytest.mark.perf(models=["tiny"])
+
+        @pytest.mark.perf(tolerance=0.1)
         def test_patient(perf):
             perf()
 
@@ -230,6 +232,7 @@ def test_a_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
     [
         ("tolerance=5", "pytest.mark.perf: tolerance: expected a fraction between 0 and 1"),
         ("tolerance='much'", "pytest.mark.perf: tolerance: expected a fraction such as 0.05 or 5%, got 'much'"),
+        ("['tiny']", "pytest.mark.perf: name what is meant, such as models=['tiny']"),
         ("model=['tiny']", "pytest.mark.perf: unknown argument 'model': did you mean models?"),
     ],
 )
