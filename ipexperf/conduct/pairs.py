@@ -177,8 +177,15 @@ def differ(a: Arm, b: Arm, taken: list[Turns]) -> list[str]:
     lines += [line for old, new in asked for line in _changed(old, new)]
     if lines and taken:
         # Where the arms were asked for the same, what their processes found differs by chance, if at all.
-        lines += differences(taken[0].a.environment, taken[0].b.environment)
+        told = {_name(line) for line in lines}
+        found = differences(taken[0].a.environment, taken[0].b.environment)
+        lines += [line for line in found if _name(line) not in told]
     return list(dict.fromkeys(lines))
+
+
+def _name(line: str) -> str:
+    """What a line of differences is about."""
+    return line.partition(": ")[0]
 
 
 def _variables(side: Arm, other: Arm) -> dict[str, str]:

@@ -186,6 +186,16 @@ def test_two_spellings_of_an_interpreter_are_no_difference(
     assert measure(a=a, b=c).differences == (f"interpreter: {tmp_path}/here/bin/python -> there/bin/python",)
 
 
+def test_what_was_asked_for_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes found it around them too, with all that came of it."""
+    around = [{"software": {"threads": threads}, "variables": {"A": value}} for threads, value in ((2, "0"), (1, "1"))]
+    sides = [replace(side(1.0), environment=environment) for environment in around]
+    told(monkeypatch, iter([Turns(*sides)] * 9))
+    monkeypatch.setenv("A", "0")
+    b = replace(A, conditions=replace(A.conditions, variables={"A": "1"}))
+    assert measure(b=b).differences == ("A: 0 -> 1", "threads: 2 -> 1")
+
+
 def test_what_the_shell_says_too_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts is what the processes get, whoever says it."""
     told(monkeypatch, slower(0.001))
