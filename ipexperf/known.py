@@ -45,7 +45,7 @@ class Known:
         self._history = history
         self._files: dict[str, Baselines] = {}
         self._policies: dict[tuple[Any, ...], Policy] = {}
-        self._windows: dict[str, CaseBaseline | None] = {}
+        self._windows: dict[tuple[Any, ...], CaseBaseline | None] = {}
 
     @property
     def rolling(self) -> bool:
@@ -57,16 +57,12 @@ class Known:
 
         Both are found before the first verdict there: so each verdict is final.
         """
-        from ipexperf.judge import yardstick
         from ipexperf.judge.spread import usual
 
-        environment = measurement.environment
-        shared = self._shared(environment["machine_key"])
+        shared = self._shared(measurement.environment["machine_key"])
         if measurement.failure or measurement.never_began:
             return shared  # nothing of it is compared, nor does its environment tell how it would have run
-        # The last runs that are looked at are those under the threads of this one.
-        threads = environment["hardware"].get("threads") if self.rolling else None
-        key = (environment["machine_key"], yardstick.content(environment), threads)
+        key = self._where(measurement)
         if key not in self._policies:
             pool = usual(list(self._series(measurement)), shared)
             self._policies[key] = dataclasses.replace(shared, tau_pool=pool)
@@ -91,7 +87,7 @@ class Known:
         found: Iterable[CaseBaseline | None] = self._file(environment["machine_key"]).cases
         if self.rolling:
             names = dict.fromkeys(name for case in self._cases for name in (case, start.plain(case)))
-            found = (self._last.of(name, environment, measurement.started_at) for name in names)
+            found = (self._window(name, measurement) for name in names)
         unit = yardstick.content(environment)
         for known in found:
             if known is not None and yardstick.content(known.environment) == unit:
@@ -101,10 +97,22 @@ class Known:
         """What a case is judged against."""
         if not self.rolling:
             return self._accepted(measurement)
-        uid = measurement.case.uid
-        if uid not in self._windows:
-            self._windows[uid] = self._last.of(measurement.case, measurement.environment, measurement.started_at)
-        return self._windows[uid]
+        return self._window(measurement.case, measurement)
+
+    def _window(self, case: Case, measurement: Measurement) -> CaseBaseline | None:
+        """The last runs of a case, where this one was measured: looked for once in a run."""
+        key = (case.uid, *self._where(measurement))
+        if key not in self._windows:
+            self._windows[key] = self._last.of(case, measurement.environment, measurement.started_at)
+        return self._windows[key]
+
+    def _where(self, measurement: Measurement) -> tuple[Any, ...]:
+        """What times are comparable on: the machine, the unit, and for the last runs the threads."""
+        from ipexperf.judge import yardstick
+
+        environment = measurement.environment
+        threads = environment["hardware"].get("threads") if self.rolling else None
+        return environment["machine_key"], yardstick.content(environment), threads
 
     @functools.cached_property
     def _last(self) -> Windows:

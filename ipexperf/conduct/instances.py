@@ -110,7 +110,7 @@ def _measured(
         worker.send("prepare", case=case.to_json(), settings=asdict(instance.settings))
     prepared = _replies(workers, conditions.timeout)
     environments = _ask(workers, conditions, "environment")
-    watch = Watch(case, conditions.pulse, conditions)
+    watch = Watch(case, conditions)
     warmed = _ask(workers, conditions, "warm")
     watch.begin(*(worker.pid for worker in workers))
     windows = _windows(workers, conditions)

@@ -137,7 +137,7 @@ def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  
 def _measured(worker: Worker, case: Case, index: int, conditions: Conditions) -> tuple[Launch, dict[str, Any]]:
     told = worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
     environment = worker.ask("environment")
-    watch = Watch(case, conditions.pulse, conditions)
+    watch = Watch(case, conditions)
     told.update({"block": 1} if told["cold"] else worker.ask("warm"))
     with _yardstick(case, conditions) as stick:
         watch.begin(worker.pid, *([stick.worker.pid] if stick else []))

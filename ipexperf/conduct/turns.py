@@ -120,7 +120,7 @@ def take(
                 for player in players.values():
                     player.worker.beside = [other.worker for other in players.values() if other is not player]
                 players[name].prepare()
-        watch = Watch(b.case, b.conditions.pulse, b.conditions, a.conditions)
+        watch = Watch(b.case, b.conditions, a.conditions)
         for player in players.values():
             with _blamed(player.arm):
                 player.told.update(player.worker.ask("warm"))
@@ -165,7 +165,7 @@ def apart(
         with _blamed(arm), arm.conditions.worker() as worker:
             player = _Player(arm, worker, turns=done[name])
             player.prepare()
-            watch = Watch(arm.case, arm.conditions.pulse, arm.conditions)
+            watch = Watch(arm.case, arm.conditions)
             player.told.update(worker.ask("warm"))
             block = block or int(player.told["block"])
             watch.begin(worker.pid)

@@ -10,7 +10,6 @@ from ipexperf.bench import placement
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import gate
-from ipexperf.conduct.pulse import Pulse
 from ipexperf.result import Sample
 
 if TYPE_CHECKING:
@@ -35,17 +34,16 @@ def room(settings: Sequence[Settings]) -> Room:
 class Watch:
     """Begins before the case is warm: what the pulse leaves in the caches is gone by the first sample."""
 
-    def __init__(self, case: Case, pulse: Pulse, *conditions: Conditions) -> None:
+    def __init__(self, case: Case, conditions: Conditions, *others: Conditions) -> None:
         """`conditions` of the case; and of what takes turns with it, where something does."""
-        told = [[part.settings for part in one.instances or (one,)] for one in conditions]
-        rooms = [room(settings) for settings in told or [[Settings()]]]
+        rooms = [room([part.settings for part in one.instances or (one,)]) for one in (conditions, *others)]
         self._cores = frozenset[int]().union(*(one.cores for one in rooms))
         self._threads = max(one.threads for one in rooms)
         self._case = case
-        self._pulse = pulse
+        self._pulse = conditions.pulse
         # Of the whole case, not of one instance: the pulse is felt on the cores of all of them.
-        self._settings = conditions[0].settings if conditions else Settings()
-        self._quick = pulse.read(case, self._settings)
+        self._settings = conditions.settings
+        self._quick = self._pulse.read(case, self._settings)
 
     def begin(self, *workers: int) -> None:
         """Just before the first sample of these processes."""

@@ -15,7 +15,6 @@ from ipexperf.case import Case
 from ipexperf.conduct import gate, instances, launch, placement, watch
 from ipexperf.conduct.gate import Account, Reading
 from ipexperf.conduct.launch import Conditions
-from ipexperf.conduct.pulse import NO_PULSE
 from ipexperf.conduct.watch import Room, Watch
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
@@ -230,7 +229,7 @@ def test_instances_are_watched_on_the_cores_of_all(looked: list[tuple[list[int],
 def test_arms_that_take_turns_are_watched_on_the_cores_of_both(looked: list[tuple[list[int], int]]) -> None:
     """One after the other, so that their threads do not add up."""
     one, other = (Conditions(placed((ALL[0],), 1)), Conditions(placed(tuple(ALL), None)))
-    watched = Watch(CASE, NO_PULSE, one, other)
+    watched = Watch(CASE, one, other)
     watched.begin()
     watched.end([])
     assert looked == [(ALL, len(ALL))]
