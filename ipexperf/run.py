@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf import known, paired
 from ipexperf.bench import registry
-from ipexperf.conduct import placement, yardstick
+from ipexperf.conduct import ending, placement, yardstick
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import IpexperfError, UsageError
@@ -98,20 +98,23 @@ class Run:
         """
         if self._against is not None:
             return self._keep(*self._against.measure(case, self._conductor, tolerance))
-        disturbed, _ = self._disturbed.pop(case, (None, None))
+        disturbed, _ = self._disturbed.get(case, (None, None))
         measurement = self._conductor.again(case, disturbed) if disturbed else self._conductor.measure(case)
         verdict = self._known.judge(measurement)
         if case in self._suspects:
-            first, before = self._suspects.pop(case)
+            first, before = self._suspects[case]
             measurement, verdict = again.together(first, measurement), again.settle(before, verdict)
         elif verdict.contended and disturbed is None and not measurement.cut:
-            self._record(*self._screened(measurement, verdict))
-            self._disturbed[case] = measurement, verdict
+            with ending.uninterrupted():
+                self._record(*self._screened(measurement, verdict))
+                self._disturbed[case] = measurement, verdict
             self._say(f"{case.id}: the machine was not ours: what it disturbed is measured again after the other cases")
             return None
         elif verdict.outcome == "regressed":
-            self._record(*self._screened(measurement, again.never(verdict)))
-            self._suspects[case] = measurement, verdict
+            with ending.uninterrupted():
+                self._record(*self._screened(measurement, again.never(verdict)))
+                self._disturbed.pop(case, None)
+                self._suspects[case] = measurement, verdict
             self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
             return None
         return self._keep(*self._screened(measurement, verdict))
@@ -122,10 +125,13 @@ class Run:
         return measurement, self._structured(measurement, verdict), policy
 
     def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> tuple[Measurement, Verdict]:
-        """Records one case, and counts it: nothing more is measured of it."""
-        self.measurements.append(measurement)
-        self.verdicts[measurement.case.uid] = verdict
-        self._record(measurement, verdict, policy)
+        """Records one case, and counts it once it is recorded: nothing more is measured of it."""
+        with ending.uninterrupted():
+            self._record(measurement, verdict, policy)
+            self._disturbed.pop(measurement.case, None)
+            self._suspects.pop(measurement.case, None)
+            self.measurements.append(measurement)
+            self.verdicts[measurement.case.uid] = verdict
         return measurement, verdict
 
     def _record(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> None:
@@ -174,17 +180,18 @@ class Run:
         """Closes the history with what the run says as a whole and how it ended, and tells whether all is well."""
         from ipexperf.errors import HistoryError
 
-        self._conductor.close()
-        try:
-            self._keep_waiting()
-        except HistoryError as error:
-            self.trouble = str(error)
-        settled = self.settled()
-        if self._history is not None:
+        with ending.uninterrupted():
+            self._conductor.close()
+            try:
+                self._keep_waiting()
+            except HistoryError as error:
+                self.trouble = str(error)
+            settled = self.settled()
             try:
                 self._close(settled, status)
             except HistoryError as error:
                 self.trouble = str(error)  # the numbers are still to be told: the summary says it
+        if self._history is not None:
             self._write_report()
             self._history.close()
             self._history = None

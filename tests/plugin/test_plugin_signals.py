@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,104 @@ if TYPE_CHECKING:
     from plugin_suite import Suite
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+KILLS = """
+import os
+
+from sqlalchemy import Engine, event
+
+from ipexperf.history import History
+
+KILLS = {kills}
+
+
+def kill(method, place):
+    if KILLS.get(method, ("", 0))[0] == place:
+        _, number = KILLS.pop(method)
+        os.kill(os.getpid(), number)
+
+
+def wrapped(name, method):
+    def call(*arguments, **named):
+        def commit(connection):
+            kill(name, "in")
+
+        kill(name, "before")
+        event.listen(Engine, "commit", commit)
+        try:
+            answer = method(*arguments, **named)
+        finally:
+            event.remove(Engine, "commit", commit)
+        kill(name, "after")
+        return answer
+
+    return call
+
+
+for name in KILLS:
+    setattr(History, name, wrapped(name, getattr(History, name)))
+"""
+PLACES = ("before", "in", "after")
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+
+def killed(suite: Suite, model: str, **kills: tuple[str, signal.Signals]) -> tuple[int, str]:
+    """Measures; the run kills itself before, in or after the commit of the first call of each of these methods."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(KILLS.format(kills={name: (place, int(number)) for name, (place, number) in kills.items()}))
+    with suite.start(model) as process:
+        out, _ = process.communicate(timeout=30)
+    return process.returncode, out
+
+
+def listed(out: str) -> set[str]:
+    """The models in the table of the summary."""
+    _, _, summary = out.partition("= ipexperf =")
+    return set(re.findall(r"^(\w+)-fake-fp32-spin-plain +\d", summary, re.MULTILINE))
+
+
+def recorded(suite: Suite) -> set[str]:
+    """The models that the history has a measurement and a verdict of."""
+    asked = 'SELECT c.model FROM {} JOIN series s ON s.id = series_id JOIN "case" c ON c.id = s.case_id'
+    measured, judged = ({model for (model,) in suite.query(asked.format(x))} for x in ("measurement", "verdict"))
+    assert measured == judged
+    return measured
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("method", ["start_run", "record"])
+def test_a_signal_waits_until_a_case_is_recorded_and_counted(
+    method: str, place: str, number: signal.Signals, suite: Suite
+) -> None:
+    """The summary lists what the history has, and the run is 'interrupted'."""
+    status, out = killed(suite, "tiny,other", **{method: (place, number)})
+    assert status == pytest.ExitCode.INTERRUPTED, out
+    assert listed(out) == recorded(suite)
+    assert "tiny" in listed(out)
+    assert suite.statuses() == ["interrupted"]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("method", ["settle", "finish_run"])
+def test_a_signal_waits_until_the_run_is_closed(method: str, place: str, number: signal.Signals, suite: Suite) -> None:
+    """All was measured and is on record: the run is 'finished', though pytest is interrupted before its summary."""
+    status, out = killed(suite, "tiny", **{method: (place, number)})
+    assert status == -number, out
+    assert recorded(suite) == {"tiny"}
+    assert suite.statuses() == ["finished"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_second_signal_waits_until_an_interrupted_run_is_closed(place: str, suite: Suite) -> None:
+    """Whoever is impatient gets no summary, and a history that says how the run ended."""
+    status, out = killed(suite, "tiny,other", record=("after", signal.SIGINT), finish_run=(place, signal.SIGINT))
+    assert status == -signal.SIGINT, out
+    assert "tiny" in recorded(suite)
+    assert suite.statuses() == ["interrupted"]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_an_interrupted_run_keeps_what_it_has_and_leaves_nobody(
     number: signal.Signals, suite: Suite, gone: Callable[[int], bool]
 ) -> None:

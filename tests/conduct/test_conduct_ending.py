@@ -1,0 +1,185 @@
+"""Signals wait until what must not be interrupted is over, and reach whoever handles them then, once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ipexperf.conduct import ending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """The handlers as they were; SIGINT is not ignored, as it is in a job in a shell's background."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def heard() -> list[int]:
+    """The signals that handlers of the user's own were called with, while this fixture is there."""
+    numbers: list[int] = []
+
+    def hear(number: int, frame: object) -> None:
+        numbers.append(number)
+
+    for number in SIGNALS:
+        signal.signal(number, hear)
+    return numbers
+
+
+def send(*numbers: signal.Signals) -> None:
+    for number in numbers:
+        signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_handler_of_somebodys_own_is_called_once_after_the_block(times: int, heard: list[int]) -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with ending.uninterrupted():
+        send(*SIGNALS * times)
+        assert heard == []
+    assert sorted(heard) == sorted(SIGNALS)
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_the_outermost_block_is_the_one_that_counts(heard: list[int]) -> None:
+    with ending.uninterrupted():
+        with ending.uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        assert heard == []
+    assert heard == [signal.SIGINT]
+
+
+def test_ctrl_c_is_a_keyboard_interrupt_after_the_block() -> None:
+    written = []
+
+    def write() -> None:
+        send(signal.SIGINT)
+        written.append("a case")
+
+    with pytest.raises(KeyboardInterrupt), ending.uninterrupted():
+        write()
+    assert written == ["a case"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_first_sigterm_is_soft_after_the_block_too() -> None:
+    """And the second one ends the process as ever."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with ending.softly():
+        with pytest.raises(KeyboardInterrupt), ending.uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_both_signals_reach_their_handlers_where_each_raises() -> None:
+    def terminated(number: int, frame: object) -> None:
+        raise InterruptedError
+
+    signal.signal(signal.SIGTERM, terminated)
+    with pytest.raises((KeyboardInterrupt, InterruptedError)) as caught, ending.uninterrupted():
+        send(*SIGNALS)
+    assert {type(caught.value), type(caught.value.__context__)} == {KeyboardInterrupt, InterruptedError}
+    assert [signal.getsignal(number) for number in SIGNALS] == [signal.default_int_handler, terminated]
+
+
+def test_an_error_of_the_block_ends_it_as_well(heard: list[int]) -> None:
+    def write() -> None:
+        send(signal.SIGTERM)
+        raise ValueError("full")
+
+    with pytest.raises(ValueError, match="full"), ending.uninterrupted():
+        write()
+    assert heard == [signal.SIGTERM]
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with ending.uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_signal_that_kills_does_so_after_the_block() -> None:
+    code = (
+        "import signal\nfrom ipexperf.conduct import ending\n"
+        "with ending.uninterrupted():\n    signal.raise_signal(signal.SIGTERM)\n    print('written', flush=True)\n"
+        "print('alive')"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (-signal.SIGTERM, "written\n")
+
+
+def test_another_thread_may_use_it() -> None:
+    """Python lets the main thread alone set handlers."""
+    before = signal.getsignal(signal.SIGINT)
+    handlers = []
+
+    def use() -> None:
+        with ending.uninterrupted():
+            handlers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert handlers == [before]
+
+
+def test_ctrl_c_at_any_moment_leaves_no_deaf_handler(heard: list[int]) -> None:
+    """At each line of the block's beginning and end, with SIGTERM waiting: one of them is heard, and all later ones."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for moment in range(1, 200):
+        heard.clear()
+        interrupted = False
+        try:
+            ctrl_c_at(moment)
+        except KeyboardInterrupt:
+            interrupted = True
+        assert interrupted or heard == [signal.SIGTERM]
+        send(signal.SIGTERM)
+        assert heard[-1] == signal.SIGTERM
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+        if not interrupted:
+            assert moment > 10
+            return  # the block has no more lines
+    pytest.fail("the block never ends")
+
+
+def ctrl_c_at(moment: int) -> None:
+    """A block in which SIGTERM comes; Ctrl-C comes at this line of those that `ending` runs for it."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, arg: object) -> Callable[..., object] | None:
+        nonlocal lines
+        if frame.f_code.co_filename != ending.__file__:
+            return None
+        if event == "line":
+            lines += 1
+            if lines == moment:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGINT)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with ending.uninterrupted():
+            send(signal.SIGTERM)
+    finally:
+        sys.settrace(before)
