@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -37,17 +36,21 @@ ASKING = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit status: 0, or 2 for what cannot be done, with one sentence why."""
-    arguments = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    return gate.guarded(words, _answer) if gate.named(words) else _answer(words)
+
+
+def _answer(words: Sequence[str]) -> int:
+    arguments = _parser().parse_args(words)
     try:
         with ending.softly():
             status: int = arguments.run(arguments)
             sys.stdout.flush()
     except IpexperfError as error:
-        print(f"ipexperf: {error}", file=sys.stderr)
+        telling.complain(str(error))
         return USAGE_ERROR
     except BrokenPipeError:
-        # The reader, `head` say, has seen enough. Python would complain once more when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        telling.silence(sys.stdout)  # the reader, `head` say, has seen enough
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED

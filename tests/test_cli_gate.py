@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
 from ipexperf.case import Case
 from ipexperf.cli import main
+from ipexperf.commands import gate as command
 from ipexperf.history import History
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Launch, Measurement, Structure, Verdict
@@ -134,3 +141,131 @@ def test_a_run_without_cases_cannot_be_told(gate):
     status, told = gate()
     assert status == 125
     assert "no case" in told
+
+
+@pytest.fixture
+def trouble(capsys):
+    """Asks for a gate that cannot be had: one sentence, and 2 or for a bisection 125; gives the sentence."""
+
+    def ask(*arguments, asked=1):
+        capsys.readouterr()
+        statuses = [main(["gate", *arguments]), main(["gate", *arguments, "--bisect"])]
+        captured = capsys.readouterr()
+        assert statuses == [2, 125]
+        assert captured.out == ""
+        first, second = captured.err.splitlines()
+        assert first == second
+        assert first.startswith("ipexperf: ")
+        return first
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "selector",
+    ["9999-12-31", "9999-12", "9999-12-31~5", "0001-01-01", "2026-02-30", "0001-01-01T00:00+14:00", "~", "", "no such",
+     "last~999999999", "\0", "\udcff", "%", "x" * 100_000],
+    ids=lambda value: ascii(value)[:30],
+)  # fmt: skip
+def test_a_run_that_nobody_has_is_no_verdict(gate, trouble, selector):
+    gate(*said("ok"))
+    trouble(selector)
+
+
+def test_the_end_of_the_calendar_is_a_day_like_any_other(gate, trouble):
+    gate(*said("ok"))
+    assert "no run matches '9999-12-31'" in trouble("9999-12-31")
+    assert main(["trend", "--since", "2026-01-01", "--until", "9999-12-31"]) == 0
+
+
+@pytest.mark.parametrize(
+    "place", ["nowhere.db", "no/folder.db", ".", "text.db", "x" * 5000, "odd://host/db", "://", ""]
+)
+def test_a_history_that_cannot_be_opened_is_no_verdict(gate, trouble, place):
+    gate(*said("ok"))
+    Path("text.db").write_text("this is no database" * 100)
+    trouble("--db", place)
+
+
+@pytest.mark.parametrize("document", ["{", "{}", "null", "[]", "7", '"text"', b"\xff"], ids=str)
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("launch", "doc"), ("verdict", "reason"), ("run", "meta"), ("environment", "doc"), ('"case"', "params")],
+)
+def test_a_damaged_document_is_no_verdict(gate, capsys, table, column, document):
+    """Of each table that a gate reads. What is not asked for, as the meta of a run in a bisection, may be anything."""
+    gate(*said("ok"))
+    with closing(sqlite3.connect("ipexperf.db")) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT)", (document,))  # noqa: S608 - names of ours
+        connection.commit()
+    harmless = (table, document) in {("run", "{}"), ("environment", "{}"), ("environment", "[]")}
+    unread = (table, document) in {("run", "[]"), ("run", '"text"')}
+    statuses = [main(["gate"]), main(["gate", "--bisect"])]
+    assert statuses == [0 if harmless else 2, 0 if harmless or unread else 125]
+    assert capsys.readouterr().err.count("\n") == 2 - statuses.count(0)
+
+
+@pytest.mark.parametrize("error", [KeyError("text"), MemoryError(), RuntimeError("two\nlines"), SystemExit(1)])
+def test_an_error_that_nobody_foresaw_is_no_verdict(gate, capsys, monkeypatch, error):
+    """It is one sentence, with its place, and no traceback."""
+    gate(*said("ok"))
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(command, "_chosen", fail)
+    assert (main(["gate"]), main(["gate", "--bisect"])) == (2, 125)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == (0 if isinstance(error, SystemExit) else 2)
+    for line in told:
+        assert f"{type(error).__name__}: " in line
+        assert "(test_cli_gate.py, line " in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--nonsense"], ["--case"], ["last", "first"], ["--db"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("bisect", ["--bisect", "--bis"])
+def test_a_wrong_argument_is_no_verdict(gate, capsys, arguments, bisect):
+    """argparse ends with 2, which is a bad commit for `git bisect run`."""
+    gate(*said("ok"))
+    assert main(["gate", *arguments]) == 2
+    assert main(["gate", bisect, *arguments]) == 125
+    assert main(["gaet", "--bisect"]) == 125
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_case_that_the_run_has_not_is_no_verdict(gate, trouble):
+    gate(*said("ok"))
+    assert "has no case nobody" in trouble("--case", "nobody")
+
+
+@pytest.mark.parametrize(("outcome", "unbuffered"), [("ok", ""), ("regressed", ""), ("regressed", "1")])
+@pytest.mark.parametrize(
+    ("redirection", "statuses"),
+    [
+        (">/dev/full", (2, 125)),
+        (">&-", (2, 125)),
+        (">/dev/full 2>/dev/full", (2, 125)),
+        (">&- 2>&-", (2, 125)),
+        ("2>/dev/full", None),
+        ("2>&-", None),
+        ("| true; exit ${PIPESTATUS[0]}", None),
+        ("--nonsense 2>/dev/full", (2, 125)),
+    ],
+)
+def test_an_answer_that_cannot_be_written_is_no_verdict(gate, outcome, unbuffered, redirection, statuses, monkeypatch):
+    """A reader who has seen enough, as `head` has, leaves the verdict as it is."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    verdict, _ = gate(*said(outcome))
+    for arguments, status in zip(("", "--bisect"), statuses or (verdict, verdict), strict=True):
+        line = f"{sys.executable} -m ipexperf.cli gate {arguments} {redirection}"
+        process = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        assert process.returncode == status, process.stderr
+        assert "Traceback" not in process.stderr
+        assert "Exception" not in process.stderr
+        if redirection in {">/dev/full", ">&-"}:
+            [told] = process.stderr.splitlines()
+            assert told.startswith("ipexperf: the answer cannot be written to standard output: ")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.commands import telling
@@ -13,8 +16,10 @@ from ipexperf.errors import UsageError
 if TYPE_CHECKING:
     from ipexperf.history.records import Recorded, RunDetail
 
-FINE, BAD, CANNOT_TELL = 0, 1, 125
-"""`git bisect run` takes 125 for a commit that cannot be told."""
+FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
+"""`git bisect run` takes 125 for a commit that cannot be told, and 1 to 124 for a bad one: 2 is not for it."""
+BISECT = "--bisect"
+UNWRITTEN = "the answer cannot be written to standard output"
 TOLD = ("ok", "improved")
 """The outcomes that say that nothing became slower."""
 
@@ -25,16 +30,68 @@ def add_gate(subparsers: telling.Subparsers) -> None:
     telling.add_history(parser)
     parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{telling.RUN} (default: last)")
     parser.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
-    purpose = "1 only where a case regressed; whatever else keeps a case from being fine is 125"
-    parser.add_argument("--bisect", action="store_true", help=purpose)
+    purpose = "1 only where a case regressed; whatever else keeps a case from being fine, or us from asking, is 125"
+    parser.add_argument(BISECT, action="store_true", help=purpose)
     parser.set_defaults(run=run_gate)
 
 
+def named(words: Sequence[str]) -> bool:
+    """Whether a command line asks for a gate, be it with mistakes in it: no other command has `--bisect`."""
+    return words[:1] == ["gate"] or BISECT in words
+
+
+def _bisecting(words: Sequence[str]) -> bool:
+    """Whether the exit status is for `git bisect run`: argparse takes the beginning of an option for it."""
+    return any(word.startswith("--b") and BISECT.startswith(word) for word in words)
+
+
+def guarded(words: Sequence[str], answer: Callable[[Sequence[str]], int]) -> int:
+    """The exit status of a gate: 1 is a verdict alone, and whatever goes wrong is 125 for a bisection, else 2."""
+    trouble = CANNOT_TELL if _bisecting(words) else CANNOT_ASK
+    try:
+        status = answer(words)
+    except SystemExit as error:  # argparse has said why
+        status = trouble if error.code else FINE
+    except Exception as error:  # noqa: BLE001 - Python would exit with 1, which is a verdict
+        telling.complain(_unexpected(error))
+        status = trouble
+    if not telling.flush(sys.stdout):
+        telling.complain(UNWRITTEN)
+        status = trouble
+    telling.flush(sys.stderr)
+    return trouble if status == CANNOT_ASK else status
+
+
+def _unexpected(error: Exception) -> str:
+    """One sentence about an error that nobody foresaw, with the place for whoever looks into it."""
+    text = " ".join(str(error).split())
+    if isinstance(error, OSError):
+        return f"gate cannot tell: {text}."
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        "gate cannot tell: the history is damaged, or ipexperf has a defect: "
+        f"{type(error).__name__}: {text} ({Path(place.filename).name}, line {place.lineno})."
+    )
+
+
 def run_gate(arguments: argparse.Namespace) -> int:
+    if sys.stdout is None:
+        raise UsageError(f"{UNWRITTEN}: it is closed; send what nobody reads to /dev/null")
     with telling.open_history(arguments) as history:
         detail = history.show(arguments.selector)
     cases = _chosen(detail, arguments.case)
     status = _for_bisect(cases) if arguments.bisect else _for_pipeline(cases, _fails(detail) and not arguments.case)
+    try:
+        _say(detail, cases, status)
+    except BrokenPipeError:
+        telling.silence(sys.stdout)  # the reader, `head` say, has seen enough: the exit status is the answer
+    except OSError as error:
+        telling.silence(sys.stdout)
+        raise UsageError(f"{UNWRITTEN}: {error.strerror}") from error
+    return status
+
+
+def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
     counts = Counter(recorded.outcome for recorded in cases)
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no case"
     word = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}[status]
@@ -43,7 +100,7 @@ def run_gate(arguments: argparse.Namespace) -> int:
         if recorded.outcome not in TOLD:
             reason = recorded.verdict.reason if recorded.verdict else "it was not judged"
             telling.say(f"  {recorded.case.id} (batch {recorded.case.batch}): {recorded.outcome}: {reason}")
-    return status
+    sys.stdout.flush()
 
 
 def _chosen(detail: RunDetail, names: Sequence[str] | None) -> list[Recorded]:

@@ -8,8 +8,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ipexperf.case import AXES
 
@@ -125,6 +126,29 @@ def _cell(value: Any) -> Any:
 
 def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
+
+
+def complain(text: str) -> None:
+    """Write one sentence about what went wrong to standard error."""
+    with suppress(OSError):  # a full or closed standard error: the exit status is all that can be told then
+        print(f"ipexperf: {text}", file=sys.stderr)
+
+
+def flush(stream: TextIO | None) -> bool:
+    """Write out what a stream holds back, and return whether that can be done; where it cannot, silence the stream."""
+    if stream is None:
+        return True
+    try:
+        stream.flush()
+    except OSError:
+        silence(stream)
+        return False
+    return True
+
+
+def silence(stream: TextIO) -> None:
+    """Let a stream lead nowhere: Python would fail once more when it flushes it at its own end, and exit with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def make_console() -> Console:

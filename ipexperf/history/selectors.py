@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from ipexperf.errors import HistoryError
 from ipexperf.history.schema import run
-from ipexperf.history.values import day_utc, month_utc, since_utc
+from ipexperf.history.values import day_utc, later, month_utc, since_utc
 
 SHORTEST = 4
 NEWEST = ("last", "latest", "newest")
@@ -55,7 +55,7 @@ def after(connection: Connection, text: str) -> str:
     if re.fullmatch(MONTH, text):
         return month_utc(text)[1]
     last = datetime.fromisoformat(moment(connection, text))
-    return (last + timedelta(microseconds=1)).isoformat(timespec="microseconds")
+    return later(last, timedelta(microseconds=1)).isoformat(timespec="microseconds")
 
 
 def between(connection: Connection, since: str | None, until: str | None) -> dict[str, str | None]:

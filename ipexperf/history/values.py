@@ -16,6 +16,9 @@ from typing import Any
 
 from ipexperf.errors import HistoryError
 
+END = datetime.max.replace(tzinfo=timezone.utc)
+"""The last moment of the calendar."""
+
 
 def canonical(document: Any) -> str:
     """Write a document so that equal documents give equal text."""
@@ -49,7 +52,10 @@ def utc(text: str) -> str:
     moment = _parsed(text)
     if moment.tzinfo is None:
         raise HistoryError(f"the time {text!r} has no time zone: write UTC as in '2026-01-31T12:00:00+00:00'.")
-    return moment.astimezone(timezone.utc).isoformat(timespec="microseconds")
+    try:
+        return moment.astimezone(timezone.utc).isoformat(timespec="microseconds")
+    except OverflowError:
+        raise HistoryError(f"the time {text!r} is outside the calendar, which has the years 1 to 9999.") from None
 
 
 def since_utc(text: str) -> str:
@@ -60,13 +66,21 @@ def since_utc(text: str) -> str:
 
 def day_utc(text: str) -> tuple[str, str]:
     """Return the first moment of a UTC day and of the next."""
-    return since_utc(text), (_parsed(since_utc(text)) + timedelta(days=1)).isoformat(timespec="microseconds")
+    first = since_utc(text)
+    return first, later(_parsed(first), timedelta(days=1)).isoformat(timespec="microseconds")
 
 
 def month_utc(text: str) -> tuple[str, str]:
     """Return the first moment of a UTC month and of the next."""
-    first = datetime.fromisoformat(since_utc(f"{text}-01"))
-    return since_utc(f"{text}-01"), (first + timedelta(days=32)).replace(day=1).isoformat(timespec="microseconds")
+    first = since_utc(f"{text}-01")
+    following = later(_parsed(first), timedelta(days=32))
+    following = following if following == END else following.replace(day=1)
+    return first, following.isoformat(timespec="microseconds")
+
+
+def later(moment: datetime, step: timedelta) -> datetime:
+    """Return a moment that is later by a step, or the last one of the calendar where that is earlier."""
+    return moment + step if moment <= END - step else END
 
 
 def _parsed(text: str) -> datetime:
