@@ -27,8 +27,8 @@ from scipy import stats
 from ipexperf import run
 from ipexperf.case import Case
 from ipexperf.commands import planning
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import IpexperfError
 from ipexperf.judge import pairs
@@ -156,7 +156,7 @@ def main() -> int:
     chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
     try:
         options = planning.resolve(told, start=start.FORK)
-        conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         with contextlib.closing(conductor):
             for case in run.plan(options).cases:
                 if case.mode not in BARE:

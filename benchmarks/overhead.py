@@ -29,9 +29,9 @@ from typing import Any
 from ipexperf import run
 from ipexperf.case import Case
 from ipexperf.commands import planning
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import Conditions
-from ipexperf.conduct.worker import quiet
+from ipexperf.conduct.process import quiet
 from ipexperf.errors import IpexperfError
 from ipexperf.judge import pairs
 
@@ -184,7 +184,7 @@ def main() -> int:
         options = planning.resolve(told)
         plan = run.plan(options)
         options = dataclasses.replace(options, no_pulse=True)
-        conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         for case in plan.cases:
             if case.mode not in ("train", "infer", "infer_jit"):
                 print(f"{case.id}: left out, bare.py has no mode {case.mode}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from contextlib import nullcontext
+import shlex
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from ipexperf.case import AXES, Case
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from ipexperf.plan.options import Options
     from ipexperf.run import Run
@@ -23,6 +24,8 @@ ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
 TAKEN_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
+FED_KEY = pytest.StashKey[set[str]]()
+"""The tests whose samples pytest-benchmark was given."""
 FIXTURE = "perf"
 XDIST = "pytest-xdist would measure cases beside one another: run ipexperf without -n"
 XDIST_MARK = "ipexperf-without-xdist"
@@ -198,13 +201,26 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     if wanted and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
         try:
             _run(session.config).open(tuple(session.config.invocation_params.args))
+            _run(session.config).expect(_expected(session.items))
         except IpexperfError as error:
             raise pytest.UsageError(str(error)) from None
         from ipexperf.conduct import ending
 
-        with ending.softly():
-            return (yield)
+        # Until pytest ends, not until the loop does: the run is closed after it.
+        softly = ExitStack()
+        softly.enter_context(ending.softly())
+        session.config.add_cleanup(softly.close)
     return (yield)
+
+
+def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, float | None]]:
+    """The cases that these tests measure, each with the tolerance that its test asks for."""
+    from ipexperf.plan import matrix
+
+    for item in items:
+        case = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
+        if isinstance(case, Case):
+            yield case, matrix.tolerance(matrix.said(item.iter_markers("perf"), item.nodeid), item.nodeid)
 
 
 @pytest.fixture
@@ -236,6 +252,7 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         request.node.user_properties.extend(junit.properties(measurement, verdict))
         if benchmark is not None:
             ecosystem.feed(benchmark, measurement, verdict)
+            request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
         if verdict.fails or (verdict.outcome, run.options.inconclusive) == ("inconclusive", "fail"):
             pytest.fail(run.block(measurement, verdict), pytrace=False)
         if (verdict.outcome, run.options.inconclusive) == ("inconclusive", "skip"):
@@ -244,6 +261,21 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     yield measure
     if benchmark is not None and benchmark.stats is None:
         benchmark.skipped = True  # nothing was measured: pytest-benchmark need not warn about it
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, Any]:
+    """Leaves our cases out of pytest-benchmark's table unless it was asked for: they have a table of their own."""
+    groups = yield
+    from ipexperf.report import ecosystem
+
+    words = [
+        *config.getini("addopts"),
+        *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+        *config.invocation_params.args,
+    ]
+    ours = config.stash.get(FED_KEY, set[str]())
+    return groups if ecosystem.asked(map(str, words)) else ecosystem.others(groups, ours)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -277,7 +309,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if run is not None:
         interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
         broken = exitstatus == pytest.ExitCode.INTERNAL_ERROR
-        well = run.finish("interrupted" if interrupted else "failed" if broken else "finished")
+        try:
+            well = run.finish("interrupted" if interrupted else "failed" if broken else "finished")
+        except KeyboardInterrupt:
+            # The run is closed: a signal waits until it is. What was measured is told all the same.
+            session.exitstatus, well = pytest.ExitCode.INTERRUPTED, True
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if JUNIT_KEY in session.config.stash:

@@ -34,6 +34,13 @@ Outcome = Literal[
 ]
 
 
+Role = Literal["case", "twin", "reference"]
+"""What an arm is in a round: a launch of its case, the same again beside it, or what a part of the group is held
+against once more."""
+Schedule = Literal["together", "apart"]
+"""Whether the arms of a round were alive together and took turns, or followed one another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """What a number means: its unit in base units, and which way is good (None: both ways are suspicious)."""
@@ -178,8 +185,8 @@ class Measurement:
 
     @property
     def never_began(self) -> str:
-        """Why the case was not launched at all, which says nothing of it, or an empty text."""
-        return "" if self.launches else self.cut
+        """Why the case has no launch that counts, which says nothing of it, or an empty text."""
+        return "" if self.counted else self.cut
 
     @property
     def invalid(self) -> str:
@@ -195,6 +202,35 @@ class Measurement:
     def contended(self) -> str:
         """Why the machine was not ours while this was measured, or an empty text."""
         return next((f"machine contended: {x.contended}" for x in self.counted if x.contended), "")
+
+
+@dataclass(frozen=True, slots=True)
+class SeatRecord:
+    """What one arm of a round did. `times` holds, for each of its processes, the seconds a step of its turns."""
+
+    case: Case
+    role: Role
+    times: tuple[tuple[float, ...], ...]
+    launch: int | None = None
+    """Which launch of its case it was; None for an arm that is only there for the others to be held against."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRecord:
+    """Arms that were measured beside one another, so that any two of them have a ratio: the unit of its interval."""
+
+    uid: str
+    group: str
+    """What its cases have in common, in words."""
+    number: int
+    schedule: Schedule
+    seats: tuple[SeatRecord, ...]
+    started_at: str
+    seconds: float
+    turns: int = 0
+    """How many turns of each arm count."""
+    dropped: int = 0
+    """How many do not: the machine was busy with something else."""
 
 
 @dataclass(frozen=True, slots=True)

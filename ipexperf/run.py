@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf import known, paired
+from ipexperf import known
 from ipexperf.bench import registry
+from ipexperf.compare import against
 from ipexperf.conduct import ending, placement, yardstick
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
-from ipexperf.errors import IpexperfError, UsageError
+from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import again
-from ipexperf.plan import matrix
-from ipexperf.result import Measurement, Verdict
+from ipexperf.plan import groups, matrix
+from ipexperf.plan.groups import Group
+from ipexperf.recorder import Recorder
+from ipexperf.result import Measurement, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
+    from ipexperf.compare.against import Against, AgainstRun
+    from ipexperf.compare.group import GroupRun
+    from ipexperf.history.store import Status
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options
+
+
+INTERRUPTED = "the run was interrupted before its other launches"
+UNFINISHED = "the run ended before its other launches"
+"""Why a case has fewer launches than planned, where nothing was wrong with it."""
 
 
 def plan(options: Options) -> matrix.Plan:
@@ -36,31 +48,52 @@ def plan(options: Options) -> matrix.Plan:
     return matrix.make(options, placement.seen(facts, placed))
 
 
+def _check_twin(options: Options) -> None:
+    """Refuses a twin where there are no rounds for it to be in."""
+    source = options.sources.get("twin", "")
+    if not source.startswith("--") or options.twin == "off":
+        return
+    if options.rounds == "off":
+        raise UsageError(f"{source}: a twin is in the rounds of its case, and --perf-rounds off has none")
+    if options.against is not None:
+        raise UsageError(f"{source}: pairs have no twin: --perf-against '' measures each case against itself")
+
+
+def _unsettled(verdict: Verdict) -> Verdict:
+    """A verdict on part of a measurement: nobody is told that a case regressed before all of it was seen."""
+    return again.never(verdict) if verdict.outcome == "regressed" else verdict
+
+
 class Run:
     """One invocation of the suite. A case is in the database the moment it ends."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
         known.check(options)
+        _check_twin(options)
         self.plan = plan(options)
-        self._against = paired.find(options, self.plan.cases)
+        self._against = against.find(options, self.plan.cases)
         if options.yardstick:
             yardstick.find(options.cache or folder / ".ipexperf")
         self.measurements: list[Measurement] = []
+        self.rounds: list[RoundRecord] = []
         self.verdicts: dict[str, Verdict] = {}
         """What each test was decided by, by the uid of its case."""
-        self.uid: str | None = None
-        self._conductor = Conductor(options, self.plan.launches, folder, say)
+        self._conductor = Conductor(options, folder, say)
         self._folder = folder
-        self._history: Any = None
-        self._command: tuple[str, ...] = ()
-        self._known = known.Known(options, self.plan.cases, lambda: self._history)
+        self._recorder = Recorder(options, folder, ())
+        self._known = known.Known(options, self.plan.cases, self._recorder.required)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
         """What looked slower, until it is measured again."""
         self._disturbed: dict[Case, tuple[Measurement, Verdict]] = {}
         """What the machine was not ours for, until it is measured again."""
-        self._recorded: set[str] = set()
+        self._expected: dict[Case, float | None] = {}
+        """The cases that will be asked for, each with the tolerance of its test."""
+        self._judged: dict[Case, tuple[Measurement, Verdict] | IpexperfError | None] = {}
+        """What is known of cases that were measured; None: they are measured once more when they are asked for."""
+        self._tolerances: dict[Case, float | None] = {}
+        """The tolerance that each case in pairs was judged with."""
         self.trouble = ""
         """Why it is not recorded how the run ended, or an empty text."""
         self._report: Path | None = None
@@ -69,18 +102,19 @@ class Run:
 
     def open(self, command: tuple[str, ...]) -> None:
         """Opens the history before anything is measured: a bad path is found now, not after an hour."""
-        self._command = command
+        self._recorder.command = command
         if self.options.report is not None:
             self._check_report(self.options.report)
         if self._against is not None:
             self._against.check(self.options)
         else:
             self._known.read_files()
-        if self.options.no_record or self._history is not None:
-            return
-        from ipexperf.history.store import History
+        self._recorder.open()
 
-        self._history = History.open(self.options.db)
+    @property
+    def uid(self) -> str | None:
+        """The run in the history, or None as long as nothing is recorded."""
+        return self._recorder.uid
 
     def _check_report(self, target: Path) -> None:
         """Refuses a folder that no report may be written to now, not after an hour."""
@@ -91,33 +125,148 @@ class Run:
         folder.check(target)
         self._report = target.absolute()
 
-    def measure(self, case: Case, tolerance: float | None = None) -> tuple[Measurement, Verdict] | None:
-        """Measures, judges and records one case. None: it is to be measured again after the rest, and says why.
+    def expect(self, cases: Iterable[tuple[Case, float | None]]) -> None:
+        """Names the cases that will be asked for, each with the tolerance of its test: they share rounds."""
+        self._expected = {}
+        for case, tolerance in cases:
+            self._expected.setdefault(case, tolerance)
 
-        `tolerance` is the test's own, where it says one: it is for pairs.
+    def measure(self, case: Case, tolerance: float | None = None) -> tuple[Measurement, Verdict] | None:
+        """Measures, judges and records a case, with all that share its rounds.
+
+        None: it is to be measured again after the rest, and says why. `tolerance` is the test's own: it is for pairs.
+        What two tests ask for is measured once, unless they tolerate different slowdowns.
         """
-        if self._against is not None:
-            return self._keep(*self._against.measure(case, self._conductor, tolerance))
-        disturbed, _ = self._disturbed.get(case, (None, None))
-        measurement = self._conductor.again(case, disturbed) if disturbed else self._conductor.measure(case)
+        if self._tolerances.get(case, tolerance) != tolerance:
+            self._judged.pop(case, None)
+        if case not in self._judged:
+            self._expected[case] = tolerance
+            self._measure(self._group(case))
+        answer = self._judged[case]
+        if answer is None:
+            del self._judged[case]
+        if isinstance(answer, IpexperfError):
+            raise answer
+        return answer
+
+    def _group(self, case: Case) -> Group:
+        """The cases that are measured with this one: those of its kind that are still to come."""
+        if self.options.rounds == "off":
+            return Group(case.id, (case,))
+        waiting = self._suspects if case in self._suspects else self._disturbed if case in self._disturbed else None
+        others = self._expected if waiting is None else waiting
+        name = groups.name(case)
+        return Group(name, tuple(dict.fromkeys([case, *(one for one in others if groups.name(one) == name)])))
+
+    def _measure(self, group: Group) -> None:
+        """Makes the rounds of a group. What there is of it is kept, however they end."""
+        try:
+            if self._against is not None:
+                self._measure_pairs(group, self._against)
+            else:
+                self._measure_rounds(group)
+        finally:
+            for case in group.cases:
+                self._expected.pop(case, None)
+
+    def _measure_pairs(self, group: Group, against: Against) -> None:
+        from ipexperf.compare.against import AgainstRun
+
+        cases = [(case, self._expected.get(case)) for case in group.cases]
+        running = AgainstRun(against, cases, self._conductor, self._say)
+        self._tolerances.update(cases)
+        try:
+            running.run(lambda: self._keep_pairs_so_far(running))
+        except KeyboardInterrupt:
+            for measurement, verdict, policy in running.judged(INTERRUPTED).values():
+                if measurement.launches:
+                    self._keep(measurement, verdict, policy)
+            raise
+        for case, (measurement, verdict, policy) in running.judged().items():
+            with self._failing_its_test(case):
+                self._judged[case] = self._keep(measurement, verdict, policy)
+
+    def _keep_pairs_so_far(self, running: AgainstRun) -> None:
+        """Records what a group in pairs has after each of its rounds."""
+        if self._recorder.history is None:
+            return
+        with contextlib.suppress(IpexperfError):  # as with rounds
+            for measurement, verdict, policy in running.judged(UNFINISHED).values():
+                if measurement.launches:
+                    self._recorder.case(measurement, _unsettled(verdict), policy)
+
+    def _measure_rounds(self, group: Group) -> None:
+        from ipexperf.compare.group import GroupRun
+
+        before = {case: self._disturbed.pop(case)[0] for case in group.cases if case in self._disturbed}
+        looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
+        twin = matrix.twin(self.options)
+        running = GroupRun(
+            group, self.plan.launches, self._conductor, self._say, twin=twin, before=before, numbers=looked
+        )
+        try:
+            running.run(lambda: self._keep_so_far(running))
+        except KeyboardInterrupt:
+            for case, measurement in running.measurements(INTERRUPTED).items():
+                # What is looked at a second time is kept as the first look left it, when the run ends.
+                if measurement.launches and case not in self._suspects:
+                    verdict = _unsettled(self._known.judge(measurement))
+                    self._keep(*self._screened(measurement, verdict))
+            self._keep_rounds(running)
+            raise
+        for case, measurement in running.measurements().items():
+            with self._failing_its_test(case):
+                self._judged[case] = self._judge(case, measurement, last=case in before)
+        with contextlib.suppress(HistoryError):  # each case that is not on record says so
+            self._keep_rounds(running)
+
+    @contextlib.contextmanager
+    def _failing_its_test(self, case: Case) -> Iterator[None]:
+        """Lets what cannot be recorded or judged fail the test of its case, not the tests of those that it met."""
+        try:
+            yield
+        except IpexperfError as error:
+            self._judged[case] = error
+
+    def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> tuple[Measurement, Verdict] | None:
+        """The verdict on a case, or None where it is to be measured again."""
         verdict = self._known.judge(measurement)
         if case in self._suspects:
-            first, before = self._suspects[case]
+            first, before = self._suspects.pop(case)
             measurement, verdict = again.together(first, measurement), again.settle(before, verdict)
-        elif verdict.contended and disturbed is None and not measurement.cut:
+        elif verdict.contended and not last and not measurement.cut:
             with ending.uninterrupted():
-                self._record(*self._screened(measurement, verdict))
+                self._recorder.case(*self._screened(measurement, verdict))
                 self._disturbed[case] = measurement, verdict
             self._say(f"{case.id}: the machine was not ours: what it disturbed is measured again after the other cases")
             return None
         elif verdict.outcome == "regressed":
             with ending.uninterrupted():
-                self._record(*self._screened(measurement, again.never(verdict)))
-                self._disturbed.pop(case, None)
+                self._recorder.case(*self._screened(measurement, again.never(verdict)))
                 self._suspects[case] = measurement, verdict
             self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
             return None
         return self._keep(*self._screened(measurement, verdict))
+
+    def _keep_so_far(self, running: GroupRun) -> None:
+        """Records what a group has after each of its rounds: a run that is killed loses the round in flight alone."""
+        if self._recorder.history is None:
+            return
+        with contextlib.suppress(IpexperfError):  # it is tried again when the case is judged, and fails its test then
+            for case, measurement in running.measurements(UNFINISHED).items():
+                if case not in self._suspects:
+                    verdict = _unsettled(self._known.judge(measurement))
+                    self._recorder.case(*self._screened(measurement, verdict))
+            self._keep_rounds(running)
+
+    def _keep_rounds(self, running: GroupRun) -> None:
+        """Records the rounds that are new, once their cases are on record."""
+        with ending.uninterrupted():
+            running.hand_over(self._keep_round)
+
+    def _keep_round(self, one: RoundRecord) -> None:
+        self._recorder.round(one)
+        self.rounds.append(one)
 
     def _screened(self, measurement: Measurement, verdict: Verdict) -> tuple[Measurement, Verdict, Constants]:
         """What a case was found to be, with what ran."""
@@ -125,28 +274,12 @@ class Run:
         return measurement, self._structured(measurement, verdict), policy
 
     def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> tuple[Measurement, Verdict]:
-        """Records one case, and counts it once it is recorded: nothing more is measured of it."""
+        """Records one case, and counts it: nothing more is measured of it."""
         with ending.uninterrupted():
-            self._record(measurement, verdict, policy)
-            self._disturbed.pop(measurement.case, None)
-            self._suspects.pop(measurement.case, None)
+            self._recorder.case(measurement, verdict, policy)
             self.measurements.append(measurement)
             self.verdicts[measurement.case.uid] = verdict
         return measurement, verdict
-
-    def _record(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> None:
-        """Writes one case down, in the place of what was written of it when it was to be measured again."""
-        if self._history is None:
-            return
-        if self.uid is None:
-            from ipexperf.history.addresses import hidden
-
-            command = [hidden(word) for word in self._command]
-            meta = {"suite": self._folder.name, "command": command, "preset": self.options.preset}
-            self.uid = self._history.start_run(measurement.environment, meta)
-        uid = measurement.case.uid
-        self._history.record(self.uid, measurement, verdict, policy, again=uid in self._recorded)
-        self._recorded.add(uid)
 
     def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """The verdict, with what became of what ran: it is held against the digest that was accepted."""
@@ -167,7 +300,7 @@ class Run:
         """What ran when the baseline was accepted, where this history has that run."""
         from ipexperf.history import ran
 
-        return ran.accepted(self._history, before) if self._history is not None else None
+        return ran.accepted(self._recorder.history, before) if self._recorder.history is not None else None
 
     def settled(self) -> RunVerdict:
         """What the run says as a whole, beside what each test says."""
@@ -176,10 +309,8 @@ class Run:
 
         return settle(self.verdicts, Policy().for_run())
 
-    def finish(self, status: str) -> bool:
+    def finish(self, status: Status) -> bool:
         """Closes the history with what the run says as a whole and how it ended, and tells whether all is well."""
-        from ipexperf.errors import HistoryError
-
         with ending.uninterrupted():
             self._conductor.close()
             try:
@@ -188,22 +319,20 @@ class Run:
                 self.trouble = str(error)
             settled = self.settled()
             try:
-                self._close(settled, status)
+                self._recorder.finish(status, settled, self.verdicts)
             except HistoryError as error:
                 self.trouble = str(error)  # the numbers are still to be told: the summary says it
-        if self._history is not None:
-            self._write_report()
-            self._history.close()
-            self._history = None
+        self._write_report()
+        self._recorder.close()
         return not settled.fails and not self.trouble and not self.unwritten
 
     def _write_report(self) -> None:
-        if self._report is None or self.uid is None:
+        if self._report is None or self._recorder.history is None or self.uid is None:
             return
         from ipexperf.dashboard import site
 
         try:
-            site.write(self._history, self._report)
+            site.write(self._recorder.history, self._report)
         except IpexperfError as error:
             self.unwritten = str(error)  # as above
 
@@ -215,18 +344,6 @@ class Run:
         while self._suspects:
             _, (measurement, verdict) = self._suspects.popitem()
             self._keep(*self._screened(measurement, again.never(verdict)))
-
-    def _close(self, settled: RunVerdict, status: str) -> None:
-        from ipexperf.judge.policy import Policy
-
-        if self.uid is None:
-            return
-        if self._recorded:
-            said = {"line": settled.line, "shift": settled.shift, "fails": settled.fails, "slower": settled.slower}
-            moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != self.verdicts[x]}
-            changed = {x: verdict for x, verdict in moved.items() if x in self._recorded}
-            self._history.settle(self.uid, said, changed, Policy().for_run())
-        self._history.finish_run(self.uid, status)
 
     def block(self, measurement: Measurement, verdict: Verdict) -> str:
         """The text of a failed case."""
@@ -288,7 +405,9 @@ class Run:
         failed = any(verdict.fails for verdict in self.verdicts.values())
         return [
             *run_lines(settled.line, slower, fails=settled.fails and not failed),
-            *summary_lines(self.measurements, settled.verdicts, self.plan.reasons, where, self.options.ablate),
+            *summary_lines(
+                self.measurements, settled.verdicts, self.plan.reasons, where, self.options.ablate, self.rounds
+            ),
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
             *([f"THE REPORT IS NOT WRITTEN: {self.unwritten}"] if self.unwritten else []),
         ]
@@ -296,9 +415,13 @@ class Run:
     def for_ci(self, environment: Mapping[str, str]) -> list[str]:
         """What a CI system is told, beside what people read: a summary that is appended, and lines for annotations."""
         from ipexperf.report import github, markdown
+        from ipexperf.report.advice import advice
+        from ipexperf.report.speeds import Speeds
 
         if not self.measurements:
             return []
         settled = self.settled()
-        cases = markdown.rows(self.measurements, settled.verdicts)
-        return github.tell(cases, settled.line, self.uid, environment, fails=settled.fails)
+        speeds = Speeds.of(self.measurements, settled.verdicts, self.rounds)
+        cases = markdown.rows(self.measurements, settled.verdicts, speeds)
+        told = advice(speeds, settled.verdicts)
+        return github.tell(cases, settled.line, self.uid, environment, fails=settled.fails, advice=told)

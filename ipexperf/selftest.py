@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.compare import arm, sequence
+from ipexperf.compare.sequence import Comparison, Contest
 from ipexperf.conduct import conductor as conducting
-from ipexperf.conduct import pairs
 from ipexperf.errors import WorkerError
 from ipexperf.judge.selftest import Trial
 from ipexperf.plan import arms, injections
@@ -22,8 +23,8 @@ from ipexperf.result import Outcome
 if TYPE_CHECKING:
     from ipexperf.bench.facts import Facts
     from ipexperf.case import Case
+    from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
-    from ipexperf.conduct.pairs import Effort, Pairs
     from ipexperf.judge.policy import PairPolicy
 
 
@@ -92,20 +93,22 @@ class Selftest:
     def _one(self, injection: Injection, case: Case, other: Case) -> None:
         """One comparison of a case with itself, slowed down or not."""
         started, begin = conducting.now(), time.monotonic()
-        # What is spoilt cannot prove that it is not. That the case itself is what it says, its A/A has proven.
-        effort = dataclasses.replace(self._effort, prove=injection.size == 0)
         found, failure = None, ""
         try:
-            a = pairs.arm(self._conductor, case, ArmWords(), "as it is")
-            b = pairs.arm(self._conductor, other, injection.words, injection.name)
+            a = arm.arm(self._conductor, case, ArmWords(), "as it is")
+            b = arm.arm(self._conductor, other, injection.words, injection.name)
             b = dataclasses.replace(b, conditions=b.conditions.given(**injection.settings))
-            found = pairs.measure(a, b, self.policy, effort, self._chance, self._say)
+            # What is spoilt cannot prove that it is not. That the case itself is what it says, its A/A has proven.
+            prove = injection.size == 0
+            spent, say = self._conductor.spent, self._say
+            contest = Contest([(a, b)], [self.policy], self._effort, spent, self._chance, say, prove=prove)
+            found = contest.run()[0]
         except WorkerError as error:
             failure = f"{error.outcome}: {error}"
         seconds = time.monotonic() - begin
         self._keep(_trial(injection, case, found, failure, started, seconds), found)
 
-    def _keep(self, trial: Trial, found: Pairs | None) -> None:
+    def _keep(self, trial: Trial, found: Comparison | None) -> None:
         self.done.append(trial)
         self._say(f"{trial.injection}, {trial.case.id}: {trial.outcome}: {trial.reason}")
         if trial.size == 0 and trial.outcome in ("failed", "invalid"):
@@ -134,7 +137,9 @@ class Selftest:
             self._history.close()
 
 
-def _trial(injection: Injection, case: Case, found: Pairs | None, failure: str, started: str, seconds: float) -> Trial:
+def _trial(
+    injection: Injection, case: Case, found: Comparison | None, failure: str, started: str, seconds: float
+) -> Trial:
     """What became of one comparison, as it is counted and kept."""
     decision = found.decision if found else None
     outcome, reason = _ended(found, failure)
@@ -156,13 +161,13 @@ def _trial(injection: Injection, case: Case, found: Pairs | None, failure: str, 
     )
 
 
-def _ended(found: Pairs | None, failure: str) -> tuple[Outcome, str]:
+def _ended(found: Comparison | None, failure: str) -> tuple[Outcome, str]:
     """The outcome of a comparison and its reason: that an arm failed, or is wrong, comes before what pairs say."""
     if found is None:
         return "failed", failure
-    if found.error is not None:
-        return "failed", f"{found.error.outcome}: {found.error}"
+    if found.failure is not None:
+        return "failed", f"{found.failure.error.outcome}: {found.failure.error}"
     for pair in found.taken[:1]:
-        if flaw := pairs.wrong(pair.a.launch) or pairs.wrong(pair.b.launch):
+        if flaw := sequence.wrong(pair.a.launch) or sequence.wrong(pair.b.launch):
             return "invalid", flaw
-    return found.decision.outcome, f"{found.decision.reason}; {found.stopped}"
+    return found.decision.outcome, f"{found.decision.reason}; {found.stop.text}"

@@ -1,31 +1,44 @@
-"""`ipexperf ab` refuses an arm that cannot be, before anything is measured."""
+"""`ipexperf ab` refuses an arm that cannot be before anything is measured, and records and tells what it found."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import random
+import signal
+import sqlite3
+import subprocess
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+from fake_rounds import played
 
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces it
 from ipexperf import cli
 from ipexperf.bench.facts import Facts
 from ipexperf.case import Case
-from ipexperf.conduct import pairs, turns, worker
-from ipexperf.conduct.turns import Arm, Side, Turns
+from ipexperf.conduct import worker
 from ipexperf.errors import WorkerError
 from ipexperf.plan.arms import parse
-from ipexperf.result import Check, Launch, Sample
+from ipexperf.result import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from ipexperf.compare.arm import Arm
 
 
 CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is recorded is recorded in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -174,17 +187,14 @@ def test_a_number_that_cannot_be_is_refused(
     assert f"argument {more[0]}: expected" in capsys.readouterr().err
 
 
-def compared(monkeypatch: pytest.MonkeyPatch, seconds: float, *checks: Check) -> None:
-    """Lets every pair of workers say that b takes so long where a takes a second."""
+def compared(monkeypatch: pytest.MonkeyPatch, seconds: float, *checks: Check) -> list[list[Arm]]:
+    """Lets every pair of workers say that b takes so long where a takes a second. `checks` are what b finds."""
     chance = random.Random(3)  # noqa: S311 - a simulation, no secret
 
-    def side(time: float, *checks: Check) -> Side:
-        return Side(((Sample(time, time, 0.0),),), Launch(0, "ok", proof=checks), {})
+    def time(arm: Arm) -> float:
+        return seconds * math.exp(chance.gauss(0, 0.002)) if arm.name == "arm b" else 1.0
 
-    def take(*_: object, **__: object) -> Turns:
-        return Turns(side(1.0), side(seconds * math.exp(chance.gauss(0, 0.002)), *checks))
-
-    monkeypatch.setattr(turns, "take", take)
+    return played(monkeypatch, time, wrong={"arm b": checks})
 
 
 def test_ab_tells_the_ratio_why_it_stopped_and_what_differs(
@@ -239,13 +249,13 @@ def test_an_arm_that_names_no_interpreter_has_this_one(
     other.chmod(0o755)
     seen: list[list[str | None]] = []
 
-    def measure(a: Arm, b: Arm, *_: object) -> NoReturn:
-        seen.append([a.conditions.python, b.conditions.python])
-        raise WorkerError("error", "seen")
+    def time(arm: Arm) -> NoReturn:
+        raise WorkerError("error", f"{arm.name} was seen")
 
-    monkeypatch.setattr(pairs, "measure", measure)
+    rounds = played(monkeypatch, time)
     for arms in (("--a", str(other)), ("--b", str(other)), ("--a", str(other), "--b", str(other))):
-        cli.main(["ab", f"--perf-load={fake}", *CELL, *arms])
+        assert cli.main(["ab", f"--perf-load={fake}", *CELL, *arms]) == cli.USAGE_ERROR
+        seen.append([arm.conditions.python for arm in rounds.pop()])
     assert seen == [[str(other), None], [None, str(other)], [str(other), str(other)]]
 
 
@@ -255,9 +265,180 @@ def test_an_arm_that_cannot_import_is_refused_before_anything_is_measured(
     """Its packages are there by name, so that only an import can tell."""
     broken = tmp_path / "broken.py"
     broken.write_text("import os\n\nif 'ARM' in os.environ:\n    raise ImportError('libthing.so: gone')\n")
-    measured: list[object] = []
-    monkeypatch.setattr(pairs, "measure", lambda *given: measured.append(given))
+    measured = compared(monkeypatch, 1.0)
     arguments = ["ab", f"--perf-load={fake},{broken}", *CELL, "--b", "ARM=1"]
     assert cli.main(arguments) == cli.USAGE_ERROR
     assert capsys.readouterr().err.splitlines()[-1].startswith("ipexperf: arm b: it cannot run plain on fake: ")
     assert measured == []
+    assert not Path("ipexperf.db").exists()
+
+
+def recorded(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What another command says of the history."""
+    assert cli.main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def rows(question: str) -> list[tuple[Any, ...]]:
+    """What anybody with sqlite3 is answered."""
+    with closing(sqlite3.connect("file:ipexperf.db?mode=ro", uri=True)) as connection:
+        return connection.execute(question).fetchall()
+
+
+B = "OMP_NUM_THREADS=1"
+ID = "tiny-fake-fp32-spin-plain"
+BOTH = (CELL[0], "tiny,other", *CELL[2:])
+
+
+def test_what_ab_measured_is_a_run_of_the_history(
+    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`show last` shows it, with its verdict, in a series of its own; the command that made it is kept."""
+    compared(monkeypatch, 1.2)
+    monkeypatch.setattr(sys, "argv", ["ipexperf", "ab", "--b", B])
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", B]) == 0
+    capsys.readouterr()
+    shown = recorded(capsys, "show", "last")
+    assert ID in shown
+    assert "regressed" in shown
+    assert rows("SELECT status, json_extract(meta, '$.command') FROM run") == [("finished", f'["ab","--b","{B}"]')]
+    assert rows("SELECT json_extract(params, '$.knobs.against') FROM 'case'") == [("itself",)]
+    assert rows("SELECT count(*) FROM launch") == [(4,)]
+
+
+def test_nothing_is_recorded_where_that_was_asked_for(
+    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared(monkeypatch, 1.2)
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-no-record"]) == 0
+    assert "regressed: " in capsys.readouterr().out
+    assert not Path("ipexperf.db").exists()
+
+
+def test_ab_answers_in_json(fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One document with a comparison for each case, and nothing else on standard output."""
+    compared(monkeypatch, 1.2)
+    assert cli.main(["ab", f"--perf-load={fake}", *BOTH, "--b", B, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["b"] for one in found] == [ID, ID.replace("tiny", "other")]
+    for one in found:
+        assert one["outcome"] == "regressed"
+        assert one["differences"] == ["OMP_NUM_THREADS: as it is -> 1"]
+        assert 1.15 < one["lo"] < one["ratio"] < one["hi"] < 1.25
+        assert len(one["log_ratios"]) == one["stop"]["rounds"] == 4
+        assert (one["stop"]["why"], one["apart"]) == ("decided", False)
+
+
+@pytest.mark.parametrize(("slower", "status"), [(1.2, 1), (1.0, 0), (0.8, 0)])
+def test_ab_fails_where_b_is_slower_and_that_was_asked_for(
+    fake: str, slower: float, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1 says it to a pipeline; being faster is no failure."""
+    compared(monkeypatch, slower)
+    arguments = ["ab", f"--perf-load={fake}", *CELL, "--b", B]
+    assert cli.main([*arguments, "--fail"]) == status
+    assert cli.main(arguments) == 0
+
+
+def test_cases_of_one_group_share_the_rounds_of_ab(
+    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both arms of both are in each round, and each comparison ends by itself."""
+    arms = compared(monkeypatch, 1.2)
+    cell = [word if word != "fp32" else "fp32,bf16" for word in CELL]
+    assert cli.main(["ab", f"--perf-load={fake}", *cell, "--b", B, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [len(one["log_ratios"]) for one in found] == [4, 4]
+    assert [[arm.case.dtype for arm in one] for one in arms] == [["fp32", "fp32", "bf16", "bf16"]] * 4
+    assert rows("SELECT DISTINCT outcome FROM verdict") == [("regressed",)]
+    assert rows("SELECT count(*) FROM run") == [(1,)]
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_arm_that_fails_later_leaves_what_there_is(
+    fake: str, more: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pairs before it are told and recorded, the other case goes on, and the command ends with 2 and a sentence."""
+    turns = iter(range(100))
+
+    def time(arm: Arm) -> float:
+        if arm.case.dtype == "fp32" and arm.name == "arm b" and next(turns) == 2:
+            raise WorkerError("crashed", "killed by SIGSEGV")
+        return 1.0
+
+    played(monkeypatch, time)
+    cell = [word if word != "fp32" else "fp32,bf16" for word in CELL]
+    arguments = ["ab", f"--perf-load={fake}", *cell, "--b", B, *more]
+    assert cli.main(arguments) == cli.USAGE_ERROR
+    out, err = capsys.readouterr()
+    assert err.endswith("ipexperf: crashed: arm b: killed by SIGSEGV\n")
+    if more:
+        failed, other = json.loads(out)
+        assert (failed["outcome"], failed["stop"]["why"], len(failed["log_ratios"])) == ("failed", "failed", 2)
+        assert (failed["ratio"], failed["reason"]) == (1.0, "crashed: arm b: killed by SIGSEGV")
+        assert other["outcome"] == "ok"
+    else:
+        assert "time of b against a: +0.0 %" in out.partition("stopped: an arm failed")[0]
+        assert "no pair was measured" not in out
+    assert rows("SELECT outcome FROM launch WHERE outcome != 'ok'") == [("crashed",)]
+    assert sorted(rows("SELECT outcome FROM verdict")) == [("failed",), ("ok",)]
+
+
+def test_an_interrupted_ab_tells_and_records_what_there_is(
+    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the third pair: two pairs are told, are on record, and claim nothing that they do not know."""
+    times = iter((1.0, 1.4))
+
+    def time(arm: Arm) -> float:
+        if arm.name == "arm a":
+            return 1.0
+        if (found := next(times, None)) is None:
+            raise KeyboardInterrupt
+        return found
+
+    played(monkeypatch, time)
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", B]) == cli.INTERRUPTED
+    out = capsys.readouterr().out
+    assert "stopped: interrupted after 2 pairs" in out
+    assert "time of b against a: +18" in out
+    assert rows("SELECT status FROM run") == [("interrupted",)]
+    assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
+    assert rows("SELECT outcome FROM verdict") == [("inconclusive",)]
+
+
+def children(parent: int) -> list[int]:
+    """The processes that this one started and that are still there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended while we looked
+            if int(path.read_text().rsplit(")", 1)[1].split()[1]) == parent:
+                found.append(int(path.parent.name))
+    return found
+
+
+HONEST = "from ipexperf.conduct import gate\n\ngate.OTHERS = gate.STEAL = gate.DELAY = float('inf')\n"
+
+
+def test_an_ab_that_is_ended_by_its_system_tells_and_records_what_there_is(
+    fake: str, tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """SIGTERM, with which CI systems end a job, is taken as Ctrl-C; no worker is left."""
+    anybody = tmp_path / "anybody.py"
+    anybody.write_text(HONEST)
+    more = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
+    command = [sys.executable, "-m", "ipexperf.cli", "ab", f"--perf-load={fake},{anybody}", *CELL, *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "pair 3 of" in line:
+                break
+        while not (workers := children(process.pid)):
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == cli.INTERRUPTED, err
+    assert "stopped: interrupted after 2 pairs" in out
+    assert all(gone(pid) for pid in workers)
+    assert rows("SELECT status FROM run") == [("interrupted",)]
+    assert rows("SELECT outcome FROM launch") == [("ok",)] * 2

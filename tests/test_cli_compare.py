@@ -12,7 +12,7 @@ from cli_answers import refused, run
 from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement, RoundRecord, SeatRecord, Verdict
 
 ENVIRONMENT = {
     "machine_key": "xeon-8480-2s",
@@ -30,6 +30,18 @@ def measured(environment, stack, step):
     )
     moment = "2026-05-04T10:00:00Z"
     return Measurement(case, launches, environment, started_at=moment, finished_at=moment)
+
+
+def take_turns(twin=0.01):
+    """Give the newest run three rounds, in which IPEX was three times as fast, and stock has a twin."""
+    with History.open("ipexperf.db") as history:
+        uid = history.find_run("last").uid
+        ipex, stock = (measured(NEWER, stack, 0.01).case for stack in ("ipex", "stock"))
+        for number in (1, 2, 3):
+            arms = [(stock, "case", 0.03), (stock, "twin", 0.03 * (1 + twin * (number - 2))), (ipex, "case", 0.01)]
+            seats = tuple(SeatRecord(case, role, ((step,) * 8,), 0) for case, role, step in arms)
+            moment = f"2026-05-02T10:0{number}:00Z"
+            history.record_round(uid, RoundRecord(f"{number:032x}", "all", number, "together", seats, moment, 9.0, 8))
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +86,48 @@ def test_speedup_tells_what_the_stack_is_worth(capsys):
     (row,) = csv.DictReader(io.StringIO(run(capsys, "speedup", "last~1", "--csv")))
     assert (row["over"], row["base_id"]) == ("ipex over stock", "resnet50-cpu-fp32-infer-stock")
     assert float(row["lo"]) < float(row["speedup"]) < float(row["hi"])
+
+
+def test_speedup_tells_what_turns_are_worth(capsys):
+    """The ratio of the rounds with an interval of its own, how it is known, and what the same again was."""
+    take_turns()
+    out = run(capsys, "speedup")
+    (line,) = [line for line in out.splitlines() if line.strip().startswith("resnet50-cpu-fp32-infer-ipex")]
+    assert "3.00" in line
+    assert line.rstrip().endswith("3 rounds")
+    assert "Intervals are over rounds, in which both cases took turns: each holds with 95 % by itself." in out
+    (twin,) = [line for line in out.splitlines() if "the same again" in line]
+    assert twin.startswith("resnet50-cpu-fp32-infer-stock, batch 16, the same again: 1.000 (0.9")
+    assert twin.endswith("), 3 rounds")
+    (row,) = csv.DictReader(io.StringIO(run(capsys, "speedup", "--csv")))
+    assert (row["paired"], row["rounds"]) == ("True", "3")
+    assert float(row["lo"]) < 3 < float(row["hi"])
+    (older,) = json.loads(run(capsys, "speedup", "last~1", "--json"))
+    assert (older["paired"], older["rounds"]) == (False, 0)
+
+
+def test_a_twin_beyond_doubt_says_that_its_group_is_not_to_be_believed(capsys):
+    """Something favours one process over another."""
+    with History.open("ipexperf.db") as history:
+        stock = measured(NEWER, "stock", 0.01).case
+        for number in (1, 2, 3, 4):
+            seats = tuple(SeatRecord(stock, role, ((step,) * 8,)) for role, step in (("case", 0.01), ("twin", 0.012)))
+            one = RoundRecord(f"{number:032x}", "all", number, "together", seats, "2026-05-02T10:00:00Z", 9.0, 8)
+            history.record_round(history.find_run("last").uid, one)
+    told = "the same again: 0.833 ("
+    for command in (["speedup"], ["show", "last"]):
+        (line,) = [line for line in run(capsys, *command).splitlines() if told in line]
+        assert line.endswith("), 4 rounds: that is no noise, and no ratio of its group should be believed")
+
+
+def test_show_tells_the_rounds(capsys):
+    """The twin below the table, and every turn as JSON."""
+    assert "the same again" not in run(capsys, "show", "last")
+    take_turns()
+    assert "resnet50-cpu-fp32-infer-stock, batch 16, the same again: 1.000 (" in run(capsys, "show", "last")
+    first, *_ = json.loads(run(capsys, "show", "last", "--json"))["rounds"]
+    assert [seat["role"] for seat in first["seats"]] == ["case", "twin", "case"]
+    assert first["seats"][2]["times"] == [[0.01] * 8]
 
 
 def test_speedup_without_a_pair_says_what_is_missing(capsys):

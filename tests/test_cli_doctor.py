@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fake_rounds import played
 
 from ipexperf import cli
-from ipexperf.conduct import machine, turns
+from ipexperf.compare.arm import Arm
+from ipexperf.conduct import machine
 from ipexperf.conduct.machine import Finding
-from ipexperf.conduct.turns import Side, Turns
 from ipexperf.errors import WorkerError
-from ipexperf.result import Check, Launch, Sample
+from ipexperf.result import Check
 
 CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
-WHERE = {"machine_key": "fake-2c"}
 Doctor = Callable[..., int]
 
 
@@ -30,14 +30,9 @@ def doctor(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor
 
 
 def told(monkeypatch: pytest.MonkeyPatch, spread: float, shift: float = 1.0, *checks: Check) -> None:
+    """Lets each pair of workers say what an A/A takes: the second arm `shift` times as long, and noise."""
     chance = random.Random(5)  # noqa: S311 - a simulation, no secret
-
-    def side(time: float) -> Side:
-        return Side(((Sample(time, time, 0.0),),), Launch(0, "ok", proof=checks), WHERE)
-
-    monkeypatch.setattr(
-        turns, "take", lambda *_, **__: Turns(side(1.0), side(shift * math.exp(chance.gauss(0, spread))))
-    )
+    played(monkeypatch, lambda arm: shift * math.exp(chance.gauss(0, spread)) if arm.name == "A/A" else 1.0, *checks)
 
 
 def test_a_quiet_machine_can_gate_on_little(
@@ -110,10 +105,10 @@ def test_a_case_that_fails_says_nothing_of_the_machine(
         "how small a slowdown this machine can show is not known",
     ]
 
-    def die(*_: object, **__: object) -> Turns:
+    def die(_: Arm) -> float:
         raise WorkerError("crashed", "killed by SIGSEGV")
 
-    monkeypatch.setattr(turns, "take", die)
+    played(monkeypatch, die)
     assert doctor() == 0
     assert "is not known" in capsys.readouterr().out
 

@@ -15,7 +15,7 @@ import pytest
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces anything
 from ipexperf import cli
 from ipexperf.bench import artifact, registry
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:

@@ -8,29 +8,28 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from fake_rounds import played
 
 from ipexperf import cli
-from ipexperf.conduct import turns
-from ipexperf.conduct.turns import Arm, Side, Turns
 from ipexperf.errors import WorkerError
 from ipexperf.history.selftests import trials
 from ipexperf.history.store import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import injections
-from ipexperf.result import Check, Launch, Sample
+from ipexperf.result import Check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from ipexperf.bench.facts import Facts
+    from ipexperf.compare.arm import Arm
     from ipexperf.plan.injections import Injection
     from ipexperf.plan.options import Options
 
 
 ALL = sorted(os.sched_getaffinity(0))
 CELL = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
-WHERE = {"machine_key": "fake-2c", "hardware": {}, "software": {}, "variables": {}}
 
 
 @pytest.fixture
@@ -46,20 +45,14 @@ def selftest(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
 def told(
     monkeypatch: pytest.MonkeyPatch, slower: Callable[[Arm], float], *checks: Check, spread: float = 0.002
-) -> list[bool]:
-    """Lets each pair of workers say what these arms take, and tells which pairs were to prove themselves."""
+) -> list[list[Arm]]:
+    """Lets each pair of workers say what these arms take, the second one with noise; tells which arms there were."""
     chance = random.Random(3)  # noqa: S311 - a simulation, no secret
-    asked: list[bool] = []
 
-    def side(time: float) -> Side:
-        return Side(((Sample(time, time, 0.0),),), Launch(0, "ok", proof=checks), WHERE)
+    def seconds(arm: Arm) -> float:
+        return slower(arm) * (1.0 if arm.name == "as it is" else math.exp(chance.gauss(0, spread)))
 
-    def take(a: Arm, b: Arm, *_: object, prove: bool = False, **__: object) -> Turns:
-        asked.append(prove)
-        return Turns(side(slower(a)), side(slower(b) * math.exp(chance.gauss(0, spread))))
-
-    monkeypatch.setattr(turns, "take", take)
-    return asked
+    return played(monkeypatch, seconds, *checks)
 
 
 def honest(arm: Arm) -> float:
@@ -89,8 +82,9 @@ def test_what_is_the_same_is_ok_and_what_is_slowed_is_caught(
     ]
     assert "trial 3 of 3" in err
     assert kept(tmp_path) == [("A/A", "ok"), ("busy3", "ok"), ("busy10", "regressed")]
-    assert asked.count(True) == 1
-    assert asked[0]
+    proving = [[arm.prove for arm in arms] for arms in asked]
+    assert proving[0] == [True, True]
+    assert not any(any(pair) for pair in proving[1:])
 
 
 def test_a_judge_that_sees_nothing_is_told(
@@ -179,7 +173,7 @@ def test_a_worker_that_dies_is_told(
 
     told(monkeypatch, slower)
     assert selftest("--injections", "none") == 1
-    assert "A/A: failed: crashed: killed by SIGSEGV" in capsys.readouterr().out
+    assert "A/A: failed: crashed: as it is: killed by SIGSEGV" in capsys.readouterr().out
     assert kept(tmp_path) == []
 
 

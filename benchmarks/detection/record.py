@@ -20,10 +20,11 @@ from pathlib import Path
 
 from ipexperf import run
 from ipexperf.commands import planning
-from ipexperf.conduct import pairs, turns
+from ipexperf.compare.arm import Arm, arm
+from ipexperf.compare.round import Effort
+from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import to_samples
-from ipexperf.conduct.turns import Arm
 from ipexperf.errors import IpexperfError
 from ipexperf.plan.arms import ArmWords
 
@@ -39,19 +40,21 @@ def line(case: str, how: str, number: int, began: float, seconds: Sequence[float
     return f"{case},{how},{number},{began:.1f},{told}\n"
 
 
-def pair(arm: Arm, number: int, began: float, chance: random.Random) -> list[str]:
+def pair(one: Arm, number: int, began: float, chance: random.Random) -> list[str]:
     """Two processes of the same code that take turns."""
-    found = turns.take(arm, arm, TURNS, STEPS, chance, lambda _: None)
-    return [line(arm.case.id, f"turns {side}", number, began, getattr(found, side).times) for side in ("a", "b")]
+    plain = replace(one, prove=False)
+    played = Together().play([plain, plain], Effort.asked(TURNS, STEPS), chance, lambda _: None)
+    sides = zip("ab", played.sides, strict=True)
+    return [line(one.case.id, f"turns {name}", number, began, side.times[0]) for name, side in sides]
 
 
-def apart(arm: Arm, number: int, began: float) -> str:
+def apart(one: Arm, number: int, began: float) -> str:
     """A process that is measured by itself."""
-    with arm.conditions.worker() as worker:
-        worker.ask("prepare", case=arm.case.to_json(), settings=asdict(arm.conditions.settings))
+    with one.conditions.worker() as worker:
+        worker.ask("prepare", case=one.case.to_json(), settings=asdict(one.conditions.settings))
         worker.ask("warm")
         samples = to_samples(worker.ask("sample", count=ITERATIONS)["samples"])
-    return line(arm.case.id, "apart", number, began, [sample.wall for sample in samples])
+    return line(one.case.id, "apart", number, began, [sample.wall for sample in samples])
 
 
 def main() -> int:
@@ -67,18 +70,18 @@ def main() -> int:
         options = planning.resolve(told)
         plan = run.plan(options)
         options = replace(options, no_pulse=True)
-        conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
-        arms = [pairs.arm(conductor, case, ArmWords()) for case in plan.cases]
+        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+        arms = [arm(conductor, case, ArmWords()) for case in plan.cases]
         known = told.file.read_text().splitlines() if told.file.exists() else []
         number = 1 + max((int(text.split(",")[2]) for text in known), default=-1)
         longest = 0.0
         while time.monotonic() - begin + longest < told.seconds:
             started = time.monotonic()
-            for arm in arms:
+            for one in arms:
                 with told.file.open("a") as file:
-                    file.writelines(pair(arm, number, time.time(), chance))
+                    file.writelines(pair(one, number, time.time(), chance))
                     for _ in range(2):
-                        file.write(apart(arm, number, time.time()))
+                        file.write(apart(one, number, time.time()))
             longest = max(longest, time.monotonic() - started)
             print(f"round {number}: {time.monotonic() - begin:.0f} of {told.seconds:.0f} s", file=sys.stderr)
             number += 1

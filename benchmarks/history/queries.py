@@ -18,6 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
@@ -33,7 +34,7 @@ from ipexperf.history.changed import changes
 from ipexperf.history.comparison import compare
 from ipexperf.history.rows import case_row, environment_row, series_row
 from ipexperf.history.values import canonical, content_uid, now
-from ipexperf.result import Launch, Measurement, Sample, Verdict
+from ipexperf.result import Launch, Measurement, RoundRecord, Sample, SeatRecord, Verdict
 
 KEY = "made-up-2c-8g"
 MEASURED = ("step_time", "throughput", "cpu_time", "peak_memory")
@@ -154,6 +155,8 @@ def questions(history: History) -> dict[str, Callable[[], object]]:
         "medians of a model's 20 series": lambda: read_medians(history, model=first.model),
         "changes since a month": lambda: changes(history, ["step_time", "throughput"], since=month),
         f"append a run of {len(every)} cases": lambda: append(history, every),
+        "append three rounds of each group": lambda: append_rounds(history, every),
+        "rounds of the last run and before": lambda: history.paired(history.measurements("last")),
     }
 
 
@@ -170,6 +173,18 @@ def append(history: History, every: list[Case]) -> None:
     for case in every:
         history.record(uid, measured(case, environment), Verdict("ok", "made up", policy="made up"))
     history.finish_run(uid, "finished")
+
+
+def append_rounds(history: History, every: list[Case]) -> None:
+    """Three rounds of the newest run: those of each group of four cases, each committed."""
+    uid = history.find_run("last").uid
+    groups: dict[tuple[str, str], list[Case]] = {}
+    for case in every:
+        groups.setdefault((case.model, case.mode), []).append(case)
+    for number, arms in itertools.product(range(3), groups.values()):
+        seats = tuple(SeatRecord(case, "case", ((0.01,) * 12,), number) for case in arms)
+        name = f"{arms[0].model} {arms[0].mode}"
+        history.record_round(uid, RoundRecord(uuid.uuid4().hex, name, number, "together", seats, now(), 9.0, 12))
 
 
 def measured(case: Case, environment: dict[str, Any]) -> Measurement:

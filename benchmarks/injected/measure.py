@@ -17,9 +17,11 @@ from pathlib import Path
 
 from ipexperf import run
 from ipexperf.commands import planning
-from ipexperf.conduct import pairs, turns
+from ipexperf.compare import arm
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Effort
+from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.turns import Arm
 from ipexperf.errors import IpexperfError
 from ipexperf.judge.pairs import combine
 from ipexperf.plan import arms
@@ -69,10 +71,21 @@ def sides(conductor: Conductor, options: Options, plan: Plan, row: Row) -> tuple
     if case is None:
         return None
     words = arms.parse(row.arm, row.injected)
-    other, unmet = words.case(case, pairs.facts(words, options))
+    other, unmet = words.case(case, arm.facts(words, options))
     if unmet:
         return None
-    return pairs.arm(conductor, case, arms.ArmWords()), pairs.arm(conductor, other, words)
+    # What is spoilt on purpose cannot prove that it is not.
+    both = arm.arm(conductor, case, arms.ArmWords()), arm.arm(conductor, other, words)
+    return replace(both[0], prove=False), replace(both[1], prove=False)
+
+
+def taken(pair: tuple[Arm, Arm], effort: Effort, chance: random.Random) -> float:
+    """The log of how many times slower the second arm of one pair of fresh processes is."""
+    played = Together().play(pair, effort, chance, lambda _: None)
+    for side in played.sides:
+        if side.error is not None:
+            raise side.error
+    return played.log_ratio(0, 1)
 
 
 def line(row: Row, logs: list[float]) -> str:
@@ -101,16 +114,16 @@ def main() -> int:
         options = replace(options, model=options.model or ("resnet18",), dtype=("fp32", "bf16"))
         plan = run.plan(options)
         options = replace(options, no_pulse=True)
-        conductor = Conductor(options, 1, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         rows = [row for row in ROWS if told.only in f"{row.injected} {row.stack} {row.mode}"]
-        ready = {row: arm for row in rows if (arm := sides(conductor, options, plan, row)) is not None}
+        ready = {row: both for row in rows if (both := sides(conductor, options, plan, row)) is not None}
         left_out = [row for row in rows if row not in ready]
         while ready and time.monotonic() - begin + longest < told.seconds:
-            for row, (a, b) in ready.items():
+            for row, pair in ready.items():
                 started = time.monotonic()
                 if started - begin + longest > told.seconds:
                     break
-                found[row].append(turns.take(a, b, told.turns, told.steps, chance, lambda _: None).log_ratio)
+                found[row].append(taken(pair, Effort.asked(told.turns, told.steps), chance))
                 longest = max(longest, time.monotonic() - started)
                 print(line(row, found[row]), file=sys.stderr)
     except IpexperfError as error:

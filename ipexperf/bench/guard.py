@@ -18,13 +18,13 @@ def die_with_parent(number: signal.Signals) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
-def members(session: int) -> list[int]:
-    """The processes of a session: a worker leads one of its own, and what it starts is in it."""
+def members(*sessions: int) -> list[int]:
+    """The processes of these sessions: a worker leads one of its own, and what it starts is in it."""
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208 - called twice a second: names are enough, and paths cost
         if name.isdigit():
             with contextlib.suppress(OSError):  # it ended while we looked
-                if os.getsid(int(name)) == session:
+                if os.getsid(int(name)) in sessions:
                     found.append(int(name))
     return found
 

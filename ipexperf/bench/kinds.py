@@ -282,6 +282,9 @@ class Mode(ABC):
 
     name: str
     trains: bool = False
+    family: str = ""
+    """The kind of step that it does: modes of one family are compared in one round. Empty: all that train, or all that
+    answer a batch."""
     cold: bool = False
     """Its one step is the first of its process: it is timed once a launch, and nothing is warmed up before."""
     artifact: str = ""

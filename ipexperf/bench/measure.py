@@ -91,6 +91,7 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str,
         "warm_time": time.perf_counter() - begin,
         "steps": len(times),
         "steady": float(steady),
+        "step": last,
         "block": max(1, math.ceil(BLOCK_SECONDS / max(last, 1e-7))),
     }
 

@@ -1,27 +1,33 @@
-"""`ipexperf ab`: two arms in pairs of live workers that take turns, until it is known whether one is slower."""
+"""`ipexperf ab`: two arms in rounds of live workers that take turns, until it is known whether one is slower."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import random
-import statistics
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import Case
 from ipexperf.commands import planning
-from ipexperf.errors import UsageError, WorkerError
+from ipexperf.commands.progress import Progress
+from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipexperf.conduct.pairs import Pairs
-    from ipexperf.plan.arms import ArmWords
+    from ipexperf.compare.against import Against, AgainstRun
+    from ipexperf.compare.sequence import Comparison
+    from ipexperf.history.store import Status
+    from ipexperf.plan.options import Options
+    from ipexperf.recorder import Recorder
+    from ipexperf.result import Verdict
 
 SHORT = {"--max-pairs": "max_pairs", "--budget": "budget", "--tolerance": "tolerance", "--alpha": "alpha"}
 """Short ways to say the options of the suite that an `ab` is most often given."""
+SLOWER = 1
+"""The exit status of `--fail` where b is slower, or not what its label says."""
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
@@ -30,108 +36,197 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
         "--a", default="", metavar="ARM", help="first arm: PYTHON, KEY=VALUE, stack=stock, level=O0, ..."
     )
     parser.add_argument("--b", default="", metavar="ARM", help="second arm: its slowdown is reported")
-    parser.add_argument("--turns", type=int, default=30, help="turns of each worker a pair (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=2, help="samples a turn (default: %(default)s)")
+    turns = "turns of each worker a pair (default: until its ratio is known)"
+    parser.add_argument("--turns", type=int, default=None, help=turns)
+    steps = "samples a turn (default: what takes about 50 ms)"
+    parser.add_argument("--steps", type=int, default=None, help=steps)
     parser.add_argument("--seed", type=int, default=None, help="of the random start order")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
+    parser.add_argument("--fail", action="store_true", help="end with 1 where b is slower in any case")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
 
 
 def run_ab(arguments: argparse.Namespace) -> int:
-    """Measures every planned case in both arms."""
-    from ipexperf import run
+    """Measures every planned case in both arms. What there is when it ends, however that is, is told and kept."""
     from ipexperf.bench import registry
-    from ipexperf.conduct import pairs
+    from ipexperf.compare.against import AgainstRun
+    from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
-    from ipexperf.judge.policy import PairPolicy
-    from ipexperf.plan import arms
+    from ipexperf.plan import arms, groups
+    from ipexperf.recorder import Recorder
 
-    if min(arguments.turns, arguments.steps) < 1:
+    if any(number is not None and number < 1 for number in (arguments.turns, arguments.steps)):
         raise UsageError("--turns and --steps must be at least 1")
     options = planning.resolve(arguments)
-    for name in ("against", "inconclusive"):
+    for name in ("against", "inconclusive", "twin"):
         if options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{options.sources[name]} is for tests: ab has --a and --b, and tells what it finds")
     arms.check(options)
-    policy = PairPolicy(**arms.policy(options))
     registry.load(options.load)
+    against, options = _planned(arguments, options)
+    effort = Effort.asked(arguments.turns, arguments.steps)
+    chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
+    recorder = Recorder(options, Path.cwd(), ("ab", *sys.argv[2:]))
+    recorder.open()
+    progress = Progress()
+    conductor = Conductor(options, Path.cwd(), progress.say)
+    answer = _Answer(against, recorder, as_json=arguments.json)
+    status: Status = "failed"
+    try:
+        for group in groups.groups(against.cases):
+            cases = [(case, None) for case in group.cases]
+            running = AgainstRun(against, cases, conductor, progress.say, effort, chance, progress.show)
+            try:
+                with progress:
+                    running.run()
+            except KeyboardInterrupt:
+                answer.tell(running, "it was interrupted before it began")
+                status = "interrupted"
+                raise
+            answer.tell(running)
+        status = "finished"
+    finally:
+        answer.end()
+        recorder.finish(status)
+        recorder.close()
+        conductor.close()
+    if answer.flaw:
+        raise answer.flaw
+    return SLOWER if arguments.fail and answer.slower else 0
+
+
+def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, Options]:
+    """Both arms of every planned case; one that cannot be is refused before anything is measured."""
+    from ipexperf import run
+    from ipexperf.compare import arm
+    from ipexperf.compare.against import Against
+    from ipexperf.judge.policy import PairPolicy
+    from ipexperf.plan import arms
+
+    policy = PairPolicy(**arms.policy(options))
     words = (arms.parse(arguments.a, "arm a"), arms.parse(arguments.b, "arm b"))
     if words[1].python is not None:  # else b is what the plan is made for
         options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)
-    facts = [pairs.facts(arm, options, f"--{name}") for name, arm in zip("ab", words, strict=True)]
-    conductor = Conductor(options, plan.launches, Path.cwd(), _say)
-    effort = pairs.Effort(arguments.turns, arguments.steps, conductor.spent)
-    chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
+    facts = [arm.facts(one, options, f"--{name}") for name, one in zip("ab", words, strict=True)]
     # An axis that both arms set makes one comparison of several planned cases.
     compared = dict.fromkeys(
-        tuple(arm.case(planned, known) for arm, known in zip(words, facts, strict=True)) for planned in plan.cases
+        tuple(one.case(planned, seen) for one, seen in zip(words, facts, strict=True)) for planned in plan.cases
     )
     for sides in compared:
-        for name, (case, unmet), known, arm in zip("ab", sides, facts, words, strict=True):
-            if reason := arms.why_not(case, known, unmet, arm.threads):
+        for name, (case, unmet), seen, one in zip("ab", sides, facts, words, strict=True):
+            if reason := arms.why_not(case, seen, unmet, one.threads):
                 raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
-    for name, arm, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
-        pairs.check_imports((case for case, _ in cases), arm, options, f"arm {name}")
-    policy = policy.shared(len(compared))
-    try:
-        for sides in compared:
-            cases = [case for case, _ in sides]
-            a, b = (pairs.arm(conductor, *x) for x in zip(cases, words, ("arm a", "arm b"), strict=True))
-            found = pairs.measure(a, b, policy, effort, chance, _say)
-            _refuse_wrong(found)
-            sys.stdout.write("\n".join(_lines(cases, words, found)) + "\n")
-    finally:
-        conductor.close()
-    return 0
+    for name, one, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
+        arm.check_imports((case for case, _ in cases), one, options, f"arm {name}")
+    cases = {b: a for (a, _), (b, _) in compared}
+    shared = policy.shared(len(cases))
+    return Against(words[0], "--a", cases, shared, own=words[1], names=("arm a", "arm b")), options
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"  {text}\n")
+class _Answer:
+    """What is printed and recorded of each comparison, as soon as its group has ended."""
+
+    def __init__(self, against: Against, recorder: Recorder, *, as_json: bool) -> None:
+        self.slower = False
+        self.flaw: Exception | None = None
+        """Why there is nothing to compare in some case: an arm failed, is not what its label says, or is wrong."""
+        self._against = against
+        self._recorder = recorder
+        self._json: list[dict[str, Any]] | None = [] if as_json else None
+
+    def tell(self, running: AgainstRun, cut: str = "") -> None:
+        """Prints and records the cases of a group."""
+        comparisons = running.comparisons()
+        for case, (measurement, verdict, policy) in running.judged(cut).items():
+            self.slower |= verdict.fails
+            if measurement.launches:
+                self._recorder.case(measurement, verdict, policy)
+            comparison = comparisons.get(case)
+            flaw = _flaw(comparison)
+            if comparison is None or verdict.outcome in ("failed", "invalid"):
+                self._fail(flaw or verdict.reason, measurement.launches[-1].log if measurement.launches else "")
+            if comparison is None:
+                continue
+            if self._json is not None:
+                self._json.append(_document(comparison, verdict))
+            elif not flaw:  # what is wrong is told in one sentence at the end: however fast it is, it is no winner
+                sys.stdout.write("\n".join(_lines(self._against, comparison)) + "\n")
+                sys.stdout.flush()
+
+    def _fail(self, reason: str, log: str) -> None:
+        from ipexperf.errors import WorkerError
+
+        self.flaw = self.flaw or WorkerError("error", reason, log)
+
+    def end(self) -> None:
+        """Prints what waits until all is known."""
+        if self._json is not None:
+            json.dump(self._json, sys.stdout, indent=2, allow_nan=False)
+            sys.stdout.write("\n")
 
 
-def _refuse_wrong(found: Pairs) -> None:
-    """Ends the command where an arm failed, is not what its label says, or is wrong: there is nothing to compare."""
-    from ipexperf.conduct import pairs
+def _flaw(comparison: Comparison | None) -> str:
+    """What the first pair found wrong, with the arm that it is of, or an empty text."""
+    from ipexperf.compare.sequence import wrong
 
-    if found.error is not None:
-        raise found.error
-    for pair in found.taken[:1]:
-        for name, side in (("arm a", pair.a), ("arm b", pair.b)):
-            if flaw := pairs.wrong(side.launch):
-                raise WorkerError("error", f"{name}: {flaw}", side.launch.log)
+    for pair in comparison.taken[:1] if comparison else ():
+        for side in (pair.a, pair.b):
+            if found := wrong(side.launch):
+                return f"{side.arm.name}: {found}"
+    return ""
 
 
-def _lines(cases: Sequence[Case], words: Sequence[ArmWords], found: Pairs) -> list[str]:
+def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
+    """One comparison as plain values."""
+    decision = comparison.decision
+    return {
+        "a": comparison.a.case.id,
+        "b": comparison.b.case.id,
+        "differences": list(comparison.differences),
+        "outcome": verdict.outcome,
+        "reason": verdict.reason,
+        "ratio": decision.ratio,
+        "lo": decision.lo,
+        "hi": decision.hi,
+        "mde": decision.mde,
+        "stop": {"why": comparison.stop.why.value, "rounds": comparison.stop.rounds, "text": comparison.stop.text},
+        "log_ratios": comparison.log_ratios,
+        "apart": comparison.apart,
+    }
+
+
+def _lines(against: Against, comparison: Comparison) -> list[str]:
     """What the pairs say: the arms, what they differ in, the verdict, and why there are no more pairs."""
-    from ipexperf.conduct.pairs import SAME
-    from ipexperf.conduct.turns import APART
+    from ipexperf.compare.sequence import APART, SAME
     from ipexperf.report import units
 
-    decision = found.decision
-    lines = [f"{x}  {case.id} [{arm.text or 'as it is'}]" for x, case, arm in zip("ab", cases, words, strict=True)]
-    if found.differences:
-        lines += [f"differs  {line}" for line in found.differences]
+    decision = comparison.decision
+    arms = (("a", comparison.a, against.words), ("b", comparison.b, against.own))
+    lines = [f"{name}  {one.case.id} [{words.text or 'as it is'}]" for name, one, words in arms]
+    if comparison.differences:
+        lines += [f"differs  {line}" for line in comparison.differences]
     else:
         lines.append(f"{SAME}, so that what is found is noise")
-    lines += _ran(found)
-    lines += [APART] if found.apart else []
+    lines += _ran(comparison)
+    lines += [APART] if comparison.apart else []
     if decision.ratio is not None:
         lines.append(f"time of b against a: {units.percent(decision.ratio)}")
-    lines += [f"{decision.outcome}: {decision.reason}", f"stopped: {found.stopped}"]
+    lines += [f"{decision.outcome}: {decision.reason}", f"stopped: {comparison.stop.text}"]
     if decision.mde is not None:
         lines.append(f"a slowdown of {decision.mde:.1%} would have been seen in 4 of 5 such comparisons")
     if decision.ratio is not None:
-        apart = (statistics.median(pair.b.times) / statistics.median(pair.a.times) for pair in found.taken)
+        apart = (pair.b.launch.metrics["step_time"] / pair.a.launch.metrics["step_time"] for pair in comparison.taken)
         lines.append(f"the same pairs as if measured apart: {', '.join(map(units.percent, apart))}")
     return lines
 
 
-def _ran(found: Pairs) -> list[str]:
+def _ran(comparison: Comparison) -> Sequence[str]:
     """What b runs otherwise than a, as the first pair was looked at."""
     from ipexperf.judge import structure
 
-    sides = [side.launch.fingerprint for pair in found.taken[:1] for side in (pair.a, pair.b)]
+    sides = [side.launch.fingerprint for pair in comparison.taken[:1] for side in (pair.a, pair.b)]
     if None in sides or not sides:
         return []
     state = structure.between(*sides)

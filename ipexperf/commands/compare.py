@@ -1,4 +1,4 @@
-"""`ipexperf compare` and `ipexperf speedup`: recorded cases held against one another, as ratios over launches."""
+"""`ipexperf compare` and `ipexperf speedup`: recorded cases held against one another, as ratios with intervals."""
 
 from __future__ import annotations
 
@@ -49,12 +49,14 @@ def add_speedup(subparsers: telling.Subparsers) -> None:
 
 
 def run_speedup(arguments: argparse.Namespace) -> int:
-    from ipexperf.history.ratio_tables import OVER_LAUNCHES, speedups_table
+    from ipexperf.history.ratio_tables import explanation, speedups_table, twins_text
     from ipexperf.history.speedups import KINDS, speedups
 
     with telling.open_history(arguments) as history:
         cases = history.cases(arguments.selectors or ["last"])
-    found = speedups(cases, arguments.over or tuple(KINDS))
+        paired = history.paired(cases)
+    found = speedups(cases, arguments.over or tuple(KINDS), paired)
     rows = [asdict(one) for one in found]
-    drawn = (lambda: speedups_table(found), lambda: OVER_LAUNCHES) if found else (lambda: NOTHING,)
-    return telling.tell(arguments, rows, lambda: rows, *drawn)
+    drawn = (lambda: speedups_table(found), lambda: explanation(found)) if found else (lambda: NOTHING,)
+    twins = [twin for one in paired.values() for twin in one.twins]
+    return telling.tell(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))

@@ -35,14 +35,15 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 def run_doctor(arguments: argparse.Namespace) -> int:
     """Looks first, then measures one case against itself."""
     from ipexperf.bench.placement import allowed
-    from ipexperf.conduct import machine, pairs
+    from ipexperf.compare import arm
+    from ipexperf.conduct import machine
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan import arms
 
     options = planning.resolve(arguments)
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
-    facts = pairs.facts(arms.ArmWords(), options)
+    facts = arm.facts(arms.ArmWords(), options)
     found = machine.look(machine.Machine(Path("/"), tuple(allowed()), facts, os.environ))
     sys.stdout.write("\n".join(_findings(found)) + "\n")
     sys.stdout.flush()
@@ -70,19 +71,20 @@ def _findings(found: Sequence[Finding]) -> list[str]:
 def _measured(options: Options, policy: PairPolicy) -> list[str]:
     """The first case of the plan that can take turns, against itself."""
     from ipexperf import run, selftest
-    from ipexperf.conduct import pairs
+    from ipexperf.compare import arm
+    from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan import arms
     from ipexperf.report import reach as report
 
     plan = run.plan(options)
-    facts = pairs.facts(arms.ArmWords(), options)
+    facts = arm.facts(arms.ArmWords(), options)
     trials, left_out = selftest.plan(plan.cases, (), facts)
     if not trials:
         raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
-    conductor = Conductor(options, plan.launches, Path.cwd(), _say)
+    conductor = Conductor(options, Path.cwd(), _say)
     chance = random.Random()  # noqa: S311 - a start order, no secret
-    done = selftest.Selftest(conductor, policy, pairs.Effort(spent=conductor.spent), chance, _say)
+    done = selftest.Selftest(conductor, policy, Effort(), chance, _say)
     try:
         done.go(trials[:1])
     finally:

@@ -34,21 +34,26 @@ def add_show(subparsers: telling.Subparsers) -> None:
 def run_show(arguments: argparse.Namespace) -> int:
     with telling.open_history(arguments) as history:
         detail = history.show(arguments.selector)
+        paired = history.paired(detail.cases)
     from ipexperf.history.flat import shown
     from ipexperf.history.ran import medians, ran, roof
+    from ipexperf.history.ratio_tables import twins_text
     from ipexperf.history.tables import cases_table, failures_text, run_text
+    from ipexperf.history.values import finite
     from ipexperf.report.fingerprints import ran_text
     from ipexperf.report.roofs import roofs_text
 
+    twins = [twin for one in paired.values() for twin in one.twins]
     failures = failures_text(detail.cases)
     structures = ran_text((recorded.case.id, ran(recorded)[1]) for recorded in detail.cases)
     reached = roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in detail.cases)
     return telling.tell(
         arguments,
-        asdict(detail),
+        finite(asdict(detail)),  # a turn may have taken no time that is a number
         lambda: shown(detail),
         lambda: run_text(detail),
         lambda: cases_table(detail.cases) if detail.cases else "No cases were recorded.",
+        *((lambda: twins_text(twins),) if twins else ()),
         *((lambda: structures,) if structures else ()),
         *((lambda: reached,) if reached else ()),
         *((lambda: failures,) if failures else ()),

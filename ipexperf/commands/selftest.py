@@ -30,8 +30,8 @@ def add_selftest(parser: argparse.ArgumentParser) -> None:
     add("--rounds", type=positive, default=1, help="how often all of it is done (default: %(default)s)")
     told = "injections to try, or none: busy3, busy10, avx, channels_last, ... (default: all)"
     add("--injections", type=words, default=None, metavar="NAMES", help=told)
-    add("--turns", type=positive, default=30, help="turns of each worker a pair (default: %(default)s)")
-    add("--steps", type=positive, default=2, help="samples a turn (default: %(default)s)")
+    add("--turns", type=positive, default=None, help="turns of each worker a pair (default: until its ratio is known)")
+    add("--steps", type=positive, default=None, help="samples a turn (default: what takes about 50 ms)")
     add("--seed", type=int, default=None, help="of the random start order")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
@@ -40,7 +40,8 @@ def add_selftest(parser: argparse.ArgumentParser) -> None:
 def run_selftest(arguments: argparse.Namespace) -> int:
     """Tries the judge until all is done or the time is over; Ctrl-C leaves what was measured."""
     from ipexperf import run, selftest
-    from ipexperf.conduct import pairs
+    from ipexperf.compare import arm
+    from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan import arms, injections
@@ -52,13 +53,13 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     plan = run.plan(options)
-    facts = pairs.facts(arms.ArmWords(), options)
+    facts = arm.facts(arms.ArmWords(), options)
     found = injections.chosen(arguments.injections, options, facts)
     trials, left_out = selftest.plan(plan.cases, found, facts)
     if not trials:
         raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
-    conductor = Conductor(options, plan.launches, Path.cwd(), _say)
-    effort = pairs.Effort(arguments.turns, arguments.steps, conductor.spent)
+    conductor = Conductor(options, Path.cwd(), _say)
+    effort = Effort.asked(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     done = selftest.Selftest(conductor, policy, effort, chance, _say, None if options.no_record else options.db)
     try:

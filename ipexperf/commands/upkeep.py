@@ -32,6 +32,7 @@ def run_merge(arguments: argparse.Namespace) -> int:
             plural(found.cases, "case"),
             plural(found.measurements, "measurement"),
             plural(found.launches, "launch", "launches"),
+            *((plural(found.rounds, "round"),) if found.rounds else ()),
             *((plural(found.trials, "trial") + " of a selftest",) if found.trials else ()),
         )
         went_on = f", and {plural(found.updated, 'run')} went on" if found.updated else ""

@@ -93,7 +93,7 @@ def clock(cores: Collection[int], folder: Path = CORES) -> float | None:
 def read(cores: Collection[int], *workers: int) -> Reading:
     """Reads the accounts of the cores that workers may run on, and those of the workers, with all that they started."""
     found = accounts(cores, {*cores, *placement.allowed()})
-    ours = sum(map(_spent, {x for pid in workers for x in (pid, *guard.members(pid))})) + sum(os.times()[:2]) * _tick()
+    ours = sum(map(_spent, {*workers, *guard.members(*workers)})) + sum(os.times()[:2]) * _tick()
     return Reading(time.monotonic(), found, ours / _tick(), pressure(), clock(cores))
 
 

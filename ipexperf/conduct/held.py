@@ -24,7 +24,7 @@ def limit() -> int:
 
 def together(sessions: Iterable[int], allowed: int) -> int:
     """Bytes that workers and all that they started hold together."""
-    processes = [process for session in sessions for process in guard.members(session)]
+    processes = guard.members(*sessions)
     most = sum(map(_resident, processes))
     # Forked processes share pages, which are counted once for each here: it is looked at closely where it matters.
     return most if most <= allowed else sum(map(_proportional, processes))

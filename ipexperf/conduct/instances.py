@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ipexperf.case import Case
-from ipexperf.conduct.launch import P99_SAMPLES, PATIENCE, TIMES, Conditions, accurate, ended, figures, notes
-from ipexperf.conduct.watch import Watch
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.launch import P99_SAMPLES, TIMES, figures, notes
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
@@ -53,102 +52,95 @@ class Window:
         ]
 
 
-def run(
-    case: Case, index: int, conditions: Conditions, *, accuracy: bool, final: bool = True
-) -> tuple[Launch, dict[str, Any]]:
-    """Launches once. The failure of any instance is the launch's, and ends them all. `final`: as in `accurate`."""
-    try:
-        with contextlib.ExitStack() as stack:
-            workers = [stack.enter_context(instance.worker()) for instance in conditions.instances]
-            done, environment = _measured(workers, case, index, conditions)
-            return (accurate(workers[0], done, final=final) if accuracy else done), environment
-    except WorkerError as error:
-        return Launch(index, *ended(error, conditions.accelerator), log=error.log), {}
+class Instances:
+    """The live workers of one launch, which are asked at the same time. The failure of any is the launch's."""
 
+    def __init__(self, conditions: Conditions) -> None:
+        self.workers: list[Worker] = []
+        self._conditions = conditions
+        self._prepared: list[dict[str, Any]] = []
+        self._warmed: list[dict[str, Any]] = []
+        self._environments: list[dict[str, Any]] = []
 
-def _replies(workers: Sequence[Worker], timeout: float) -> list[dict[str, Any]]:
-    """One reply of each, within one time for all."""
-    found, until = [], time.monotonic() + timeout
-    for number, worker in enumerate(workers):
-        try:
-            found.append(worker.receive(max(1.0, until - time.monotonic())))
-        except WorkerError as error:  # noqa: PERF203 - it is told whose it is, and ends the launch
-            raise WorkerError(error.outcome, f"instance {number}: {error.reason}", error.log) from error
-    return found
+    def prepare(self, case: Case) -> None:
+        """Asks all of them to prepare, without waiting for that."""
+        for worker, instance in zip(self.workers, self._conditions.instances, strict=True):
+            worker.send("prepare", case=case.to_json(), settings=asdict(instance.settings))
 
+    def ready(self) -> dict[str, Any]:
+        """Waits until all are prepared, and returns the environment of the first with the placement of each."""
+        self._prepared = self._replies(self._conditions.timeout)
+        self._environments = self._ask("environment")
+        placements = [environment["placement"] for environment in self._environments]
+        return {**self._environments[0], "placement": placements}
 
-def _ask(workers: Sequence[Worker], conditions: Conditions, do: str, **request: Any) -> list[dict[str, Any]]:
-    for worker in workers:
-        worker.send(do, **request)
-    return _replies(workers, conditions.timeout)
+    def warm(self) -> None:
+        self._warmed = self._ask("warm")
 
+    def window(self, seconds: float) -> Window:
+        """All of them answer requests for so many seconds, from the same moment on."""
+        at = time.perf_counter() + LEAD_SECONDS
+        for worker in self.workers:
+            worker.send("serve", at=at, seconds=seconds)
+        return Window(self._replies(self._conditions.timeout + seconds))
 
-def _window(workers: Sequence[Worker], conditions: Conditions, seconds: float) -> Window:
-    """All of them answer requests for so many seconds, from the same moment on."""
-    at = time.perf_counter() + LEAD_SECONDS
-    for worker in workers:
-        worker.send("serve", at=at, seconds=seconds)
-    return Window(_replies(workers, conditions.timeout + seconds))
-
-
-def _windows(workers: Sequence[Worker], conditions: Conditions) -> list[Window]:
-    """Windows until there are enough requests for what was asked, and for a p99; or until patience ends."""
-    wanted, patience = max(conditions.samples, P99_SAMPLES), PATIENCE * conditions.seconds
-    windows: list[Window] = []
-    spent, done = 0.0, 0
-    while done < wanted and spent < patience:
-        missing = (wanted - done) * spent / done if done else 0.0
-        windows.append(_window(workers, conditions, min(max(conditions.seconds, missing), patience)))
-        spent, done = spent + windows[-1].wall, done + len(windows[-1].latencies)
-    return windows
-
-
-def _measured(
-    workers: Sequence[Worker], case: Case, index: int, conditions: Conditions
-) -> tuple[Launch, dict[str, Any]]:
-    for worker, instance in zip(workers, conditions.instances, strict=True):
-        worker.send("prepare", case=case.to_json(), settings=asdict(instance.settings))
-    prepared = _replies(workers, conditions.timeout)
-    environments = _ask(workers, conditions, "environment")
-    watch = Watch(case, conditions)
-    warmed = _ask(workers, conditions, "warm")
-    watch.begin(*(worker.pid for worker in workers))
-    windows = _windows(workers, conditions)
-    wall = sum(window.wall for window in windows)
-    delay = sum(reply["delay"] for window in windows for reply in window.told)
-    seen, disturbed = watch.end([Sample(wall, 0.0, delay)])
-    memory = sum(reply["peak_memory"] for reply in _ask(workers, conditions, "memory"))
-    proofs = _ask(workers, conditions, "proof")
-    told = _ask(workers, conditions, "metrics")
-    # Of the first: they all run the same, and one alone is not disturbed.
-    ran = workers[0].ask("fingerprint")["fingerprint"]
-    samples = [sample for window in windows for sample in window.samples()]
-    late = max(window.late for window in windows)
-    behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
-    # What users wait for: the last of them to be there.
-    last = {name: max(reply[name] for reply in replies) for replies in (prepared, warmed) for name in TIMES
-            if name in replies[0]}  # fmt: skip
-    items = prepared[0]["items"]
-    metrics = figures(samples, {**last, "items": items, "peak_memory": memory})
-    metrics["throughput"] = items * len(samples) / wall
-    launch = Launch(
-        index,
-        "ok",
-        samples=tuple(thinned(samples)),
-        metrics={**metrics, **{name: max(x["metrics"][name] for x in told) for name in told[0]["metrics"]}},
-        proof=(*agreed([reply["checks"] for reply in proofs]), apart(proofs, conditions)),
-        gate={
-            **seen,
+    def launch(
+        self, index: int, windows: Sequence[Window], shares: Mapping[str, float], contended: str, more: Sequence[str]
+    ) -> Launch:
+        """The record of these windows, with the evidence of every instance."""
+        wall = sum(window.wall for window in windows)
+        memory = sum(reply["peak_memory"] for reply in self._ask("memory"))
+        proofs = self._ask("proof")
+        replies = self._ask("metrics")
+        # Of the first: they all run the same, and one alone is not disturbed.
+        ran = self.workers[0].ask("fingerprint")["fingerprint"]
+        samples = [sample for window in windows for sample in window.samples()]
+        late = max(window.late for window in windows)
+        behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
+        # What users wait for: the last of them to be there.
+        last = {
+            name: max(reply[name] for reply in told)
+            for told in (self._prepared, self._warmed)
+            for name in TIMES
+            if name in told[0]
+        }
+        items = self._prepared[0]["items"]
+        metrics = figures(samples, {**last, "items": items, "peak_memory": memory})
+        metrics["throughput"] = items * len(samples) / wall
+        gate = {
+            **shares,
             "late": late,
-            "steady": min(x["steady"] for x in warmed),
-            "first_step": max(x["first_step"] for x in warmed),
-        },
-        contended="; ".join(filter(None, (disturbed, behind))),
-        log=workers[0].log(),
-        notes=(*conditions.notes, *notes(samples, conditions), *counted(len(samples)), *_notes(told)),
-        fingerprint=ran,
-    )
-    return launch, {**environments[0], "placement": [environment["placement"] for environment in environments]}
+            "steady": min(x["steady"] for x in self._warmed),
+            "first_step": max(x["first_step"] for x in self._warmed),
+        }
+        conditions = self._conditions
+        return Launch(
+            index,
+            "ok",
+            samples=tuple(thinned(samples)),
+            metrics={**metrics, **{name: max(x["metrics"][name] for x in replies) for name in replies[0]["metrics"]}},
+            proof=(*agreed([reply["checks"] for reply in proofs]), apart(proofs, conditions)),
+            gate=gate,
+            contended="; ".join(filter(None, (contended, behind))),
+            log=self.workers[0].log(),
+            notes=(*conditions.notes, *notes(samples, conditions), *counted(len(samples)), *more, *_notes(replies)),
+            fingerprint=ran,
+        )
+
+    def _ask(self, do: str, **request: Any) -> list[dict[str, Any]]:
+        for worker in self.workers:
+            worker.send(do, **request)
+        return self._replies(self._conditions.timeout)
+
+    def _replies(self, timeout: float) -> list[dict[str, Any]]:
+        """One reply of each, within one time for all."""
+        replies, until = [], time.monotonic() + timeout
+        for number, worker in enumerate(self.workers):
+            try:
+                replies.append(worker.receive(max(1.0, until - time.monotonic())))
+            except WorkerError as error:  # noqa: PERF203 - it says whose it is, and ends the launch
+                raise WorkerError(error.outcome, f"instance {number}: {error.reason}", error.log) from error
+        return replies
 
 
 def _notes(told: Sequence[dict[str, Any]]) -> list[str]:

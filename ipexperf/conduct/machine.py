@@ -10,7 +10,7 @@ from typing import Literal
 
 from ipexperf.bench import libraries, placement
 from ipexperf.bench.facts import Facts
-from ipexperf.conduct.worker import WAITING
+from ipexperf.conduct.process import WAITING
 
 CPUS = "sys/devices/system/cpu"
 LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")

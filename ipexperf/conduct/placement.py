@@ -23,8 +23,8 @@ from ipexperf.bench import libraries, placement, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.placement import ALLOCATORS, OPENMP, Placement, ranges
 from ipexperf.case import Case
-from ipexperf.conduct.launch import Conditions
-from ipexperf.conduct.worker import BOOT, variables_for
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.process import BOOT, variables_for
 from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import LAUNCHERS, Wish

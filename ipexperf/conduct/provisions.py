@@ -13,7 +13,7 @@ from ipexperf.bench import artifact, registry, weights
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import kept, memory, placement, seal, yardstick
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import yardstick as yardsticks

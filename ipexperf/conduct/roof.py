@@ -14,7 +14,7 @@ from ipexperf.bench.fingerprint import LIMITS
 from ipexperf.bench.placement import ranges
 from ipexperf.case import Case
 from ipexperf.conduct import kept
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.placement import SET_BY_LAUNCHERS
 from ipexperf.errors import WorkerError
 from ipexperf.judge import roof

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.server import MESSAGE
-from ipexperf.conduct.worker import BOOT, environment_of, last_lines
+from ipexperf.conduct.process import BOOT, environment_of, last_lines
 from ipexperf.errors import ForkError, WorkerError
 
 MOST = 2

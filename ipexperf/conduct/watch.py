@@ -1,19 +1,20 @@
-"""The watch over the machine around the samples of a launch: the accounts of the case's cores, and their pulse."""
+"""The watch over the machine while arms take turns: the accounts of their cores, and the pulse before and after."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ipexperf.bench import placement
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import gate
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.result import Sample
 
-if TYPE_CHECKING:
-    from ipexperf.conduct.launch import Conditions
+STRETCH_SECONDS = 0.5
+"""Turns are judged in stretches of at least this length: the kernel's accounts have ticks of 10 ms a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +32,57 @@ def room(settings: Sequence[Settings]) -> Room:
     return Room(frozenset[int]().union(*cores), sum(threads))
 
 
-class Watch:
-    """Begins before the case is warm: what the pulse leaves in the caches is gone by the first sample."""
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What the machine did while some turns were taken, and why they do not count, or an empty text."""
 
-    def __init__(self, case: Case, conditions: Conditions, *others: Conditions) -> None:
-        """`conditions` of the case; and of what takes turns with it, where something does."""
-        rooms = [room([part.settings for part in one.instances or (one,)]) for one in (conditions, *others)]
+    seconds: float
+    shares: Mapping[str, float]
+    busy: str
+
+
+class Watch:
+    """Begins before the arms are warm: what the pulse leaves in the caches is gone by the first sample."""
+
+    def __init__(self, seats: Sequence[tuple[Case, Conditions]]) -> None:
+        rooms = [room([part.settings for part in one.instances or (one,)]) for _, one in seats]
         self._cores = frozenset[int]().union(*(one.cores for one in rooms))
-        self._threads = max(one.threads for one in rooms)
-        self._case = case
-        self._pulse = conditions.pulse
-        # Of the whole case, not of one instance: the pulse is felt on the cores of all of them.
-        self._settings = conditions.settings
-        self._quick = self._pulse.read(case, self._settings)
+        self._threads = max((one.threads for one in rooms), default=1)
+        # One reading for each dtype, for whose arithmetic the kernels are.
+        self._felt = {case.dtype: (case, conditions) for case, conditions in reversed(seats)}
+        self._before = {dtype: one.pulse.read(case, one.settings) for dtype, (case, one) in self._felt.items()}
+        self._workers: tuple[int, ...] = ()
 
     def begin(self, *workers: int) -> None:
-        """Just before the first sample of these processes."""
+        """Reads the accounts just before the first turn of these processes."""
         self._workers = workers
-        self._before = gate.read(self._cores, *workers)
+        self._last = gate.read(self._cores, *workers)
 
-    def end(self, samples: Sequence[Sample]) -> tuple[Mapping[str, float], str]:
-        """Just after the last one: figures for the record, and the sentence of a launch outside the gate, or nothing.
+    @property
+    def due(self) -> bool:
+        """Whether the turns since the last reading are enough of them to be judged."""
+        return time.monotonic() - self._last.at >= STRETCH_SECONDS
 
-        The accounts are read first, so that what the pulse takes of the CPU is nobody's foreign load.
-        """
-        shares = gate.between(self._before, gate.read(self._cores, *self._workers), samples, self._threads)
-        felt, slow = self._pulse.judged(self._case, self._quick, self._pulse.read(self._case, self._settings))
-        return {**shares, **felt}, "; ".join(filter(None, (gate.contended(shares), slow)))
+    def stretch(self, samples: Sequence[Sample]) -> Stretch:
+        """Judges the turns since the last reading, whose samples these are."""
+        now = gate.read(self._cores, *self._workers)
+        shares = gate.between(self._last, now, samples, self._threads)
+        seconds, self._last = now.at - self._last.at, now
+        return Stretch(seconds, shares, gate.contended(shares))
+
+    def end(self) -> Mapping[str, tuple[Mapping[str, float], str]]:
+        """For each dtype the figures of its pulse, and the sentence of a machine that was too slow, or nothing."""
+        return {
+            dtype: one.pulse.judged(case, self._before[dtype], one.pulse.read(case, one.settings))
+            for dtype, (case, one) in self._felt.items()
+        }
+
+
+def together(stretches: Sequence[Stretch]) -> dict[str, float]:
+    """The shares of several stretches as one, each weighed by its length."""
+    names = {name for one in stretches for name in one.shares}
+    merged = {}
+    for name in sorted(names):
+        parts = [(one.shares[name], max(one.seconds, 1e-9)) for one in stretches if name in one.shares]
+        merged[name] = sum(share * weight for share, weight in parts) / sum(weight for _, weight in parts)
+    return merged

@@ -13,71 +13,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from ipexperf import bench
 from ipexperf.bench import guard
-from ipexperf.bench.environment import VARIABLES
 from ipexperf.bench.facts import Facts, gather
 from ipexperf.conduct import held
+from ipexperf.conduct.process import BOOT, environment_of, last_lines, variables_for
 from ipexperf.errors import UsageError, WorkerError
 
 if TYPE_CHECKING:
     from ipexperf.conduct.server import Forked, Server
 
-BOOT = Path(bench.__file__).parent / "boot.py"
-LAST_LINES = 15
-LAST_BYTES = 2**16
-"""So much of a log's end is looked at for its last lines."""
 POLL_SECONDS = 0.5
-WAITING = {
-    # A thread that waits must not burn the core of the worker whose turn it is (measured: 3 to 9 times slower). For a
-    # moment it may: code of many short parallel regions was 8 times slower where it slept at once.
-    "OMP_WAIT_POLICY": "PASSIVE",
-    "GOMP_SPINCOUNT": "30000",
-    "KMP_BLOCKTIME": "1",
-}
-"""How threads of a worker wait, where nobody names a policy."""
-QUIET = {
-    "TORCH_CPP_LOG_LEVEL": "ERROR",
-    # IPEX imports inductor, which starts a process to compile with: seconds of another core beside the first samples.
-    "TORCH_WARM_POOL": "0",
-}
-
-
-OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-"""Whatever the shell says: a worker that waits for a download is no measurement, and nothing comes in silence."""
-
-
-def variables_for(python: str | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process of ours: another interpreter must not find our packages in place of its own."""
-    kept = {name: value for name, value in os.environ.items() if not (python and name == "PYTHONPATH")}
-    return {**kept, **(variables or {})}
-
-
-def quiet(told: Mapping[str, str]) -> dict[str, str]:
-    """What keeps a worker still beside what it is told: whoever names a policy of waiting gets the whole of it."""
-    return QUIET if "OMP_WAIT_POLICY" in told else {**WAITING, **QUIET}
-
-
-def environment_of(python: str | None, variables: Mapping[str, str] | None, *, bare: bool = False) -> dict[str, str]:
-    """The whole environment of a worker, or of the server that it is forked from.
-
-    A bare one has none of the shell's variables that tune libraries: what they change would change it too.
-    """
-    found = variables_for(python, variables)
-    kept = {name: value for name, value in found.items() if not (bare and VARIABLES.match(name))}
-    return {**quiet(kept), **kept, **OFFLINE, "IPEXPERF_CONTROLLER": str(os.getpid())}
-
-
-def last_lines(log: IO[bytes]) -> str:
-    """The end of a log that others write."""
-    # Without moving: they write where this file's one position is.
-    size = os.fstat(log.fileno()).st_size
-    told = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
-    return "\n".join(told.decode(errors="replace").splitlines()[-LAST_LINES:])
 
 
 def ask_facts(
@@ -141,6 +89,8 @@ class Worker:
         self._buffer = b""
         self._look = time.monotonic() + POLL_SECONDS
         self._killed = False
+        self._sentence: WorkerError | None = None
+        """Why it was killed while another was asked."""
         self._kills = held.kernel_kills()
         self._limit = held.limit()
         self.beside: Sequence[Worker] = ()
@@ -201,6 +151,8 @@ class Worker:
 
     def send(self, do: str, **request: Any) -> None:
         """Sends one request. What is asked of several workers at once is sent to all before any is heard."""
+        if self._killed:
+            raise self._condemned()
         line = json.dumps({"do": do, **request}) + "\n"
         try:
             self._requests.write(line.encode())
@@ -210,6 +162,8 @@ class Worker:
 
     def receive(self, timeout: float | None = None) -> dict[str, Any]:
         """Waits for the reply to the request that was sent."""
+        if self._killed:
+            raise self._condemned()
         reply = self._read(timeout or self._timeout)
         if not reply.pop("ok"):
             raise WorkerError(reply["outcome"], reply["reason"], self.log())
@@ -245,12 +199,30 @@ class Worker:
         """Ends a worker that holds too much. One that talks all the time is looked at too."""
         if time.monotonic() < self._look:
             return
-        self._look = time.monotonic() + POLL_SECONDS
-        if held.together([worker.pid for worker in (self, *self.beside)], self._limit) > self._limit:
-            self.kill()
-            most = f"{self._limit / 2**30:.1f} GiB, {held.SHARE:.0%} of the memory here"
-            others = ", and with what takes turns with it" if self.beside else ""
-            raise WorkerError("out_of_memory", f"took more than {most}, with all that it started{others}", self.log())
+        alive = [worker for worker in (self, *self.beside) if not worker.killed]
+        for worker in alive:
+            worker._look = time.monotonic() + POLL_SECONDS  # noqa: SLF001 - one look is for all of them
+        if held.together([worker.pid for worker in alive], self._limit) <= self._limit:
+            return
+        # The one that grew is at fault, be it not the one whose reply is waited for.
+        largest = max(alive, key=lambda worker: held.together([worker.pid], 0))
+        most = f"{self._limit / 2**30:.1f} GiB, {held.SHARE:.0%} of the memory here"
+        others = ", and with what takes turns with it" if len(alive) > 1 else ""
+        largest.condemn(WorkerError("out_of_memory", f"took more than {most}, with all that it started{others}"))
+        if largest is self:
+            raise self._condemned()
+
+    @property
+    def killed(self) -> bool:
+        return self._killed
+
+    def condemn(self, error: WorkerError) -> None:
+        """Kills it for a reason that whoever asks it next is told."""
+        self._sentence = WorkerError(error.outcome, error.reason, self.log())
+        self.kill()
+
+    def _condemned(self) -> WorkerError:
+        return self._sentence or WorkerError("crashed", "was ended before it was asked", "")
 
     def _death(self) -> WorkerError:
         """Says what ended a worker that closed its pipe."""

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import shutil
-import statistics
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import registry
-from ipexperf.case import Case
 from ipexperf.conduct.worker import Worker
-from ipexperf.errors import UsageError, WorkerError
-from ipexperf.judge.pairs import neighbour_ratio
+from ipexperf.errors import UsageError
 from ipexperf.result import Sample
 
 FOLDER = "yardstick"
@@ -114,48 +107,26 @@ def ask(python: str) -> dict[str, Any]:
         return worker.ask("yardstick", work="arithmetic", dtype="", threads=1, placement=None)
 
 
-@dataclass(slots=True)
 class Stick:
-    """A live yardstick, and the turns that it took with a case."""
+    """A live yardstick. What fails of it is its own fault, not the case's."""
 
-    worker: Worker
-    told: Mapping[str, Any]
-    """What it is: `content`, `packages` and `work`."""
-    block: int
-    own: list[float] = field(default_factory=list)
-    others: list[float] = field(default_factory=list)
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.told: dict[str, Any] = {}
+        """What it is: `content`, `packages` and `work`."""
+        self.block = 1
+        self._work = ""
 
-    def turn(self, sample: Callable[[int], list[Sample]]) -> list[Sample]:
-        """A turn of the case and one of the yardstick, in the order A B, B A: the case's samples."""
-        first = len(self.own) % 2 == 0
-        mine = [] if first else self._sample()
-        samples = sample(STEPS)
-        mine = mine or self._sample()
-        self.own.append(math.fsum(mine))
-        self.others.append(math.fsum(taken.wall for taken in samples))
-        return samples
+    def begin(self, work: str, dtype: str, request: Mapping[str, Any]) -> None:
+        """Asks it to become the yardstick of this work, without waiting for that."""
+        self._work = f"{work} {dtype}".strip()
+        self.worker.send("yardstick", work=work, dtype=dtype, **request)
 
-    def _sample(self) -> list[float]:
-        return [wall for wall, *_ in self.worker.ask("sample", count=STEPS, block=self.block)["samples"]]
+    def ready(self) -> None:
+        self.told = {**self.worker.receive(), "work": self._work}
 
-    def metrics(self) -> dict[str, float]:
-        """The case in units of the yardstick, turn by turn, and what that took itself."""
-        relative = math.exp(neighbour_ratio(self.own, self.others))
-        return {"relative_time": relative, "yardstick_time": statistics.median(self.own) / STEPS}
+    def warm(self) -> None:
+        self.block = int(self.worker.ask("warm")["block"])
 
-
-@contextlib.contextmanager
-def beside(case: Case, python: str, request: Mapping[str, Any], timeout: float) -> Iterator[Stick]:
-    """A yardstick of the case's kind that is warm, and ends with the block. What fails before that is its own fault."""
-    kind = registry.devices.get(case.device).yardstick(case)
-    if kind is None:
-        raise WorkerError("error", f"the yardstick has no work of the kind of {case.device}")
-    work, dtype = kind
-    with contextlib.ExitStack() as stack:
-        try:
-            worker = stack.enter_context(Worker(python, timeout=timeout, bare=True))
-            told = worker.ask("yardstick", work=work, dtype=dtype, **request)
-            block = int(worker.ask("warm")["block"])
-        except WorkerError as error:
-            raise WorkerError("error", f"the yardstick: {error.outcome}: {error.reason}", error.log) from error
-        yield Stick(worker, {**told, "work": f"{work} {dtype}".strip()}, block)
+    def sample(self) -> list[Sample]:
+        return [Sample(*raw) for raw in self.worker.ask("sample", count=STEPS, block=self.block)["samples"]]

@@ -17,7 +17,7 @@ from ipexperf.report.rerun import command
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
-    from ipexperf.dashboard.story import Entry, Mark, Story
+    from ipexperf.dashboard.story import Entry, Factor, Mark, Story
     from ipexperf.history.records import Recorded
 
 DOTS = 120
@@ -73,13 +73,20 @@ def _figures(entry: Entry) -> list[tuple[str, str, str]]:
         ends = f"90 % interval {verdict.lo:.3f} to {verdict.hi:.3f}" if known else "without an interval"
         found.append((f"time over {over}", f"{verdict.ratio:.3f}", ends))
     if entry.factor is not None:
-        found.append(("over stock fp32", f"{entry.factor:.2f}\N{MULTIPLICATION SIGN}", "throughput, same run"))
+        found.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
     if right := data.right(recorded):
         found.append((right.metric, data.told(right.metric, right.value), ""))
     memory = recorded.metrics.get("peak_memory")
     if memory is not None and memory.median is not None:
         found.append(("peak memory", data.told("peak_memory", memory.median), ""))
     return found
+
+
+def _over(factor: Factor) -> str:
+    """How a factor is known."""
+    if factor.lo is None or factor.hi is None:
+        return "throughput, same run"
+    return f"{factor.lo:.2f} to {factor.hi:.2f}, in turns, {units.plural(factor.rounds, 'round')}"
 
 
 def _metrics(recorded: Recorded) -> list[dict[str, str]]:

@@ -122,7 +122,7 @@ def row(entry: Entry, newest: int) -> dict[str, Any]:
             "ratio_lo": short(own.lo) if own else None,
             "ratio_hi": short(own.hi) if own else None,
             "last": short(_over_last(entry)),
-            "factor": short(entry.factor),
+            "factor": short(entry.factor.times) if entry.factor else None,
             "right": good.text if good else None,
             "spark": spark(entry.spots),
             "old": newest - spot.run or None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
 from ipexperf.history import selftests
+from ipexperf.history.ratio_tables import counted, told_twin
 from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
@@ -111,6 +112,7 @@ def run_page(story: Story, place: int, found: Sequence[tuple[Entry, int]]) -> di
         "environment": _environment(board, run),
         "command": " ".join(map(str, run.meta.get("command") or ())),
         "outcomes": data.counted(row["outcome"] for row in rows),
+        "twins": twins(story, {run.uid}),
         "data": {"rows": rows},
     }
 
@@ -202,8 +204,8 @@ def _pair(story: Story, entry: Entry) -> dict[str, Any]:
 def gains(story: Story) -> dict[str, Any]:
     """What a dtype, a stack or a device is worth, from the newest run of every case."""
     pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
-    found = speedups([entry.newest for entry in story.entries])
-    names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "note")
+    found = speedups([entry.newest for entry in story.entries], paired=story.paired)
+    names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "rounds")
     rows = [
         {
             **{name: getattr(one, name) for name in names},
@@ -211,11 +213,23 @@ def gains(story: Story) -> dict[str, Any]:
             "page": f"cases/{pages[one.case_id, one.batch, one.machine_key]}.html",
             "machine": one.machine_key,
             **{name: data.short(asdict(one)[name]) for name in ("base", "value", "speedup", "lo", "hi")},
+            "note": "; ".join(filter(None, (counted(one.rounds) if one.paired else "", one.note))),
             "right": _rights(one.accuracy_metric, one.base_accuracy, one.accuracy),
         }
         for one in found
     ]
-    return {"title": "Speed-ups", "data": {"rows": rows}}
+    return {
+        "title": "Speed-ups",
+        "in_turns": any(one.paired for one in found),
+        "launches": not all(one.paired for one in found),
+        "twins": twins(story, {one.run_uid for one in found}),
+        "data": {"rows": rows},
+    }
+
+
+def twins(story: Story, runs: Collection[str]) -> list[str]:
+    """What the twins of these runs say, of those whose rounds are known."""
+    return [told_twin(twin) for (uid, _), one in story.paired.items() if uid in runs for twin in one.twins]
 
 
 def _rights(metric: str | None, base: float | None, value: float | None) -> str:

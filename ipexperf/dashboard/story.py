@@ -8,7 +8,7 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.history import History
     from ipexperf.history.board import Board, BoardRun, Line, Spot
+    from ipexperf.history.in_turns import Paired
     from ipexperf.history.records import Recorded
 
 MEMORY = "peak_memory"
@@ -45,6 +46,17 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Factor:
+    """How many times as fast a case is as the plain one that it is to beat."""
+
+    times: float
+    lo: float | None = None
+    hi: float | None = None
+    rounds: int = 0
+    """In so many rounds they took turns, and the ends are those of the interval; 0: it is of their launches."""
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One case on one machine: its line, its newest run and the one before, what happened, and where its page is."""
 
@@ -55,7 +67,7 @@ class Entry:
     marks: tuple[Mark, ...]
     levels: tuple[tuple[int, int, float], ...]
     """From which run to which one the level was so many seconds."""
-    factor: float | None
+    factor: Factor | None
     """Times the throughput of the same in fp32 on stock PyTorch, in the same run."""
 
     @property
@@ -74,6 +86,8 @@ class Story:
 
     board: Board
     entries: tuple[Entry, ...]
+    paired: Mapping[tuple[str, str], Paired] = field(default_factory=dict)
+    """The rounds of each newest run of a case, by run and machine."""
 
     def run_of(self, entry: Entry) -> BoardRun:
         """The newest run of a case."""
@@ -85,7 +99,8 @@ def gather(history: History, limit: int) -> Story:
     board = history.board(TRENDS, limit)
     lines = sorted(board.lines, key=lambda line: (line.case.id, line.case.batch, line.machine_key, line.case.uid))
     recorded = _recorded(history, board, lines)
-    factors = _factors(recorded)
+    paired = history.paired(one for line in lines if (one := _of(recorded, board, line, 1)) is not None)
+    factors = _factors(recorded, paired)
     series = [_good(line) for line in lines]
     found = changes.find_each([[median for _, median in good] for good in series])
     differ = _Differences(board)
@@ -108,7 +123,7 @@ def gather(history: History, limit: int) -> Story:
                 factor=factors.get((newest.run_uid, line.machine_key, line.case.uid)),
             )
         )
-    return Story(board, tuple(entries))
+    return Story(board, tuple(entries), paired)
 
 
 def slug(case: Case, machine_key: str) -> str:
@@ -134,7 +149,9 @@ def _of(recorded: Mapping[tuple[str, str, str], Recorded], board: Board, line: L
     return recorded.get((board.runs[spots[-back].run].uid, line.machine_key, line.case.uid))
 
 
-def _factors(recorded: Mapping[tuple[str, str, str], Recorded]) -> dict[tuple[str, str, str], float]:
+def _factors(
+    recorded: Mapping[tuple[str, str, str], Recorded], paired: Mapping[tuple[str, str], Paired]
+) -> dict[tuple[str, str, str], Factor]:
     """How many times as fast each sound case is as the plain one that it is to beat, of the same run and machine."""
     speeds = {
         (run, machine, one.case): statistics.geometric_mean(one.values["throughput"])
@@ -142,10 +159,19 @@ def _factors(recorded: Mapping[tuple[str, str, str], Recorded]) -> dict[tuple[st
         if not unsound(one, "throughput")
     }
     return {
-        (run, machine, case.uid): speed / base
+        (run, machine, case.uid): _factor(speed / base, paired.get((run, machine)), to_beat(case), case)
         for (run, machine, case), speed in speeds.items()
         if (base := speeds.get((run, machine, to_beat(case)))) is not None
     }
+
+
+def _factor(times: float, paired: Paired | None, base: Case, case: Case) -> Factor:
+    """What their turns say, where they took turns."""
+    found = paired.between(base, case) if paired is not None and case != base else None
+    if found is None:
+        return Factor(times)
+    ratio = found.ratio(inverted=True)
+    return Factor(ratio.ratio, ratio.lo, ratio.hi, found.rounds)
 
 
 def _good(line: Line) -> list[tuple[int, float]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history.records import Recorded, RunDetail
+from ipexperf.judge import rounds
 from ipexperf.result import PRIMARY
 
 BUILT_IN = {"step_time": ("latency", 1e9), "throughput": ("throughput", 1.0)}
@@ -36,7 +38,7 @@ def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
             "project": detail.run.meta.get("suite", ""),
             "branch": detail.run.branch or "(unknown)",
         },
-        "benchmarks": [_benchmark(recorded) for recorded in _sound(detail)],
+        "benchmarks": [_benchmark(recorded, _paired(detail, recorded.case)) for recorded in _sound(detail)],
         "datetime": detail.run.started_at,
         "version": version("pytest-benchmark"),
     }
@@ -55,17 +57,35 @@ def _sound(detail: RunDetail) -> list[Recorded]:
 
 
 def _name(recorded: Recorded) -> str:
+    return _named(recorded.case)
+
+
+def _named(case: Case) -> str:
     """Two batches share one id."""
-    return f"{recorded.case.id}[{recorded.case.batch}]"
+    return f"{case.id}[{case.batch}]"
 
 
-def _benchmark(recorded: Recorded) -> dict[str, Any]:
+def _paired(detail: RunDetail, case: Case) -> list[dict[str, Any]]:
+    """What each round says of a case: the log of how many times slower it was than the reference of the round.
+
+    That one is named under `over`, and has no such ratio itself.
+    """
+    found = []
+    for one in detail.rounds:
+        base = next((seat for seat in one.seats if seat.role == "reference"), one.seats[0]).case
+        logs = rounds.logs([one], base, case) if base != case else []
+        found += [{"round": one.uid, "over": _named(base), "log_ratio": value, "turns": one.turns} for value in logs]
+    return found
+
+
+def _benchmark(recorded: Recorded, paired: list[dict[str, Any]]) -> dict[str, Any]:
     from pytest_benchmark.stats import Stats
 
     case = recorded.case
     stats: Any = cast("Any", Stats)()
     for value in recorded.values[PRIMARY]:
         stats.update(value)
+    facts = {"case": case.to_json(), "verdict": recorded.outcome, "run": recorded.run_uid}
     medians = {name: summary.median for name, summary in recorded.metrics.items()}
     return {
         "group": f"{case.model}-{case.mode}",
@@ -73,7 +93,7 @@ def _benchmark(recorded: Recorded) -> dict[str, Any]:
         "fullname": _name(recorded),
         "params": None,
         "param": None,
-        "extra_info": {"case": case.to_json(), "verdict": recorded.outcome, "run": recorded.run_uid, **medians},
+        "extra_info": {**facts, **({"paired": paired} if paired else {}), **medians},
         "options": {},
         "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
     }

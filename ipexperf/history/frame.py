@@ -47,7 +47,8 @@ def compare(db: Target, first: str, second: str = "last", *, metric: str = PRIMA
 def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS)) -> pd.DataFrame:
     """Return what a dtype, a stack or a device is worth, from these runs or the last."""
     with History.open(db, create=False) as history:
-        found = speedups.speedups(history.cases(runs or ("last",)), over)
+        cases = history.cases(runs or ("last",))
+        found = speedups.speedups(cases, over, history.paired(cases))
     return _frame(speedups.Speedup, map(asdict, found))
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import case as sql_case
 
 from ipexperf.case import Case
 from ipexperf.history import statements
-from ipexperf.history.query import case_of
+from ipexperf.history.rows import case_of
 from ipexperf.history.schema import environment, measurement, run, series
 
 if TYPE_CHECKING:

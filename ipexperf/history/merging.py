@@ -17,8 +17,17 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Table
 
 # The order in which rows can be written: what is pointed at comes first.
-DIMENSIONS = (schema.environment, schema.case, schema.series, schema.run, schema.policy)
-FACTS = (schema.measurement, schema.launch, schema.samples, schema.verdict, schema.baseline, schema.selftest)
+DIMENSIONS = (schema.environment, schema.case, schema.series, schema.run, schema.policy, schema.round_)
+FACTS = (
+    schema.measurement,
+    schema.launch,
+    schema.samples,
+    schema.verdict,
+    schema.baseline,
+    schema.selftest,
+    schema.seat,
+    schema.paired,
+)
 OTHER = "other"
 
 
@@ -32,11 +41,13 @@ class Merged:
     measurements: int
     launches: int
     trials: int
+    rounds: int
     updated: int
 
     @property
     def new(self) -> bool:
-        return any((self.runs, self.cases, self.measurements, self.launches, self.trials, self.updated))
+        counts = (self.runs, self.cases, self.measurements, self.launches, self.trials, self.rounds, self.updated)
+        return any(counts)
 
 
 def check(target: str | os.PathLike[str], others: list[Path]) -> Path:
@@ -72,6 +83,7 @@ def merge(path: Path, other: Path) -> Merged:
         measurements=counts["measurement"],
         launches=counts["launch"],
         trials=counts["selftest"],
+        rounds=counts["round"],
         updated=updated,
     )
 

@@ -16,9 +16,12 @@ from ipexperf.history.schema import (
     environment,
     launch,
     measurement,
+    paired,
     policy,
+    round_,
     run,
     samples,
+    seat,
     selftest,
     series,
     verdict,
@@ -28,12 +31,15 @@ if TYPE_CHECKING:
     from ipexperf.history.store import History
 
 What = Literal["runs", "samples"]
-FACTS = (samples, launch, verdict, measurement)
+FACTS = (samples, launch, verdict, measurement, paired, seat, round_)
 ORPHANS = (
     (series, ((measurement.c.series_id, samples.c.series_id, verdict.c.series_id, baseline.c.series_id))),
-    (case, (series.c.case_id, launch.c.case_id, selftest.c.case_id)),
+    (case, (series.c.case_id, launch.c.case_id, selftest.c.case_id, seat.c.case_id)),
     (policy, (verdict.c.policy_id, selftest.c.policy_id)),
-    (environment, (run.c.environment_id, launch.c.environment_id, selftest.c.environment_id)),
+    (
+        environment,
+        (run.c.environment_id, launch.c.environment_id, selftest.c.environment_id, round_.c.environment_id),
+    ),
 )
 """What nothing points at any more, and by which columns it would be."""
 
@@ -90,7 +96,9 @@ def _parts(numbers: list[int]) -> list[list[int]]:
 
 
 def _of(table: Table, numbers: list[int]) -> ColumnElement[bool]:
-    return table.c.run_id.in_(numbers)
+    if "run_id" in table.c:
+        return table.c.run_id.in_(numbers)
+    return table.c.round_id.in_(select(round_.c.id).where(round_.c.run_id.in_(numbers)))
 
 
 def _count(connection: Connection, table: Table, numbers: list[int]) -> int:

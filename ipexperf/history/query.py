@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, RowMapping, and_, select
 
-from ipexperf.case import Case
 from ipexperf.errors import HistoryError
-from ipexperf.history import board, past, rows, selectors, statements
+from ipexperf.history import board, in_turns, past, rounds, rows, selectors, statements
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rolling import roll
+from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, measurement, policy, run, samples, series, verdict
 from ipexperf.history.values import series_uid, unpack, utc
 from ipexperf.result import METRICS, PRIMARY, Structure, Verdict
@@ -20,9 +20,12 @@ from ipexperf.result import METRICS, PRIMARY, Structure, Verdict
 if TYPE_CHECKING:
     from sqlalchemy import Row
 
+    from ipexperf.case import Case
     from ipexperf.history.board import Board, BoardRun
+    from ipexperf.history.in_turns import Paired
     from ipexperf.history.past import PastRun
     from ipexperf.history.records import Wanted
+    from ipexperf.result import RoundRecord
 
 
 class Queries:
@@ -42,11 +45,12 @@ class Queries:
             return _run_records(connection, [_run_row(connection, selector)])[0]
 
     def show(self, selector: str) -> RunDetail:
-        """Return a run with its environment and every case of it."""
+        """Return a run with its environment, every case of it and its rounds."""
         with reading(self._engine, self._name) as connection:
             row = _run_row(connection, selector)
             document = _environment_document(row["doc"], row["meta"])
-            return RunDetail(_run_records(connection, [row])[0], document, tuple(_recorded(connection, row)))
+            made = rounds.of_run(connection, row["id"])
+            return RunDetail(_run_records(connection, [row])[0], document, tuple(_recorded(connection, row)), made)
 
     def measurements(self, selector: str) -> list[Recorded]:
         """Return every case of a run with the values of its launches: what a baseline is accepted from."""
@@ -157,6 +161,24 @@ class Queries:
             )
             return {row.launch: unpack(row.data) for row in connection.execute(asked)}
 
+    def rounds_of_machine(
+        self, machine_key: str, limit: int = in_turns.RUNS, *, before: str | None = None
+    ) -> tuple[RoundRecord, ...]:
+        """Return the rounds of the newest runs that have any on a machine, oldest first: what is usual there."""
+        moment = utc(before) if before else None
+        with reading(self._engine, self._name) as connection:
+            return rounds.of_machine(connection, machine_key, limit, moment)
+
+    def paired(self, cases: Iterable[Recorded]) -> dict[tuple[str, str], Paired]:
+        """Return the rounds of the runs of these cases, with what is usual for their ratios: by run and machine."""
+        wanted = dict.fromkeys((one.run_uid, one.machine_key) for one in cases)
+        with reading(self._engine, self._name) as connection:
+            return {
+                (uid, machine): found
+                for uid, machine in wanted
+                if (found := in_turns.read(connection, uid, machine)) is not None
+            }
+
     def board(self, metrics: Sequence[str], limit: int) -> Board:
         """Return the newest runs as a whole, with these metrics of every case through time."""
         return board.read(self._engine, self._name, metrics, limit)
@@ -196,11 +218,6 @@ def _run_records(connection: Connection, found: Any) -> list[RunRecord]:
 def _environment_document(stored: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
     """Join the machine and the commit again: a commit is the run's, or every commit were another environment."""
     return {**stored, "git": meta["git"]} if "git" in meta else dict(stored)
-
-
-def case_of(row: RowMapping) -> Case:
-    axes = {name: row[name] for name in ("model", "device", "dtype", "mode", "stack", "batch", "version")}
-    return Case.from_json({**axes, **row["params"]})
 
 
 def _point(row: RowMapping) -> Point:

@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, human, interval, moment, ratio, row, share, table
+from ipexperf.judge.rounds import DISTRUST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.table import Table
 
     from ipexperf.history.comparison import Compared, Comparison
+    from ipexperf.history.in_turns import Twin
     from ipexperf.history.speedups import Speedup
 
 OVER_LAUNCHES = (
     "Intervals are over launches, and hold together with 95 %. What a machine does from one session to the next is in "
     "none of them: `ipexperf ab` measures two stacks side by side."
+)
+OTHERS = "The others are over launches, and hold together with 95 %."
+OVER_ROUNDS = (
+    "{which} over rounds, in which both cases took turns: each holds with 95 % by itself. What another day, driver or "
+    "reboot changes is in none of them."
 )
 
 
@@ -53,6 +60,31 @@ def compared_table(cases: Sequence[Compared]) -> Table:
     return made
 
 
+def explanation(found: Sequence[Speedup]) -> str:
+    """Say what the intervals are over: rounds where two cases took turns, else launches."""
+    paired = [one.paired for one in found]
+    if not any(paired):
+        return OVER_LAUNCHES
+    if all(paired):
+        return OVER_ROUNDS.format(which="Intervals are")
+    return f"{OVER_ROUNDS.format(which='Where the note names rounds, intervals are')} {OTHERS}"
+
+
+def twins_text(twins: Iterable[Twin]) -> Text:
+    """Tell how many times as fast the same was once more: what noise looks like."""
+    return Text("\n".join(told_twin(one) for one in twins))
+
+
+def told_twin(twin: Twin) -> str:
+    """One twin in words; where it differs beyond doubt, what that means."""
+    found = twin.estimate.ratio(inverted=True)
+    name = f"{twin.case.id}, batch {twin.case.batch}, the same again"
+    told = f"{name}: {found.ratio:.3f} ({interval(found.lo, found.hi)}), {counted(twin.estimate.rounds)}"
+    if twin.estimate.p_value < DISTRUST:
+        told += ": that is no noise, and no ratio of its group should be believed"
+    return told
+
+
 def speedups_table(found: Sequence[Speedup]) -> Table:
     made = table("case", "batch", "over", "metric", "base", "value", "speedup", "interval", "accuracy", "note")
     for one in found:
@@ -67,9 +99,23 @@ def speedups_table(found: Sequence[Speedup]) -> Table:
             f"{one.speedup:.2f}",
             interval(one.lo, one.hi),
             _both(share(one.accuracy_metric or "", x) for x in (one.base_accuracy, one.accuracy)),
-            "; ".join([*((one.note,) if one.note else ()), *(() if one.seen else ("no difference seen",))]),
+            "; ".join(_notes(one)),
         )
     return made
+
+
+def counted(rounds: int) -> str:
+    """So many rounds, in words."""
+    return "1 round" if rounds == 1 else f"{rounds} rounds"
+
+
+def _notes(one: Speedup) -> Iterator[str]:
+    if one.paired:
+        yield counted(one.rounds)
+    if one.note:
+        yield one.note
+    if not one.seen:
+        yield "no difference seen"
 
 
 def _both(sides: Iterable[str]) -> str:

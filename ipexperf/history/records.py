@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
-from ipexperf.result import Verdict
+from ipexperf.result import RoundRecord, Verdict
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
 """One name, several, or any."""
@@ -129,11 +129,12 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """A run with its environment and every case of it."""
+    """A run with its environment, every case of it, and the rounds in which the cases were measured."""
 
     run: RunRecord
     environment: Mapping[str, Any]
     cases: tuple[Recorded, ...]
+    rounds: tuple[RoundRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

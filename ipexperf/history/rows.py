@@ -1,4 +1,4 @@
-"""From records to rows: what of a measurement goes into which table. No SQL."""
+"""From records to rows and back: what of a measurement goes into which table. No SQL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history.values import content_uid, finite, now, pack, series_uid, storable, summary, utc
 from ipexperf.result import METRICS, PRIMARY, Metric
@@ -13,7 +14,8 @@ from ipexperf.result import METRICS, PRIMARY, Metric
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ipexperf.case import Case
+    from sqlalchemy import RowMapping
+
     from ipexperf.history.records import Accepted
     from ipexperf.judge.policy import Constants
     from ipexperf.result import Launch, Measurement, Verdict
@@ -47,6 +49,11 @@ def case_row(case: Case, suite: str) -> dict[str, Any]:
     document = case.to_json()
     params = {name: document.pop(name) for name in ("size", "data", "knobs") if name in document}
     return {"uid": case.uid, "suite": suite, **document, "params": params}
+
+
+def case_of(row: RowMapping) -> Case:
+    axes = {name: row[name] for name in ("model", "device", "dtype", "mode", "stack", "batch", "version")}
+    return Case.from_json({**axes, **row["params"]})
 
 
 def series_row(case_uid: str, machine_key: str, name: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest migration: a history that says so needs no alembic to be opened."""
 
 metadata = MetaData(
@@ -38,7 +38,7 @@ environment = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("uid", String(64), nullable=False, unique=True),
-    Column("machine_key", Text, nullable=False),
+    Column("machine_key", Text, nullable=False, index=True),
     Column("doc", JSON, nullable=False),
 )
 
@@ -186,4 +186,49 @@ selftest = Table(
     Column("mde", Double),
     Column("cut", Boolean, nullable=False),
     Column("log_ratios", JSON, nullable=False),
+)
+
+# Arms that took turns. A case that its run measures again is written anew, and its rounds stay: they name the case.
+round_ = Table(
+    "round",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("run_id", Integer, ForeignKey("run.id"), nullable=False, index=True),
+    Column("environment_id", Integer, ForeignKey("environment.id"), nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("schedule", Text, nullable=False),
+    Column("started_at", String(32), nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("turns", Integer, nullable=False),
+    Column("dropped", Integer, nullable=False),
+)
+
+seat = Table(
+    "seat",
+    metadata,
+    Column("round_id", Integer, ForeignKey("round.id"), primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("case_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
+    Column("role", Text, nullable=False),
+    Column("launch", Integer),
+    Column("turns", JSON, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+# Follows from the seats: for those who ask in SQL.
+paired = Table(
+    "paired",
+    metadata,
+    Column("round_id", Integer, ForeignKey("round.id"), primary_key=True),
+    Column("base_place", Integer, primary_key=True, autoincrement=False),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("base_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
+    Column("case_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
+    Column("base_role", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("log_ratio", Double),
+    Column("turns", Integer, nullable=False),
+    sqlite_with_rowid=False,
 )

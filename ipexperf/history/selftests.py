@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 
 from ipexperf.history import rows, store
 from ipexperf.history.database import reading, writing
-from ipexperf.history.query import case_of
+from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, policy, selftest
 from ipexperf.history.values import content_uid, finite, utc
 from ipexperf.judge.selftest import Trial

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
 from ipexperf.history.comparison import SINGLE, accuracy, unsound
@@ -14,6 +14,10 @@ from ipexperf.judge import ratios
 from ipexperf.judge.environment import incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.result import EMULATED, METRICS
+
+if TYPE_CHECKING:
+    from ipexperf.history.in_turns import Paired
+    from ipexperf.judge.rounds import Estimate
 
 BASES = {"dtype": "fp32", "stack": "stock", "device": "cpu"}
 """What every other value of an axis is held against."""
@@ -51,6 +55,9 @@ class Speedup:
     lo: float | None
     hi: float | None
     seen: bool
+    paired: bool
+    """Whether the two took turns: the interval is over rounds then, and else over launches."""
+    rounds: int
     accuracy_metric: str | None
     base_accuracy: float | None
     accuracy: float | None
@@ -66,10 +73,19 @@ class _Pair:
     base: Recorded
     fast: Recorded
     metric: str
+    estimate: Estimate | None
+    """What their rounds say, where the two took turns."""
 
 
-def speedups(cases: Sequence[Recorded], kinds: Sequence[str] = tuple(KINDS)) -> list[Speedup]:
-    """Return every pair of cases that differ in nothing but what is asked for: of one run where there is one."""
+def speedups(
+    cases: Sequence[Recorded],
+    kinds: Sequence[str] = tuple(KINDS),
+    paired: Mapping[tuple[str, str], Paired] | None = None,
+) -> list[Speedup]:
+    """Return every pair of cases that differ in nothing but what is asked for: of one run where there is one.
+
+    `paired` are the rounds of their runs: the ratio of two cases that took turns is that of their turns.
+    """
     newest: dict[Case, list[Recorded]] = defaultdict(list)
     for one in sorted(cases, key=lambda x: (x.started_at, x.run_uid), reverse=True):
         newest[one.case].append(one)
@@ -79,11 +95,13 @@ def speedups(cases: Sequence[Recorded], kinds: Sequence[str] = tuple(KINDS)) -> 
         for kind in kinds
         if (base := _base(case, KINDS[kind])) is not None
         for metric in ("throughput", *(LATENCIES if case.mode == "realtime" else ()))
-        for pair in _pairs(kind, case, base, metric, newest)
+        for pair in _pairs(kind, case, base, metric, newest, paired or {})
     ]
     order = list(KINDS)
     pairs.sort(key=lambda pair: (order.index(pair.kind), pair.fast.case.id, pair.fast.machine_key))
-    return [_speedup(pair, len(pairs)) for pair in pairs]
+    # Only those over launches share an alarm rate.
+    family = sum(pair.estimate is None for pair in pairs)
+    return [_speedup(pair, family) for pair in pairs]
 
 
 def _base(case: Case, axes: Sequence[str]) -> Case | None:
@@ -95,7 +113,12 @@ def _base(case: Case, axes: Sequence[str]) -> Case | None:
 
 
 def _pairs(
-    kind: str, case: Case, base: Case, metric: str, newest: Mapping[Case, Sequence[Recorded]]
+    kind: str,
+    case: Case,
+    base: Case,
+    metric: str,
+    newest: Mapping[Case, Sequence[Recorded]],
+    paired: Mapping[tuple[str, str], Paired],
 ) -> Iterator[_Pair]:
     """The newest pair of each machine that is sound, of one run before one of two runs."""
     fast, plain = ([x for x in newest.get(one, ()) if not unsound(x, metric)] for one in (case, base))
@@ -109,15 +132,30 @@ def _pairs(
         ]
         matching.sort(key=lambda pair: pair[0].run_uid != pair[1].run_uid)
         if matching:
-            yield _Pair(kind, matching[0][1], matching[0][0], metric)
+            first, plainest = matching[0]
+            yield _Pair(kind, plainest, first, metric, _estimate(first, plainest, metric, paired))
+
+
+def _estimate(fast: Recorded, base: Recorded, metric: str, paired: Mapping[tuple[str, str], Paired]) -> Estimate | None:
+    """What the rounds of both say: of their steps, and so of no latency of single requests."""
+    found = paired.get((fast.run_uid, fast.machine_key))
+    if found is None or metric in LATENCIES or (base.run_uid, base.machine_key) != (fast.run_uid, fast.machine_key):
+        return None
+    return found.between(base.case, fast.case)
+
+
+def _ratio(pair: _Pair, family: int) -> ratios.Ratio:
+    """How many times as fast: what was gained is the base's time over the case's, or the reverse of a throughput."""
+    if pair.estimate is not None:
+        return pair.estimate.ratio(inverted=True)
+    first, second = pair.base.values[pair.metric], pair.fast.values[pair.metric]
+    sides = (first, second) if METRICS[pair.metric].higher_is_better else (second, first)
+    return ratios.compare(*sides, Policy(), family)
 
 
 def _speedup(pair: _Pair, family: int) -> Speedup:
     metric = METRICS[pair.metric]
-    first, second = pair.base.values[pair.metric], pair.fast.values[pair.metric]
-    # A speedup is what was gained: for a time, the base's over the case's.
-    sides = (first, second) if metric.higher_is_better else (second, first)
-    ratio = ratios.compare(*sides, Policy(), family)
+    ratio = _ratio(pair, family)
     case, base = pair.fast.case, pair.base.case
     axes = KINDS[pair.kind]
     told = accuracy(pair.fast)
@@ -136,6 +174,8 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
         lo=ratio.lo,
         hi=ratio.hi,
         seen=ratio.seen,
+        paired=pair.estimate is not None,
+        rounds=pair.estimate.rounds if pair.estimate else 0,
         accuracy_metric=told[0] if told else None,
         base_accuracy=other[1] if told and other and other[0] == told[0] else None,
         accuracy=told[1] if told else None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, exists, insert, select, update
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import rows
+from ipexperf.history import rounds, rows
 from ipexperf.history.database import open_engine, writing
 from ipexperf.history.query import Queries
 from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, samples, series, verdict
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ipexperf.history.records import Accepted
     from ipexperf.judge.policy import Constants
-    from ipexperf.result import Measurement, Verdict
+    from ipexperf.result import Measurement, RoundRecord, Verdict
 
 Status = Literal["running", "finished", "interrupted", "failed"]
 STATUSES = ("running", "finished", "interrupted", "failed")
@@ -110,6 +110,14 @@ class History(Queries):
             if again:
                 _withdraw(connection, row.id, measurement.case.uid)
             _Recorder(connection, row, measurement).record(verdict, policy)
+
+    def record_round(self, run_uid: str, one: RoundRecord) -> None:
+        """Commit one round, with the ratio of each two of its arms. It stays when a case of it is recorded again."""
+        with writing(self._engine, self._name) as connection:
+            row = self._run(connection, run_uid)
+            suite = row.meta.get("suite", "")
+            cases = {seat.case: identify(connection, case, rows.case_row(seat.case, suite)) for seat in one.seats}
+            rounds.write(connection, row.id, row.environment_id, one, cases)
 
     def settle(
         self, run_uid: str, settled: Mapping[str, Any], verdicts: Mapping[str, Verdict], policy: Constants

@@ -36,6 +36,8 @@ class Preset:
     launches: int
     size: str = sizes.SMALL
     """Which of a model's two sizes its inputs have."""
+    twin: bool = False
+    """Whether each group has a twin of its reference, which shows how much of a ratio is noise."""
     published: bool = False
     """Whether inference has the batches with which the vendor published its speed."""
 
@@ -61,7 +63,7 @@ _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
 )
 """Every workload, trained and asked; on one or two of them the modes that cost more."""
 PRESETS: dict[str, Preset] = {
-    "quick": Preset(_QUICK, launches=2),
+    "quick": Preset(_QUICK, launches=3, twin=True),
     "nightly": Preset(_NIGHTLY, launches=3),
     "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True),
 }
@@ -172,6 +174,12 @@ def packages() -> list[str]:
     """What any of the models needs to be installed in the workers' interpreter."""
     found = (registry.models.get(name).needs for name in registry.models.names())
     return list(dict.fromkeys(itertools.chain.from_iterable(found)))
+
+
+def twin(options: Options) -> bool:
+    """Whether the reference of each group runs a second time in each round."""
+    wanted = PRESETS[options.preset].twin if options.twin is None else options.twin == "on"
+    return wanted and options.rounds == "on"
 
 
 def _cells(options: Options) -> Iterator[Cell]:

@@ -87,6 +87,20 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-window", window, 12, "with history: so many of the branch's last runs, 3 to 12", "N"),
     Option("--perf-report", Path, None, "write pages for a browser there when the run has ended", "DIR"),
     Option("--perf-launches", positive, None, "fresh processes a case (default: the preset's)", "N"),
+    Option(
+        "--perf-rounds",
+        one_of("on", "off"),
+        "on",
+        "on: cases that can be compared take turns in rounds; off: each case alone",
+        "WORD",
+    ),
+    Option(
+        "--perf-twin",
+        one_of("on", "off"),
+        None,
+        "in each round, the reference a second time: shows the noise (default: the preset's)",
+        "WORD",
+    ),
     Option("--perf-batch", positive, None, "batch size of every case (default: the preset's, or the model's)", "N"),
     Option(
         "--perf-size", sizes.read, None, "size of inputs: small, normal or a number (default: the preset's)", "SIZE"
@@ -95,8 +109,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-optimizer", words, (), "optimizers of training, e.g. adam,adamw", "NAMES", repeat=True, knob=True),
     Option("--perf-input", words, (), "where batches come from: device, host, loader", "KINDS", repeat=True, knob=True),
     Option("--perf-ablate", words, (), "beside each case, one with each of these knobs off", "KNOBS", repeat=True),
-    Option("--perf-samples", positive, 20, "least number of samples a launch", "N"),
-    Option("--perf-seconds", seconds, 1.0, "least sampling time a launch, in seconds", "S"),
+    Option("--perf-samples", positive, 12, "least number of samples a launch", "N"),
+    Option("--perf-seconds", seconds, 0.6, "least sampling time a launch, in seconds", "S"),
     Option("--perf-budget", seconds, None, "seconds for the run: no launch begins after them", "S"),
     Option("--perf-against", str, None, "measure in pairs with this arm: PYTHON, KEY=VALUE, stack=stock, ...", "ARM"),
     Option("--perf-tolerance", fraction, None, "with pairs: a slowdown that is nobody's business (default: 5%%)", "F"),
@@ -153,14 +167,16 @@ class Options:
     window: int = 12
     report: Path | None = None
     launches: int | None = None
+    rounds: str = "on"
+    twin: str | None = None
     batch: int | None = None
     size: str | int | None = None
     knobs: tuple[tuple[str, str], ...] = ()
     optimizer: tuple[str, ...] = ()
     input: tuple[str, ...] = ()
     ablate: tuple[str, ...] = ()
-    samples: int = 20
-    seconds: float = 1.0
+    samples: int = 12
+    seconds: float = 0.6
     budget: float | None = None
     against: str | None = None
     tolerance: float | None = None

@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from ipexperf.result import Measurement, Verdict
+
+DISPLAY = frozenset(
+    f"--benchmark-{name}"
+    for name in (
+        "columns",
+        "compare",
+        "compare-fail",
+        "cprofile",
+        "group-by",
+        "histogram",
+        "name",
+        "sort",
+        "time-unit",
+        "verbose",
+    )
+)
+"""Who passes one of these wants to see pytest-benchmark's table."""
+
+
+def asked(words: Iterable[str]) -> bool:
+    """Whether these words of a command line ask for pytest-benchmark's table."""
+    return any(word.partition("=")[0] in DISPLAY for word in words)
+
+
+def others(groups: Iterable[tuple[str | None, Sequence[Any]]], ours: Collection[str]) -> list[tuple[str | None, Any]]:
+    """The groups of pytest-benchmark's table without the benchmarks of these names, which our own table has."""
+    left = [(group, [one for one in benchmarks if one["fullname"] not in ours]) for group, benchmarks in groups]
+    return [(group, benchmarks) for group, benchmarks in left if benchmarks]
 
 
 def feed(benchmark: Any, measurement: Measurement, verdict: Verdict) -> None:

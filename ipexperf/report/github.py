@@ -16,11 +16,19 @@ MOST = 10
 """So many errors, and so many warnings, are shown of a step."""
 
 
-def tell(cases: Sequence[Row], line: str, run: str | None, environment: Mapping[str, str], *, fails: bool) -> list[str]:
+def tell(
+    cases: Sequence[Row],
+    line: str,
+    run: str | None,
+    environment: Mapping[str, str],
+    *,
+    fails: bool,
+    advice: Sequence[str] = (),
+) -> list[str]:
     """Append the summary where the job has one, and return the lines that make annotations there."""
     said = []
     if path := environment.get(SUMMARY):
-        said += _append(Path(path), cases, line, run)
+        said += _append(Path(path), cases, line, run, advice)
     if environment.get(ACTIONS) == "true":
         said += annotated(cases, line, fails=fails)
     return said
@@ -60,11 +68,11 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _append(path: Path, cases: Sequence[Row], line: str, run: str | None) -> list[str]:
+def _append(path: Path, cases: Sequence[Row], line: str, run: str | None, advice: Sequence[str]) -> list[str]:
     """Append what there is room for. A summary that cannot be written is said, and is no reason to fail."""
     try:
         room = LIMIT - (path.stat().st_size if path.exists() else 0)
-        text = markdown.text(cases, line, run, limit=room)
+        text = markdown.text(cases, line, run, limit=room, advice=advice)
         if not text:
             return [f"{SUMMARY}: {path} is full, nothing was appended"]
         with path.open("a", encoding="utf-8") as stream:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipexperf.case import Case
+from ipexperf.report.table import speedups
 from ipexperf.report.units import digits, interval, percent, plural, seconds
 from ipexperf.result import PRIMARY, Verdict
 
 if TYPE_CHECKING:
+    from ipexperf.report.speeds import Speeds
     from ipexperf.result import Measurement
 
 SIGNS = {
@@ -20,7 +22,8 @@ SIGNS = {
     "not_comparable": "❔", "no_baseline": "⚪", "improved": "🔵", "ok": "🟢",
 }  # fmt: skip
 """Each verdict, the worst first, with a sign that is more than a colour."""
-HEAD = "| | case | batch | step | items/s | time vs baseline | verdict |\n|---|---|--:|--:|--:|--:|---|\n"
+HEAD = "| | case | batch | step | items/s | {}time vs baseline | verdict |\n|---|---|--:|--:|--:|{}--:|---|\n"
+FACTOR = "x fp32"
 LOUD = ("regressed", "failed", "invalid")
 
 
@@ -33,20 +36,26 @@ class Row:
     throughput: float | None
     outcome: str
     verdict: Verdict | None
+    factor: str = ""
+    """Times the throughput of stock fp32, with its interval; an empty text where it is not known."""
 
 
-def rows(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]) -> list[Row]:
+def rows(
+    measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict], speeds: Speeds | None = None
+) -> list[Row]:
     """The cases of a run that was just measured. What failed has no number."""
+    factors = {} if speeds is None else speedups(speeds)
     found = []
     for one in measurements:
         verdict = verdicts.get(one.case.uid)
         step, speed = (None if one.failure else one.median(name) for name in (PRIMARY, "throughput"))
-        found.append(Row(one.case, step, speed, verdict.outcome if verdict else "not judged", verdict))
+        factor = factors[one.case.uid].cell if one.case.uid in factors else ""
+        found.append(Row(one.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor))
     return found
 
 
-def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = None) -> str:
-    """The run as a whole, what is wrong with which case, and every case; at most so many bytes."""
+def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = None, advice: Sequence[str] = ()) -> str:
+    """The run as a whole, what is wrong with which case, what to take of it, and every case; at most so many bytes."""
     order = list(SIGNS)
     known = sorted(cases, key=lambda row: (_place(order, row.outcome), row.case.id, row.case.batch))
     counts = Counter(row.outcome for row in known)
@@ -55,8 +64,12 @@ def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = N
     if line:
         parts.append(f"**{_plain(line)}**\n")
     parts += [f"- {_why(row)}\n" for row in known if row.outcome in LOUD or (row.verdict and row.verdict.fails)]
+    # What stands indented below a sentence is a list below its item.
+    parts += [f"{'  ' if one.startswith(' ') else ''}- {_plain(one)}\n" for one in advice]
     if known:
-        parts += ["\n" + HEAD, *map(_line, known)]
+        factors = any(row.factor for row in known)
+        head = HEAD.format(f"{FACTOR} | " if factors else "", "--:|" if factors else "")
+        parts += ["\n" + head, *(_line(row, factors=factors) for row in known)]
     end = f"\nRun `{run}`: `ipexperf show {run[:18]}` tells every number.\n" if run else ""
     return _cut(parts, end, limit)
 
@@ -82,13 +95,14 @@ def _place(order: Sequence[str], outcome: str) -> int:
     return order.index(outcome) if outcome in order else len(order)
 
 
-def _line(row: Row) -> str:
+def _line(row: Row, *, factors: bool) -> str:
     cells = (
         SIGNS.get(row.outcome, ""),
         f"`{_code(row.case.id)}`",
         str(row.case.batch),
         "-" if row.step is None else seconds(row.step),
         "-" if row.throughput is None else digits(row.throughput),
+        *([_plain(row.factor) or "-"] if factors else []),
         _ratio(row.verdict),
         row.outcome,
     )

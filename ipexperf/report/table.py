@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-import statistics
 import textwrap
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
-from ipexperf.judge.ratios import sound
+from ipexperf.judge.ratios import Ratio
 from ipexperf.plan import placement, start, yardstick
+from ipexperf.plan.groups import groups
 from ipexperf.report import roofs
+from ipexperf.report.advice import advice
 from ipexperf.report.fingerprints import structure_lines
+from ipexperf.report.lines import WIDTH, labelled, named, wrapped
 from ipexperf.report.shares import ratio_lines
+from ipexperf.report.speeds import Compared, Speeds
 from ipexperf.report.units import digits, interval, percent, plural, seconds
-from ipexperf.result import EMULATED, FEWER, PRIMARY, Measurement, Outcome, Verdict
+from ipexperf.report.words import labels
+from ipexperf.result import EMULATED, FEWER, PRIMARY, Measurement, Outcome, RoundRecord, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ipexperf.case import Case
 
-WIDTH = 120
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
 ROOF = "roof"
-HEADER = ("case", "batch", "step", "items/s", ROOF, "accuracy", "x fp32", VS_BASELINE, "verdict")
-LEFT = ("case", "accuracy", VS_BASELINE, OTHER_ARM, "verdict")
-"""The columns that hold words; numbers are set to the right."""
-NAMED = 4
-"""So many cases of an outcome are named; the rest are counted."""
+FACTOR = "x fp32"
+HEADER = ("case", "batch", "step", "items/s", ROOF, "accuracy", FACTOR, VS_BASELINE, "verdict")
+OPTIONAL = (ROOF, VS_BASELINE, OTHER_ARM)
+"""The columns that are left out where no case has anything in them."""
+LEFT = ("case", "accuracy", FACTOR, VS_BASELINE, OTHER_ARM, "verdict")
+"""The columns that hold words or a number with its interval; numbers alone are set to the right."""
+TWIN = "  the same again (A/A twin)"
 ACCURACIES = (
     ("accuracy", "acc {:.1%}"),
     ("agreement", "agr {:.1%}"),
@@ -48,30 +53,39 @@ LOUD: tuple[tuple[Outcome, str, str], ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A row that has a name, and an entry that begins where the column `x fp32` does."""
+
+    name: str
+    entry: str
+
+
+Row = tuple[str, ...] | Below | str
+"""Cells, what stands below them, or a line that heads a group."""
+
+
 def summary_lines(
     measurements: Sequence[Measurement],
     verdicts: Mapping[str, Verdict],
     left_out: Mapping[str, int],
     where: Sequence[str],
     ablated: Sequence[str] = (),
+    rounds: Sequence[RoundRecord] = (),
 ) -> list[str]:
     """The whole summary. Verdicts are found by the uid of their case, for two batches share one id."""
     ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
+    speeds = Speeds.of(ordered, verdicts, rounds)
     lines = []
     if ordered:
-        factors = speedups(ordered, verdicts)
-        rows = [_row(x, verdicts.get(x.case.uid), factors.get(x.case.uid)) for x in ordered]
-        header, rows = _shown(_header(ordered), rows)
-        lines += _table(header, rows)
-        if factors:
-            lines += _wrapped("x fp32", "throughput over stock fp32: same model, batch, device and kind of mode")
-        if ROOF in header:
-            lines += _wrapped(ROOF, "share of what was measured to be possible here; bound by c: computing, m: memory")
+        lines += [part for line in advice(speeds, verdicts) for part in wrapped(line)]
+        lines += ["", *_cases(speeds, verdicts)]
     else:
         lines.append("no case was measured")
-    lines += [part for line in ratio_lines(ordered, verdicts, ablated) for part in _told(line)]
+    lines += _dropped(rounds)
+    lines += [part for line in ratio_lines(speeds, ablated) for part in wrapped(line)]
     lines += _loud(ordered, verdicts)
-    lines += [part for line in structure_lines(ordered, verdicts) for part in _told(line)]
+    lines += [part for line in structure_lines(ordered, verdicts) for part in wrapped(line)]
     if left_out:
         total = sum(left_out.values())
         lines.append(f"left out: {plural(total, 'cell')} of the matrix")
@@ -83,23 +97,68 @@ def summary_lines(
     return lines
 
 
-def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:
-    """What the run says as a whole, which stands above the table: no row of it does."""
-    lines = _told(f"{line}: {_named(slower)}" if slower else line)
-    if fails:
-        lines += _wrapped("THE RUN FAILS", "no test did, but half of the stable cases or more became slower together")
+def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
+    """The table, group by group, and what its columns mean."""
+    factors = speedups(speeds)
+    # Intervals give way to the ids where there is no room for both.
+    for form in ("cell", "brief", "value"):
+        header, rows = _rows(speeds, verdicts, {uid: getattr(factor, form) for uid, factor in factors.items()})
+        if _width(_widths(header, rows)) <= WIDTH:
+            break
+    lines = _table(header, rows)
+    if factors:
+        brief = "; +-: its 95 % interval" if form == "brief" else ""
+        meaning = "throughput over stock fp32: same model, batch, device and kind of mode"
+        lines += labelled(FACTOR, f"{meaning}{brief}")
+    if any(isinstance(row, Below) for row in rows):
+        lines += labelled("A/A twin", "the case above, measured a second time in the same rounds: 1 is right")
+    if ROOF in header:
+        lines += labelled(ROOF, "share of what was measured to be possible here; bound by c: computing, m: memory")
     return lines
 
 
-def speedups(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> dict[str, float]:
+def _rows(
+    speeds: Speeds, verdicts: Mapping[str, Verdict], factors: Mapping[str, str]
+) -> tuple[tuple[str, ...], list[Row]]:
+    """The header, and the cases of each group, the plainest first and its twin below it."""
+    found = groups(speeds.known)
+    told = labels(found)
+    rows: list[Row] = []
+    for group in found:
+        rows += [told[group.name]] if len(found) > 1 else []
+        plainest = group.reference
+        for case in sorted(group.cases, key=lambda case: case != plainest):
+            rows.append(_row(speeds.known[case], verdicts.get(case.uid), factors.get(case.uid, "-")))
+            if (twin := speeds.twin(case)) is not None:
+                rows.append(Below(TWIN, f"{twin.cell}{' DIFFERS' if twin.differs else ''}"))
+    return _shown(_header(speeds.known), rows)
+
+
+def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
+    """How many turns do not count, where there are any."""
+    dropped = sum(one.dropped for one in rounds)
+    total = dropped + sum(one.turns for one in rounds)
+    text = f"{dropped} of {plural(total, 'turn')} were dropped: the machine was busy with something else meanwhile"
+    return wrapped(text) if dropped else []
+
+
+def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:
+    """What the run says as a whole, which stands above the table: no row of it does."""
+    lines = wrapped(f"{line}: {named(slower)}" if slower else line)
+    if fails:
+        lines += labelled("THE RUN FAILS", "no test did, but half of the stable cases or more became slower together")
+    return lines
+
+
+def speedups(speeds: Speeds) -> dict[str, Compared]:
     """Case uid -> times the throughput of its stock fp32 case; neither side counts if it is failed or invalid."""
-    speeds = {}
-    for measurement in measurements:
-        values = measurement.values("throughput")
-        if values and sound(measurement, verdicts.get(measurement.case.uid)):
-            # The geometric mean, as every ratio has it.
-            speeds[measurement.case] = statistics.geometric_mean(values)
-    return {case.uid: speed / speeds[base] for case, speed in speeds.items() if (base := to_beat(case)) in speeds}
+    found = {}
+    for case in speeds.counted:
+        base = to_beat(case)
+        factor = Compared(Ratio(1.0), paired=True) if case == base else speeds.compare(base, case)
+        if factor is not None:
+            found[case.uid] = factor
+    return found
 
 
 def to_beat(case: Case) -> Case:
@@ -108,7 +167,7 @@ def to_beat(case: Case) -> Case:
     return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0], knobs=conditions)
 
 
-def _row(measurement: Measurement, verdict: Verdict | None, factor: float | None) -> tuple[str, ...]:
+def _row(measurement: Measurement, verdict: Verdict | None, factor: str) -> tuple[str, ...]:
     case = measurement.case
     if measurement.failure:
         # A launch that did end well is no measurement of the case: no number at all.
@@ -121,7 +180,7 @@ def _row(measurement: Measurement, verdict: Verdict | None, factor: float | None
         "-" if speed is None else digits(speed),
         roofs.short(measurement),
         next((text.format(value) for name, text in ACCURACIES if (value := measurement.median(name)) is not None), "-"),
-        "-" if factor is None else f"{factor:.2f}",
+        factor,
         _against(verdict),
         "not judged" if verdict is None else verdict.outcome,
     )
@@ -135,38 +194,54 @@ def _against(verdict: Verdict | None) -> str:
     return f"{percent(verdict.ratio)} {interval(verdict.lo, verdict.hi)}"
 
 
-def _header(measurements: Sequence[Measurement]) -> tuple[str, ...]:
+def _header(cases: Iterable[Case]) -> tuple[str, ...]:
     """The names of the columns: cases that were measured in pairs have no baseline."""
-    pairs = any(AGAINST in dict(x.case.knobs) for x in measurements)
+    pairs = any(AGAINST in dict(case.knobs) for case in cases)
     return tuple(OTHER_ARM if pairs and name == VS_BASELINE else name for name in HEADER)
 
 
-def _shown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Without the roof, where nothing was held against one."""
-    at = header.index(ROOF)
-    if any(row[at] != "-" for row in rows):
-        return header, rows
-    return header[:at] + header[at + 1 :], [row[:at] + row[at + 1 :] for row in rows]
+def _shown(header: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[str, ...], list[Row]]:
+    """Without the columns that nothing stands in."""
+    cells = [row for row in rows if isinstance(row, tuple)]
+    kept = [at for at, name in enumerate(header) if name not in OPTIONAL or any(row[at] != "-" for row in cells)]
+    shown: list[Row] = [tuple(row[at] for at in kept) if isinstance(row, tuple) else row for row in rows]
+    return tuple(header[at] for at in kept), shown
 
 
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+def _table(header: tuple[str, ...], rows: Sequence[Row]) -> list[str]:
     """Aligned columns. An id that does not fit gets a line of its own: it is never cut, people copy it."""
-    every = [header, *rows]
-    widths = [max(len(row[column]) for row in every) for column in range(len(header))]
-    widths[0] = min(widths[0], WIDTH - sum(widths[1:]) - len(GAP) * (len(header) - 1))
+    factor = header.index(FACTOR)
+    widths = _widths(header, rows)
+    widths[0] -= max(_width(widths) - WIDTH, 0)
+    begin = sum(widths[:factor]) + len(GAP) * factor
     lines = []
-    for row in every:
-        name = row[0]
-        if len(name) > widths[0]:
-            lines.append(name)
-            name = ""
-        cells = [
-            cell.ljust(width) if column in LEFT else cell.rjust(width)
-            for column, cell, width in zip(header, (name, *row[1:]), widths, strict=True)
-        ]
-        lines.append(GAP.join(cells).rstrip())
+    for row in (header, *rows):
+        if isinstance(row, str):
+            lines += wrapped(row)
+        elif isinstance(row, Below):
+            lines.append(row.name.ljust(min(begin, WIDTH - len(row.entry))) + row.entry)
+        else:
+            lines += _cells(header, row, widths)
     lines.insert(1, GAP.join("-" * width for width in widths))
     return lines
+
+
+def _width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _widths(header: tuple[str, ...], rows: Sequence[Row]) -> list[int]:
+    cells = [header, *(row for row in rows if isinstance(row, tuple))]
+    return [max(len(row[column]) for row in cells) for column in range(len(header))]
+
+
+def _cells(header: tuple[str, ...], row: tuple[str, ...], widths: Sequence[int]) -> list[str]:
+    fits = len(row[0]) <= widths[0]
+    cells = [
+        cell.ljust(width) if column in LEFT else cell.rjust(width)
+        for column, cell, width in zip(header, (row[0] if fits else "", *row[1:]), widths, strict=True)
+    ]
+    return [*([] if fits else [row[0]]), GAP.join(cells).rstrip()]
 
 
 def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
@@ -187,18 +262,33 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
     ]
     contended = [x.case.id for x in measurements if x.case.uid in spoilt]
     told.append(("CONTENDED", "measured on a machine that was not ours, so the numbers count for nothing", contended))
-    never = [x.case.id for x in measurements if x.never_began]
-    told.append(("NOT MEASURED", "the budget (--perf-budget) was spent before they began", never))
-    short = [x.case.id for x in measurements if x.cut and not x.never_began]
-    told.append(("CUT SHORT", "fewer launches than planned, the budget (--perf-budget) was spent", short))
+    told += _cut(measurements)
     lines = []
     for word, meaning, names in told:
         if names:
-            lines += _wrapped(f"{word} ({len(names)})", f"{meaning}: {_named(names)}")
+            lines += labelled(f"{word} ({len(names)})", f"{meaning}: {named(names)}")
     lines += _emulated(measurements)
     lines += _fewer(measurements)
     fine = [f"{counts[name]} {name}" for name in ("ok", "improved") if counts[name]]
     return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
+
+
+def _cut(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[str]]]:
+    """The cases that have fewer launches than planned, or none, by the reason of it."""
+    never: dict[str, list[str]] = {}
+    short: dict[str, list[str]] = {}
+    for one in measurements:
+        if one.cut:
+            (never if one.never_began else short).setdefault(one.cut, []).append(one.case.id)
+    return [
+        *(("NOT MEASURED", _of_several(reason, len(names)), names) for reason, names in never.items()),
+        *(("CUT SHORT", f"fewer launches than planned, {reason}", names) for reason, names in short.items()),
+    ]
+
+
+def _of_several(reason: str, count: int) -> str:
+    """A reason that was written of one case, where it is said of several."""
+    return reason if count == 1 else reason.replace("before it began", "before they began")
 
 
 def _emulated(measurements: Sequence[Measurement]) -> list[str]:
@@ -207,7 +297,7 @@ def _emulated(measurements: Sequence[Measurement]) -> list[str]:
         x.case.id for x in measurements if any(note.startswith(EMULATED) for one in x.counted for note in one.notes)
     ]
     meaning = "this CPU has no instructions for the dtype, so the speed is not that of the dtype"
-    return _wrapped(f"EMULATED ({len(found)})", f"{meaning}: {_named(found)}") if found else []
+    return labelled(f"EMULATED ({len(found)})", f"{meaning}: {named(found)}") if found else []
 
 
 def _fewer(measurements: Sequence[Measurement]) -> list[str]:
@@ -223,17 +313,4 @@ def _fewer(measurements: Sequence[Measurement]) -> list[str]:
         return []
     cases = dict(reversed(found))  # the first of each case stays
     told = [f"{detail} ({case.id})" for case, detail in reversed(cases.items())]
-    return _wrapped("FEWER SAMPLES", f"{plural(len(found), 'launch', 'launches')} {FEWER}: {_named(told)}")
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(dict.fromkeys(names[:NAMED])) + more
-
-
-def _wrapped(label: str, text: str) -> list[str]:
-    return _told(f"{label}: {text}")
-
-
-def _told(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+    return labelled("FEWER SAMPLES", f"{plural(len(found), 'launch', 'launches')} {FEWER}: {named(told)}")

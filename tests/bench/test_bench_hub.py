@@ -15,7 +15,7 @@ from ipexperf.bench import own, registry
 from ipexperf.bench.kinds import Settings
 from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
-from ipexperf.conduct import worker
+from ipexperf.conduct import process
 from ipexperf.errors import UsageError, WorkerError
 
 torch = pytest.importorskip("torch")
@@ -159,7 +159,7 @@ def test_a_timm_network_without_weights_is_one_sentence(monkeypatch: pytest.Monk
 def test_workers_download_nothing_whatever_the_shell_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables that the hubs look at."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    found = worker.environment_of(None, {"TRANSFORMERS_OFFLINE": "0"})
+    found = process.environment_of(None, {"TRANSFORMERS_OFFLINE": "0"})
     assert (found["HF_HUB_OFFLINE"], found["TRANSFORMERS_OFFLINE"]) == ("1", "1")
 
 

@@ -13,11 +13,11 @@ from ipexperf.conduct.worker import Worker
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What a worker is asked, in that order."""
     found: list[str] = []
-    ask = Worker.ask
+    send = Worker.send
 
-    def watched(self: Worker, do: str, timeout: float | None = None, **request: Any) -> dict[str, Any]:
+    def watched(self: Worker, do: str, **request: Any) -> None:
         found.append(do)
-        return ask(self, do, timeout, **request)
+        send(self, do, **request)
 
-    monkeypatch.setattr(Worker, "ask", watched)
+    monkeypatch.setattr(Worker, "send", watched)
     return found

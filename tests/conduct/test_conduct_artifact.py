@@ -13,8 +13,8 @@ import pytest
 from ipexperf.bench import artifact, registry
 from ipexperf.case import Case
 from ipexperf.conduct import seal
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import Conditions
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
@@ -71,7 +71,7 @@ def ready(maker: Maker, fake: str, tmp_path: Path) -> Callable[..., Path]:
     registry.model("small", **declaration)(lambda: int)
 
     def ready(case: Case = SMALL, say: Callable[[str], None] = lambda _: None, python: str | None = None) -> Path:
-        conditions = Conductor(Options(load=(fake,)), 1, tmp_path, say).ready(case, python)
+        conditions = Conductor(Options(load=(fake,)), tmp_path, say).ready(case, python)
         assert conditions.python is None  # the arm's own interpreter is the arm's business
         path = conditions.settings.artifact
         assert path is not None

@@ -6,12 +6,14 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import conduct_play
 import pytest
 
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
-from ipexperf.conduct.launch import P99_SAMPLES, Conditions
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.launch import P99_SAMPLES
 from ipexperf.result import METRICS, Sample
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def launched(fake: str, mode: str) -> Launch:
     """One launch, of which twenty samples were asked for."""
     conditions = Conditions(Settings(load=(fake, COLD)), timeout=30, samples=20, seconds=0.05)
     case = Case("tiny", "fake", "fp32", mode, "plain", 1, 1, data="none")
-    return launch.run(case, 0, conditions, accuracy=True)[0]
+    return conduct_play.launch(case, 0, conditions, accuracy=True)[0]
 
 
 def test_a_cold_mode_is_sampled_once_and_nothing_is_warmed_up(fake: str, asked: list[str]) -> None:

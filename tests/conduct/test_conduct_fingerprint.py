@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import conduct_play
+
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import launch
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.result import Launch
 
 LOOKED_AT = str(Path(__file__).parents[1] / "fakes" / "looked_at.py")
@@ -19,7 +20,7 @@ def launched(fake: str, ran: Path, mode: str = "looked_at", **found: int) -> Lau
     settings = Settings(load=(fake, LOOKED_AT))
     conditions = Conditions(settings, variables={"FAKE_RAN": str(ran)}, timeout=30, samples=5, seconds=0.05)
     case = Case("tiny", "fake", "fp32", mode, "plain", 1, 1, data="none")
-    return launch.run(case, 0, conditions, accuracy=True)[0]
+    return conduct_play.launch(case, 0, conditions, accuracy=True)[0]
 
 
 def test_it_is_asked_for_after_the_samples_and_before_the_accuracy(fake: str, asked: list[str], tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_a_look_that_fails_costs_no_measurement(fake: str, tmp_path: Path) -> No
         Settings(load=(fake, LOOKED_AT)), variables={"FAKE_RAN": str(ran)}, timeout=30, samples=5, seconds=0.05
     )
     case = Case("tiny", "fake", "fp32", "looked_at", "plain", 1, 1, data="none")
-    done, _ = launch.run(case, 0, conditions, accuracy=True)
+    done, _ = conduct_play.launch(case, 0, conditions, accuracy=True)
     assert done.outcome == "ok"
     assert done.fingerprint is not None
     assert "FileNotFoundError" in done.fingerprint["missing"]["graph"]

@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import gate, instances, launch, placement, watch
+from ipexperf.conduct import gate, placement, watch
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.gate import Account, Reading
-from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.watch import Room, Watch
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
@@ -192,12 +193,13 @@ def test_a_case_has_the_cores_that_it_was_given(settings: list[Settings], cores:
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], int]]:
-    """At which cores the gate looked, and for how many threads."""
+    """At which cores the gate looked, and for how many threads: each time that it was another than before."""
     found: list[tuple[list[int], int]] = []
 
     def between(before: Reading, after: Reading, samples: list[Sample], threads: int) -> dict[str, float]:
         assert before.cores.keys() == after.cores.keys()
-        found.append((sorted(before.cores), threads))
+        if (seen := (sorted(before.cores), threads)) not in found[-1:]:
+            found.append(seen)
         return shares(before, after, samples, threads)
 
     shares = gate.between
@@ -212,7 +214,7 @@ def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], in
     plain = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
     for wish in (read(f"cores={ALL[-1]}"), None):
         given = placement.given(plain, CASE, placement.find(Options(placement=wish)))
-        assert launch.run(CASE, 0, given, accuracy=False)[0].outcome == "ok"
+        assert conduct_play.launch(CASE, 0, given, accuracy=False)[0].outcome == "ok"
     assert looked == [(ALL[-1:], 1), (ALL, len(ALL))]
 
 
@@ -222,14 +224,14 @@ def test_instances_are_watched_on_the_cores_of_all(looked: list[tuple[list[int],
     registry.load(FAKES)
     case = replace(CASE, mode="beside")
     given = placement.given(Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.1), case, None)
-    assert instances.run(case, 0, given, accuracy=False)[0].outcome == "ok"
+    assert conduct_play.launch(case, 0, given, accuracy=False)[0].outcome == "ok"
     assert looked == [(ALL[:2], 2)]
 
 
 def test_arms_that_take_turns_are_watched_on_the_cores_of_both(looked: list[tuple[list[int], int]]) -> None:
     """One after the other, so that their threads do not add up."""
     one, other = (Conditions(placed((ALL[0],), 1)), Conditions(placed(tuple(ALL), None)))
-    watched = Watch(CASE, one, other)
+    watched = Watch([(CASE, one), (CASE, other)])
     watched.begin()
-    watched.end([])
+    watched.stretch([])
     assert looked == [(ALL, len(ALL))]

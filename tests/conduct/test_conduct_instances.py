@@ -6,14 +6,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import gate, instances, placement
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import Conditions
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
 from ipexperf.result import Sample
@@ -34,7 +35,7 @@ def case(model: str) -> Case:
 def run(model: str, seconds: float = 0.2) -> Launch:
     registry.load(FAKES)
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=seconds)
-    return instances.run(case(model), 0, placement.given(conditions, case(model), None), accuracy=True)[0]
+    return conduct_play.launch(case(model), 0, placement.given(conditions, case(model), None), accuracy=True)[0]
 
 
 @pytest.mark.parametrize(("final", "asked"), [(False, False), (True, True)])
@@ -46,7 +47,7 @@ def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(
     monkeypatch.setattr(gate, "contended", lambda _: "busy")
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05)
     given = placement.given(conditions, case("tiny"), None)
-    done, _ = instances.run(case("tiny"), 0, given, accuracy=True, final=final)
+    done, _ = conduct_play.launch(case("tiny"), 0, given, accuracy=True, final=final)
     assert (done.outcome, bool(done.accuracy)) == ("ok", asked)
     assert "busy" in done.contended
 
@@ -92,7 +93,7 @@ def test_the_conductor_starts_instances_where_a_mode_has_them(tmp_path: Path) ->
     registry.load(FAKES)
     text = f"cores={CORES[0]}"
     options = Options(load=FAKES, samples=5, seconds=0.1, timeout=60, placement=read(text))
-    found = Conductor(options, 1, tmp_path, lambda _: None).measure(case("tiny"))
+    found = conduct_play.measure(Conductor(options, tmp_path, lambda _: None), case("tiny"))
     assert found.failure == ""
     assert [told["cores"] for told in found.environment["placement"]] == [[CORES[0]]]
 

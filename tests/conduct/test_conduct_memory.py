@@ -6,13 +6,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.conduct import held, memory
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import Conditions
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
@@ -28,6 +29,7 @@ class Answering:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.fails: WorkerError | None = None
+        self.killed = False
 
     def __enter__(self) -> Answering:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
         return self
@@ -38,7 +40,20 @@ class Answering:
         self.asked.append(do)
         if do == "footprint" and self.fails is None:
             return TOLD
-        raise self.fails or WorkerError("crashed", "it was run")
+        raise self.failure
+
+    def send(self, do: str, **_: Any) -> None:
+        self.asked.append(do)
+
+    def receive(self) -> None:
+        raise self.failure
+
+    def kill(self) -> None:
+        self.killed = True
+
+    @property
+    def failure(self) -> WorkerError:
+        return self.fails or WorkerError("crashed", "it was run")
 
 
 @pytest.fixture
@@ -56,12 +71,12 @@ def conductor(worker: Answering, fake: str, tmp_path: Path, monkeypatch: pytest.
     registry.model("eater_of_memory", **declaration)(lambda: int)
     monkeypatch.setattr(type(registry.devices.get("fake")), "hosted", True)
     monkeypatch.setattr(held, "limit", lambda: int(8 * GIB))
-    return Conductor(Options(load=(fake,)), 1, tmp_path, print)
+    return Conductor(Options(load=(fake,)), tmp_path, print)
 
 
 def test_a_case_that_does_not_fit_is_out_of_memory_before_it_runs(conductor: Conductor, worker: Answering) -> None:
     """The sentence says what it needs, of what, and what there is."""
-    [launch] = conductor.measure(LARGE).launches
+    [launch] = conduct_play.measure(conductor, LARGE).launches
     assert launch.outcome == "out_of_memory"
     assert launch.reason == (
         "1 x 1 in batches of 64 needs at least 12.00 GiB (examples 1.00 GiB, weights 3 x 1.00 GiB, "
@@ -72,16 +87,16 @@ def test_a_case_that_does_not_fit_is_out_of_memory_before_it_runs(conductor: Con
 
 def test_the_next_case_runs(conductor: Conductor, worker: Answering) -> None:
     """One that is as large as its model's own is not even looked at."""
-    conductor.measure(LARGE)
-    [launch] = conductor.measure(SMALL).launches
+    conduct_play.measure(conductor, LARGE)
+    [launch] = conduct_play.measure(conductor, SMALL).launches
     assert (launch.outcome, launch.reason) == ("crashed", "it was run")
     assert worker.asked == ["footprint", "prepare"]
 
 
 def test_a_network_is_looked_at_once(conductor: Conductor, worker: Answering) -> None:
     """Another batch or dtype changes nothing in what one example takes: int8 is a quarter as wide."""
-    conductor.measure(LARGE)
-    [launch] = conductor.measure(dataclasses.replace(LARGE, dtype="bf16")).launches
+    conduct_play.measure(conductor, LARGE)
+    [launch] = conduct_play.measure(conductor, dataclasses.replace(LARGE, dtype="bf16")).launches
     assert launch.outcome == "crashed"
     assert worker.asked == ["footprint", "prepare"]
 
@@ -91,12 +106,12 @@ def test_a_network_that_cannot_be_looked_at_is_run_and_told(
 ) -> None:
     """Not to know is no reason to refuse; a network that is too large to be looked at is one."""
     worker.fails = WorkerError("error", "it answers with nothing")
-    [launch] = conductor.measure(LARGE).launches
+    [launch] = conduct_play.measure(conductor, LARGE).launches
     assert launch.outcome == "error"
     assert worker.asked == ["footprint", "prepare"]
     assert "whether it fits into memory is not known beforehand: it answers with nothing" in capsys.readouterr().out
     worker.fails = WorkerError("out_of_memory", "took more than there is")
-    [launch] = conductor.measure(LARGE).launches
+    [launch] = conduct_play.measure(conductor, LARGE).launches
     assert (launch.outcome, launch.reason) == ("out_of_memory", "took more than there is")
 
 

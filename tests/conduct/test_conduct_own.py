@@ -6,13 +6,13 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import own, registry
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import launch
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Order, Server
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def test_ipex_packs_weights_and_folds_norms_of_a_strangers_network(target: str, 
     path, _ = registry.datasets.get(model.data).find(None)
     case = Case(model.name, "cpu", "fp32", mode, "ipex", 16, model.size, data=model.data, knobs=(("start", "fork"),))
     settings = Settings(load=TARGETS, data_file=path, threads=2)
-    done, _ = launch.run(
+    done, _ = conduct_play.launch(
         case, 0, Conditions(settings, timeout=300, samples=3, seconds=0.02, server=server), accuracy=True
     )
     assert (done.outcome, done.reason) == ("ok", "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import placement as bench_placement
@@ -17,8 +18,8 @@ from ipexperf.bench import registry
 from ipexperf.bench.environment import hardware, machine_key
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import launch, placement
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct import placement
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.placement import Placed
 from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
@@ -58,7 +59,7 @@ def run() -> Callable[..., tuple[Launch, dict[str, Any]]]:
         case = Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
         conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
         placed = None if text is None else find(text)
-        return launch.run(case, 0, placement.given(conditions, case, placed), accuracy=False)
+        return conduct_play.launch(case, 0, placement.given(conditions, case, placed), accuracy=False)
 
     return run
 
@@ -290,7 +291,7 @@ def test_an_openmp_that_binds_its_first_thread_takes_no_core_from_the_machine(tm
     case = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
     registry.load(FAKES)
     conditions = Conditions(Settings(load=load), timeout=60, samples=5, seconds=0.02)
-    done, environment = launch.run(case, 0, conditions, accuracy=False)
+    done, environment = conduct_play.launch(case, 0, conditions, accuracy=False)
     assert done.outcome == "ok"
     assert environment["hardware"]["affinity"] == list(ALL)
     assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})

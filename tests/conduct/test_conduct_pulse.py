@@ -9,17 +9,23 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import gate, launch, pulse, turns
+from ipexperf.compare import sequence
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Effort
+from ipexperf.compare.sequence import Contest
+from ipexperf.conduct import gate, pulse
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
+from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
 
@@ -168,9 +174,9 @@ def conditions(fake: str, script: Script) -> Conditions:
 def test_a_launch_between_unlike_readings_is_contended(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its figures are on record, whatever they say."""
     monkeypatch.setattr(gate, "contended", lambda _: "")
-    steady, _ = launch.run(FAKE, 0, conditions(fake, Script(1.0, 1.1)), accuracy=False)
+    steady, _ = conduct_play.launch(FAKE, 0, conditions(fake, Script(1.0, 1.1)), accuracy=False)
     assert (steady.contended, steady.gate["copy_before"], steady.gate["copy_after"]) == ("", 1.0, 1.1)
-    disturbed, _ = launch.run(FAKE, 0, conditions(fake, Script(1.0, 4.0)), accuracy=False)
+    disturbed, _ = conduct_play.launch(FAKE, 0, conditions(fake, Script(1.0, 4.0)), accuracy=False)
     assert disturbed.contended == "a fixed copy took 4.0 times its best so far (limit 1.5)"
     assert (disturbed.outcome, disturbed.gate["copy_after"]) == ("ok", 4.0)
 
@@ -178,14 +184,16 @@ def test_a_launch_between_unlike_readings_is_contended(fake: str, monkeypatch: p
 def test_a_pair_between_unlike_readings_notes_it(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts all the same: both arms suffered alike."""
     monkeypatch.setattr(gate, "contended", lambda _: "")
-    arm = turns.Arm(FAKE, conditions(fake, Script(1.0, 4.0)))
-    chance = random.Random(1)  # noqa: S311 - a start order, no secret
-    found = turns.take(arm, arm, 2, 1, chance, lambda _: None)
+    arm = Arm(FAKE, conditions(fake, Script(1.0, 4.0)))
+    chance, policy = random.Random(1), PairPolicy(max_pairs=1)  # noqa: S311 - a start order, no secret
+    effort = Effort(turns=4, most=4, seconds=0.01)
+    [found] = Contest([(arm, arm)], [policy], effort, lambda: False, chance, lambda _: None).run()
     told = "a fixed copy took 4.0 times its best so far (limit 1.5)"
-    for side in (found.a, found.b):
-        assert side.launch.notes == (f"took turns on a contended machine, as did the other arm: {told}",)
-        assert side.launch.contended == ""
-        assert side.launch.gate["copy_after"] == 4.0
+    assert [side.launch.contended for side in (found.taken[0].a, found.taken[0].b)] == [told, told]
+    [launch], _ = sequence.measured(found)
+    assert launch.notes[-1] == f"took turns on a contended machine, as did the other arm: {told}"
+    assert launch.contended == ""
+    assert launch.gate["copy_after"] == 4.0
 
 
 def test_the_process_is_read_before_the_case_is_warm_and_after_its_samples(
@@ -199,7 +207,7 @@ def test_the_process_is_read_before_the_case_is_warm_and_after_its_samples(
             asked.append("pulse")
             return super().read(case, settings)
 
-    launch.run(FAKE, 0, conditions(fake, Watched(1.0, 1.0)), accuracy=False)
+    conduct_play.launch(FAKE, 0, conditions(fake, Watched(1.0, 1.0)), accuracy=False)
     order = [name for name in dict.fromkeys(asked) if name in ("prepare", "pulse", "warm", "gate", "sample", "memory")]
     assert order == ["prepare", "pulse", "warm", "gate", "sample", "memory"]
     assert asked[asked.index("memory") - 2 : asked.index("memory")] == ["gate", "pulse"]
@@ -209,7 +217,7 @@ def test_a_run_feels_it_unless_told_not_to(tmp_path: Path) -> None:
     """On the CPU by a process of torch, which is over with the run; on a device that is not torch's nobody does."""
     pytest.importorskip("torch")
     for no_pulse in (False, True):
-        conductor = Conductor(Options(no_pulse=no_pulse), 1, tmp_path, lambda _: None)
+        conductor = Conductor(Options(no_pulse=no_pulse), tmp_path, lambda _: None)
         case = dataclasses.replace(CPU, mode="train")
         ready = conductor.ready(case)
         felt = ready.pulse
@@ -238,7 +246,7 @@ def test_a_worker_says_how_quick_the_machine_is() -> None:
 def test_it_is_felt_where_the_cases_run(tmp_path: Path) -> None:
     """From the option to the kernel: on no other core, with whatever threads torch has made."""
     pytest.importorskip("torch")
-    conductor = Conductor(Options(placement=read(f"cores={ALL[-1]}")), 1, tmp_path, lambda _: None)
+    conductor = Conductor(Options(placement=read(f"cores={ALL[-1]}")), tmp_path, lambda _: None)
     case = dataclasses.replace(CPU, mode="train")
     ready = conductor.ready(case)
     try:

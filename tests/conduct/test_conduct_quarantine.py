@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import outcome, registry
@@ -33,7 +34,8 @@ def measure(fake: str, tmp_path: Path) -> Callable[[Case], Measurement]:
     load = (fake, LOSERS)
     registry.load(load)
     options = Options(load=load, samples=5, seconds=0.05, timeout=60, cache=tmp_path)
-    return Conductor(options, 2, tmp_path, lambda _: None).measure
+    conductor = Conductor(options, tmp_path, lambda _: None)
+    return lambda case: conduct_play.measure(conductor, case, launches=2)
 
 
 @pytest.mark.parametrize(

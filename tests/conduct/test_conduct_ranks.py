@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 import os
@@ -11,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import guard
@@ -120,7 +122,7 @@ def test_each_process_of_a_case_has_a_device_of_its_own(tmp_path: Path) -> None:
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.options import Options
 
-    conductor = Conductor(Options(device_index=1), 1, tmp_path, lambda _: None)
+    conductor = Conductor(Options(device_index=1), tmp_path, lambda _: None)
     case = Case("resnet18", "cuda", "fp32", "train_ddp", "stock", 1, 32, data="digits")
     assert conductor.ready(case).settings.cards == (
         {"CUDA_VISIBLE_DEVICES": "1"},
@@ -139,6 +141,7 @@ def test_fewer_devices_than_processes_end_the_launch_with_a_sentence(
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     case = Case("resnet18", "cuda", "fp32", "train_ddp", "stock", 1, 32, data="digits")
-    (launch,) = Conductor(Options(), 1, tmp_path, lambda _: None).measure(case).launches
+    with contextlib.closing(Conductor(Options(), tmp_path, lambda _: None)) as conductor:
+        (launch,) = conduct_play.measure(conductor, case).launches
     assert launch.outcome == "error"
     assert launch.reason.startswith("2 processes need a device each")

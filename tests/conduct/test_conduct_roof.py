@@ -11,7 +11,7 @@ import pytest
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import roof
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.roof import Roofs
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch

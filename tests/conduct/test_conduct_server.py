@@ -14,6 +14,7 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import guard, registry
@@ -21,10 +22,10 @@ from ipexperf.bench import server as bench_server
 from ipexperf.bench import worker as bench_worker
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import conductor as conductors
-from ipexperf.conduct import held, launch
+from ipexperf.compare import group
+from ipexperf.conduct import held
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import Conditions
 from ipexperf.conduct.server import MOST, Order, Server, Servers
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
@@ -64,7 +65,7 @@ def run(fake: str, servers: Servers) -> Callable[..., Launch]:
         conditions = Conditions(
             Settings(load=(fake,)), variables=variables, timeout=timeout, samples=5, seconds=0.05, server=server
         )
-        return launch.run(case(model), 0, conditions, accuracy=True)[0]
+        return conduct_play.launch(case(model), 0, conditions, accuracy=True)[0]
 
     return run
 
@@ -339,9 +340,9 @@ def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     registry.load((fake, FORKED))
     said: list[str] = []
     options = Options(start="fork", samples=5, seconds=0.05, load=(fake, FORKED), cache=tmp_path)
-    monkeypatch.setattr(conductors, "RETRIES", 0)
-    conductor = Conductor(options, 2, tmp_path, said.append)
-    yield conductor.measure
+    monkeypatch.setattr(group, "RETRIES", 0)
+    conductor = Conductor(options, tmp_path, said.append)
+    yield lambda case: conduct_play.measure(conductor, case, launches=2)
     conductor.close()
 
 

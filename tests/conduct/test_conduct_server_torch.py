@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import launch
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Order, Server
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def launched(mode: str, stack: str, server: Server | None) -> Launch:
     path, _ = registry.datasets.get("digits").find(None)
     settings = Settings(load=(SMALL,), data_file=path, train_steps=6, threads=2)
     conditions = Conditions(settings, timeout=300, samples=5, seconds=0.05, server=server)
-    return launch.run(case, 0, conditions, accuracy=True)[0]
+    return conduct_play.launch(case, 0, conditions, accuracy=True)[0]
 
 
 @pytest.mark.parametrize("mode", ["infer", "infer_jit"])

@@ -17,8 +17,8 @@ from ipexperf.bench.models import _probe
 from ipexperf.bench.subjects import Packaged
 from ipexperf.case import Case
 from ipexperf.conduct import seal
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import Conditions
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
@@ -68,7 +68,7 @@ def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     registry.model("learner", **declaration)(lambda: int)
 
     def ready(say: Callable[[str], None] = lambda _: None) -> Path:
-        path = Conductor(Options(load=(fake,)), 1, tmp_path, say).ready(LEARNER).settings.weights
+        path = Conductor(Options(load=(fake,)), tmp_path, say).ready(LEARNER).settings.weights
         assert path is not None
         return Path(path)
 

@@ -13,15 +13,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import guard
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import gate, held, launch
+from ipexperf.conduct import gate, held, process
 from ipexperf.conduct import worker as workers
-from ipexperf.conduct.launch import Conditions
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import UsageError, WorkerError
 
@@ -43,7 +44,7 @@ def run(fake: str) -> Callable[..., Launch]:
         conditions = Conditions(
             Settings(load=(fake,)), variables=variables, timeout=timeout, samples=samples, seconds=seconds
         )
-        return launch.run(case(model), 0, conditions, accuracy=True)[0]
+        return conduct_play.launch(case(model), 0, conditions, accuracy=True)[0]
 
     return run
 
@@ -73,7 +74,7 @@ def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(
     """It would train to the end, for minutes, and none of it would count."""
     monkeypatch.setattr(gate, "contended", lambda _: busy)
     conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
-    done, _ = launch.run(case(), 0, conditions, accuracy=True, final=final)
+    done, _ = conduct_play.launch(case(), 0, conditions, accuracy=True, final=final)
     assert (done.outcome, done.contended) == ("ok", busy)
     assert (bool(done.accuracy), "accuracy" in done.metrics) == (asked, asked)
 
@@ -81,7 +82,7 @@ def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(
 def test_accuracy_is_asked_of_one_launch_alone(fake: str) -> None:
     """Another launch has the same seed and answer: it isn't asked again."""
     conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
-    done, environment = launch.run(case(), 1, conditions, accuracy=False)
+    done, environment = conduct_play.launch(case(), 1, conditions, accuracy=False)
     assert done.outcome == "ok"
     assert "accuracy" not in done.metrics
     assert done.accuracy == ()
@@ -90,14 +91,18 @@ def test_accuracy_is_asked_of_one_launch_alone(fake: str) -> None:
     assert environment["machine_key"]
 
 
-def test_a_launch_that_ends_before_it_has_its_samples_says_so(run: Callable[..., Launch]) -> None:
+def test_a_launch_that_ends_before_it_has_its_samples_says_so(
+    run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Steps too slow for what was asked end after a while, and the launch notes how many samples there are."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
     few = run("slow", samples=50, seconds=0.01)
-    assert len(few.samples) == 5
+    assert 1 <= len(few.samples) < 50
     [note] = few.notes
-    assert re.fullmatch(r"ended with fewer samples than asked: 5 of 50, steps take [\d.]+ s", note)
+    told = rf"ended with fewer samples than asked: {len(few.samples)} of 50, steps take [\d.]+ s"
+    assert re.fullmatch(told, note)
     assert few.outcome == "ok"
-    assert run("slow", samples=5, seconds=0.01).notes == ()
+    assert run("slow", samples=5, seconds=0.1).notes == ()
 
 
 def test_a_hang_times_out_and_its_whole_tree_is_dead(
@@ -361,10 +366,10 @@ def test_a_worker_over_the_memory_limit_is_stopped(
 def test_the_memory_limit_is_for_both_that_take_turns(
     fake: str, monkeypatch: pytest.MonkeyPatch, *, together: bool, outcome: str, told: str
 ) -> None:
-    """Each has room by itself, and the two together have not: the one that is asked ends, and says with whom."""
+    """Each has room by itself, and the two together have not: the larger one ends, and says with whom."""
     with Worker(timeout=30) as first, Worker(timeout=30) as second:
-        for worker in (first, second):
-            worker.ask("prepare", case=case("hang").to_json(), settings={"load": [fake]})
+        # The other one has imported nothing yet.
+        second.ask("prepare", case=case("hang").to_json(), settings={"load": [fake]})
         # Looked at closely, as above the limit, for they share what they have not written to.
         monkeypatch.setattr(second, "_limit", int(0.9 * held.together([first.pid, second.pid], 0)))
         second.beside = [first] if together else []
@@ -427,12 +432,12 @@ def test_a_worker_sees_the_variables_of_its_arm(fake: str) -> None:
 
 def test_who_names_a_policy_of_waiting_gets_the_whole_of_it() -> None:
     """A count of spins would overrule an active policy: an arm that asks for it would not have it."""
-    usual = workers.quiet({})
+    usual = process.quiet({})
     assert {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1"}.items() <= usual.items()
     named = {"OMP_WAIT_POLICY": "ACTIVE"}
-    assert not {"GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_WAIT_POLICY"} & set(workers.quiet(named))
-    assert workers.environment_of(None, named)["OMP_WAIT_POLICY"] == "ACTIVE"
-    assert workers.environment_of(None, {"GOMP_SPINCOUNT": "0"})["GOMP_SPINCOUNT"] == "0"
+    assert not {"GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_WAIT_POLICY"} & set(process.quiet(named))
+    assert process.environment_of(None, named)["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert process.environment_of(None, {"GOMP_SPINCOUNT": "0"})["GOMP_SPINCOUNT"] == "0"
 
 
 def test_an_interpreter_that_is_not_there_is_refused() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 from pathlib import Path
 
+import conduct_play
 import pytest
 
 from ipexperf.bench import registry
@@ -27,17 +28,17 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     registry.load((SMALLNET,))
     options = Options(load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, cache=tmp_path)
     case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
-    with contextlib.closing(Conductor(options, 1, tmp_path, lambda _: None)) as conductor:
-        measured = conductor.measure(case)
-    assert measured.failure == ""
-    assert measured.invalid == ""
-    launch = measured.launches[-1]  # a machine that others use is measured twice
+    with contextlib.closing(Conductor(options, tmp_path, lambda _: None)) as conductor:
+        found = conduct_play.measure(conductor, case)
+    assert found.failure == ""
+    assert found.invalid == ""
+    launch = found.launches[-1]  # a machine that others use is measured twice
     assert {"device", "input", "arithmetic", "synchronised", "fallbacks"} <= {check.name for check in launch.proof}
-    accelerator = measured.environment["hardware"]["accelerator"]
+    accelerator = found.environment["hardware"]["accelerator"]
     assert accelerator["properties"] == "Intel(R) Arc(TM) A770 Graphics"
     assert accelerator["pinned"] == "ZE_AFFINITY_MASK=6"
-    assert measured.environment["variables"]["ZE_AFFINITY_MASK"] == "6"
-    assert measured.environment["machine_key"].startswith("intel-arc-a770")
+    assert found.environment["variables"]["ZE_AFFINITY_MASK"] == "6"
+    assert found.environment["machine_key"].startswith("intel-arc-a770")
     assert launch.metrics["peak_memory"] > 0
     assert {"product_before", "product_after", "copy_before", "copy_after"} <= set(launch.gate)
     assert {"device_time", "reserved_memory"} <= set(launch.metrics)

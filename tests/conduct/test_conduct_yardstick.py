@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import math
 import os
 import re
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import conduct_play
 import pytest
 
 from ipexperf import cli
@@ -20,11 +22,13 @@ from ipexperf.bench import registry
 from ipexperf.bench import yardstick as works
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import launch, worker, yardstick
-from ipexperf.conduct.launch import Conditions
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.players import Spell, Stepper, Turn, Yardstick
+from ipexperf.conduct import process, yardstick
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.yardstick import Stick
 from ipexperf.errors import UsageError
-from ipexperf.result import Sample
+from ipexperf.result import Launch, Sample
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
@@ -85,10 +89,10 @@ def test_a_changed_work_is_another_yardstick(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_launch_takes_turns_with_it(fake: str, stick: str) -> None:
     """Its time is told in seconds and in steps of the yardstick, and the environment names that."""
-    done, environment = launch.run(CASE, 0, conditions(fake, yardstick=stick), accuracy=False)
+    done, environment = conduct_play.launch(CASE, 0, conditions(fake, yardstick=stick), accuracy=False)
     assert (done.outcome, done.reason) == ("ok", "")
     assert len(done.samples) >= 6
-    assert len(done.samples) % yardstick.STEPS == 0
+    assert (done.gate["arms"], done.gate["turns"] + done.gate["turns_dropped"] > 0) == (2.0, True)
     assert done.metrics["relative_time"] > 0
     assert done.metrics["yardstick_time"] > 0
     found = environment["yardstick"]
@@ -96,7 +100,7 @@ def test_a_launch_takes_turns_with_it(fake: str, stick: str) -> None:
 
 
 def test_a_launch_alone_has_neither(fake: str) -> None:
-    done, environment = launch.run(CASE, 0, conditions(fake), accuracy=False)
+    done, environment = conduct_play.launch(CASE, 0, conditions(fake), accuracy=False)
     assert "yardstick" not in environment
     assert not {"relative_time", "yardstick_time"} & set(done.metrics)
 
@@ -106,42 +110,44 @@ def test_a_yardstick_that_fails_is_named(fake: str, tmp_path: Path) -> None:
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    done, _ = launch.run(CASE, 0, conditions(fake, yardstick=str(broken)), accuracy=False)
+    done, _ = conduct_play.launch(CASE, 0, conditions(fake, yardstick=str(broken)), accuracy=False)
     assert (done.outcome, done.reason) == ("error", "the yardstick: crashed: ended with exit status 3")
 
 
-class Times:
-    """A worker that stands in for the yardstick's: each step takes as long as the machine is slow."""
+class Idle:
+    """A worker that stands in for a case's, after its turns."""
 
-    def __init__(self, asked: list[str]) -> None:
-        self.asked, self.slow = asked, 1.0
+    def ask(self, do: str) -> dict[str, Any]:
+        assert do == "memory"
+        return {"peak_memory": 0}
 
-    def ask(self, do: str, *, count: int, block: int) -> dict[str, Any]:
-        assert (do, block) == ("sample", 1)
-        self.asked.append("yardstick")
-        return {"samples": [[self.slow, self.slow, 0.0]] * count}
+    def log(self) -> str:
+        return ""
 
 
-def test_what_the_machine_does_to_both_cancels() -> None:
+def beside(fake: str, slow: Sequence[float]) -> Launch:
+    """A launch on a machine that is so many times slower in each turn, of the case and of the yardstick alike."""
+    arm = Arm(CASE, conditions(fake), prove=False)
+    with contextlib.ExitStack() as stack:
+        case, stick = Stepper(arm, stack), Yardstick(arm, stack)
+        case._worker = Idle()  # type: ignore[assignment] # what is asked of a worker is all that is needed
+        case.told = {"items": 1}
+        stick._stick = Stick(Idle())  # type: ignore[arg-type]
+        own, others = (
+            Spell(tuple(Turn.of([Sample(step * times, 0.0, 0.0)], 1) for times in slow), {}, "") for step in (1.0, 3.0)
+        )
+        case.yardstick = stick, own
+        return case.launch(others)
+
+
+def test_what_the_machine_does_to_both_cancels(fake: str) -> None:
     """It gets five times slower in the middle: the case in seconds does too, in steps of the yardstick it does not."""
-    asked: list[str] = []
-    stand_in = Times(asked)
-    found = Stick(stand_in, {}, 1)  # type: ignore[arg-type] # what is asked of a worker is all that is needed
-
-    def sample(count: int) -> list[Sample]:
-        asked.append("case")
-        return [Sample(3 * stand_in.slow, 0.0, 0.0)] * count
-
-    taken = []
-    for slow in (1.0, 1.0, 5.0, 5.0):
-        stand_in.slow = slow
-        taken += found.turn(sample)
-    assert asked == ["case", "yardstick", "yardstick", "case"] * 2
-    assert {one.wall for one in taken} == {3.0, 15.0}
-    assert found.metrics() == {"relative_time": pytest.approx(3.0), "yardstick_time": pytest.approx(3.0)}
-    stand_in.slow = math.inf
-    found.turn(sample)
-    assert math.isnan(found.metrics()["relative_time"])
+    done = beside(fake, (1.0, 1.0, 5.0, 5.0))
+    assert {one.wall for one in done.samples} == {3.0, 15.0}
+    assert done.metrics["step_time"] == 9.0
+    assert done.metrics["relative_time"] == pytest.approx(3.0)
+    assert done.metrics["yardstick_time"] == pytest.approx(3.0)
+    assert math.isnan(beside(fake, (1.0, math.inf)).metrics["relative_time"])
 
 
 def test_nothing_of_the_shell_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +155,8 @@ def test_nothing_of_the_shell_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ONEDNN_MAX_CPU_ISA", "LD_PRELOAD", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
-    assert worker.environment_of(None, None)["ONEDNN_MAX_CPU_ISA"] == "SSE41"
-    bare = worker.environment_of(None, None, bare=True)
+    assert process.environment_of(None, None)["ONEDNN_MAX_CPU_ISA"] == "SSE41"
+    bare = process.environment_of(None, None, bare=True)
     assert not {"ONEDNN_MAX_CPU_ISA", "LD_PRELOAD", "OMP_NUM_THREADS"} & set(bare)
     assert (bare["OMP_WAIT_POLICY"], "PATH" in bare) == ("PASSIVE", True)
 

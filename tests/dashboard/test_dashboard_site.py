@@ -26,6 +26,7 @@ from dashboard_records import (
     environment,
     fill,
     step,
+    take_turns,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -183,6 +184,28 @@ def test_the_pairs_and_the_speedups_have_their_pages(report: Path) -> None:
     (gain,) = read(report / "speedups.html")["rows"]
     assert (gain["id"], gain["over"], gain["seen"]) == (FASTER.id, "ipex over stock", True)
     assert gain["speedup"] == pytest.approx(4 / 3, rel=0.02)
+
+
+def test_what_took_turns_is_told_by_its_rounds(tmp_path: Path) -> None:
+    """The speed-up, the figure of the case and the twin: each with its own interval, and how it is known."""
+    path = fill(tmp_path / "turns.db", (PLAIN, FASTER), runs=2)
+    target = tmp_path / "report"
+    uid = take_turns(path, 2.5)
+    with History.open(path, create=False) as history:
+        site.write(history, target)
+    (gain,) = read(target / "speedups.html")["rows"]
+    assert (gain["speedup"], gain["rounds"], gain["note"]) == (pytest.approx(2.5, rel=1e-4), 3, "3 rounds")
+    assert gain["lo"] < 2.5 < gain["hi"]
+    text = (target / "speedups.html").read_text()
+    assert "Intervals are over rounds, in which both cases took turns" in text
+    assert "are over launches" not in text
+    rows = {row["id"]: row for row in read(target / "index.html")["rows"]}
+    assert rows[FASTER.id]["factor"] == pytest.approx(2.5, rel=1e-4)
+    figures = page(target, FASTER).read_text()
+    assert "2.50\N{MULTIPLICATION SIGN}" in figures
+    assert "in turns, 3 rounds" in figures
+    for name in ("speedups.html", f"runs/{uid}.html"):
+        assert f"{PLAIN.id}, batch 16, the same again: 0.99" in (target / name).read_text()
 
 
 def test_a_report_without_pairs_or_speedups_has_no_empty_page(tmp_path: Path) -> None:

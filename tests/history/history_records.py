@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
-from ipexperf.result import Check, Launch, Measurement, Sample, Verdict
+from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, Sample, SeatRecord, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.history import History
@@ -57,6 +57,29 @@ def make_measurement(
     return Measurement(**(values | changes))
 
 
+def make_round(*arms: SeatRecord, number: int = 1, day: int = 4, **changes: Any) -> RoundRecord:
+    """A round of these arms; without any, of the usual case beside the same in fp32, which takes twice as long."""
+    seats = arms or (make_seat(make_case(dtype="fp32"), 0.02), make_seat(make_case(), 0.01))
+    values: dict[str, Any] = {
+        "uid": f"{day:02d}{number:030x}",
+        "group": "resnet50 cpu infer 16x224",
+        "number": number,
+        "schedule": "together",
+        "seats": seats,
+        "started_at": f"2026-05-{day:02d}T10:{number:02d}:00.000000+00:00",
+        "seconds": 12.5,
+        "turns": len(seats[0].times[0]),
+        "dropped": 1,
+    }
+    return RoundRecord(**(values | changes))
+
+
+def make_seat(case: Case, step: float, role: Role = "case", launch: int | None = 0) -> SeatRecord:
+    """An arm of one process, whose turns differ a little."""
+    times = tuple(step * (1 + 0.001 * turn) for turn in range(8))
+    return SeatRecord(case, role, (times,), launch if role == "case" else None)
+
+
 OK = Verdict(outcome="ok", reason="within the noise", ratio=1.01, lo=0.98, hi=1.04, p_value=0.4, mde=0.03, policy="v1")
 CRASHED = Launch(
     index=1, outcome="crashed", reason="signal 11 (SIGSEGV)", log="loading\nFatal Python error: Segmentation fault"
@@ -70,3 +93,5 @@ def four_runs(history: History) -> None:
         uid = history.start_run(own, {"started_at": f"{day}T08:00:00Z"})
         case = make_case("old" if number == 0 else "resnet50")
         history.record(uid, make_measurement(case, environment=own), OK)
+        arms = (make_seat(case, 0.01), make_seat(case, 0.01, "twin"))
+        history.record_round(uid, make_round(*arms, day=number + 1))

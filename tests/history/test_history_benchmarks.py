@@ -22,7 +22,7 @@ def test_a_made_up_history_has_its_rows_and_answers_every_question(tmp_path):
     done = run("history/queries.py", "--rows", "2000", "--models", "1", "--rounds", "1", "--keep", str(path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2000 measurements: 25 runs of 80 series, ")
-    assert len(done.stdout.splitlines()) == 12
+    assert len(done.stdout.splitlines()) == 14
     with History.open(path, create=False) as history:
         assert len(history.trend(None, until="2021-01-01")) == 2000
         assert {point.verdict for point in history.trend()} == {"ok"}
@@ -38,7 +38,7 @@ def test_a_made_up_history_goes_to_a_server(server):
     done = run(*words)
     assert done.returncode == 0, done.stderr
     assert [line.split(":")[0] for line in done.stdout.splitlines()[:2]] == ["2000 measurements", "on the server"]
-    assert len(done.stdout.splitlines()) == 13
+    assert len(done.stdout.splitlines()) == 15
     with History.open(url, create=False) as history:
         assert len(history.trend(None, until="2021-01-01")) == 2000
         assert [one.outcomes for one in history.runs(2)] == [{"ok": 20}] * 2

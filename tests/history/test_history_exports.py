@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
-from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
+from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement, make_round
 
 import ipexperf
 from ipexperf.errors import HistoryError
@@ -51,6 +52,19 @@ def test_bencher_gets_base_units_but_for_what_it_counts_in_its_own(detail):
     }
     assert told[NAME]["throughput"]["value"] == pytest.approx(16 / 0.011)
     json.dumps(told, allow_nan=False)
+
+
+def test_the_ratio_of_each_round_goes_along(path):
+    """Of a case over the one that it took turns with; that one has none, and neither has a case of a run without."""
+    with History.open(path) as history:
+        history.record_round(history.find_run("last").uid, make_round())
+        detail, before = history.show("last"), history.show("last~1")
+    told = {x["name"]: x["extra_info"] for x in exports.pytest_benchmark(detail)["benchmarks"]}
+    (one,) = told.pop(NAME)["paired"]
+    assert (one["round"], one["over"], one["turns"]) == (make_round().uid, "resnet50-cpu-fp32-infer-ipex[16]", 8)
+    assert one["log_ratio"] == pytest.approx(-math.log(2))
+    assert not any("paired" in info for info in told.values())
+    assert not any("paired" in x["extra_info"] for x in exports.pytest_benchmark(before)["benchmarks"])
 
 
 def test_a_round_of_pytest_benchmark_is_a_launch(detail):

@@ -6,7 +6,17 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from history_records import CRASHED, ENVIRONMENT, HARDWARE, OK, make_case, make_launch, make_measurement
+from history_records import (
+    CRASHED,
+    ENVIRONMENT,
+    HARDWARE,
+    OK,
+    make_case,
+    make_launch,
+    make_measurement,
+    make_round,
+    make_seat,
+)
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, merging, schema
@@ -17,13 +27,17 @@ TABLES = tuple(schema.metadata.tables)
 
 
 def fill(path, *models, environment=ENVIRONMENT, finish=True):
-    """One run of these models, and its uid."""
+    """One run of these models, in two rounds, and its uid."""
     with History.open(path) as history:
         uid = history.start_run(environment, {"suite": "nightly"})
         for model in models:
             bad = model == "bad"
             launches = (make_launch(0, 0.01), CRASHED) if bad else (make_launch(0, 0.01), make_launch(1, 0.012))
             history.record(uid, make_measurement(make_case(model), launches=launches, environment=environment), OK)
+        for number in (1, 2):
+            arms = [make_seat(make_case(model), 0.01, "case") for model in models]
+            twin = make_seat(make_case(models[0]), 0.01, "twin")
+            history.record_round(uid, make_round(*arms, twin, uid=f"{number}{uid[1:]}", number=number))
         if finish:
             history.finish_run(uid, "finished")
     return uid
@@ -62,9 +76,10 @@ def test_the_runs_of_both_are_there_and_come_back_as_they_were(here, there):
     with History.open(there) as history:
         whole, samples = history.show(uid), history.samples(uid, make_case("vgg16").uid)
     (found,) = take(here, there)
-    assert (found.runs, found.cases, found.launches, found.updated) == (1, 2, 6, 0)
+    assert (found.runs, found.cases, found.launches, found.rounds, found.updated) == (1, 2, 6, 2, 0)
     with History.open(here) as history:
         assert history.show(uid) == whole
+        assert len(whole.rounds) == 2
         assert history.samples(uid, make_case("vgg16").uid) == samples
         assert len(history.runs()) == 2
         with history._engine.connect() as connection:
@@ -91,14 +106,16 @@ def test_a_run_that_was_going_on_is_completed(here, there):
     take(here, there)
     with History.open(there) as history:
         history.record(uid, make_measurement(make_case("resnet50")), OK)
+        history.record_round(uid, make_round(make_seat(make_case("vgg16"), 0.01), make_seat(make_case(), 0.01)))
         history.settle(uid, {"line": "platform shift"}, {}, Policy().for_run())
         history.finish_run(uid, "finished")
     (found,) = take(here, there)
-    assert (found.runs, found.updated, found.cases) == (0, 1, 1)
+    assert (found.runs, found.updated, found.cases, found.rounds) == (0, 1, 1, 1)
     with History.open(here) as history:
         detail = history.show(uid)
         assert (detail.run.status, detail.run.meta["settled"]["line"]) == ("finished", "platform shift")
         assert [x.case.model for x in detail.cases] == ["resnet50", "vgg16"]
+        assert len(detail.rounds) == 3
     assert take(here, there)[0].updated == 0
 
 
@@ -116,7 +133,7 @@ def test_a_case_that_was_measured_on_since_comes_as_it_ended(here, there):
     assert take(here, there)[0].new
     for _ in range(2):
         with History.open(here) as history:
-            assert history.show(uid).cases == whole.cases
+            assert (history.show(uid).cases, history.show(uid).rounds) == (whole.cases, whole.rounds)
             assert history.samples(uid, make_case("vgg16").uid) == samples
         assert not take(here, earlier)[0].new
 

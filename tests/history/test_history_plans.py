@@ -7,8 +7,9 @@ from contextlib import closing
 
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
+from sqlalchemy import select
 
-from ipexperf.history import History, board, past, statements
+from ipexperf.history import History, board, past, rounds, schema, statements
 from ipexperf.history.values import series_uid
 
 
@@ -73,6 +74,36 @@ def test_a_board_is_read_series_by_series(history):
     """Joined with their series, all measurements were read in the order of runs: a page here and a page there."""
     lines = plan(history, board.facts(["step_time", "peak_memory"]))
     assert any("SEARCH measurement USING PRIMARY KEY (series_id=?)" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("before", [None, "2026-05-03"])
+def test_what_is_usual_on_a_machine_is_found_by_indices(history, before):
+    """The newest runs that have rounds: they are gone through from the newest on, until there are enough."""
+    lines = plan(history, rounds.runs_of("xeon-8480-2s", 5, before))
+    assert any(" run USING INDEX ix_run_started_at" in line for line in lines), lines
+    assert any("SEARCH round USING INDEX ix_round_" in line for line in lines), lines
+    assert any("SEARCH environment USING" in line and "ix_environment_machine_key" in line for line in lines), lines
+    # But for runs that began in the same microsecond nothing is put in order.
+    assert "USE TEMP B-TREE FOR ORDER BY" not in lines
+
+
+@pytest.mark.parametrize("ask", [rounds.rounds_of, rounds.seats_of])
+@pytest.mark.parametrize("machine", [None, "xeon-8480-2s"])
+def test_the_rounds_of_runs_are_found_by_indices(history, ask, machine):
+    """Neither the rounds nor the seats of a history are read from end to end."""
+    where = [schema.round_.c.run_id.in_([1, 2])]
+    if machine is not None:
+        where.append(schema.environment.c.machine_key == machine)
+    lines = plan(history, ask(*where))
+    tables = ("round", "seat", "case", "environment")
+    assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
+
+
+@pytest.mark.parametrize("column", ["case_id", "base_id"])
+def test_the_ratios_of_a_case_are_found_by_indices(history, column):
+    """Those who ask in SQL ask by the case."""
+    lines = plan(history, select(schema.paired.c.log_ratio).where(schema.paired.c[column] == 1))
+    assert any(f"SEARCH paired USING INDEX ix_paired_{column}" in line for line in lines), lines
 
 
 def test_a_plan_without_its_index_would_be_noticed(history):

@@ -53,7 +53,8 @@ def test_a_dry_run_tells_what_would_go_and_changes_nothing(target):
     told = prune(target, "2026-05-03")
     assert dump(target) == before
     assert told.runs == tuple(uids(target)[:2])
-    assert told.rows == {"samples": 18, "launch": 6, "verdict": 2, "measurement": 4}
+    rounds = {"paired": 2, "seat": 4, "round": 2}
+    assert told.rows == {"samples": 18, "launch": 6, "verdict": 2, "measurement": 4, **rounds}
     assert prune(target, "2026-05-03", delete_them=True) == told
     assert len(uids(target)) == 2
     assert prune(target, "2026-05-03").runs == ()
@@ -65,6 +66,8 @@ def test_what_nobody_needs_any_more_goes_with_its_runs(target):
     assert query(target, 'SELECT model FROM "case"') == [("resnet50",)]
     assert query(target, "SELECT DISTINCT machine_key FROM series") == [("xeon-8480-2s",)]
     assert query(target, "SELECT count(*) FROM environment") == [(1,)]
+    assert query(target, "SELECT count(*) FROM round") == [(3,)]
+    assert query(target, "SELECT count(*) FROM seat") == query(target, "SELECT 2 * count(*) FROM paired") == [(6,)]
     assert len(uids(target)) == 3
 
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement
+from history_records import (
+    ENVIRONMENT,
+    OK,
+    make_case,
+    make_launch,
+    make_measurement,
+    make_round,
+    make_seat,
+)
 
+from ipexperf.history.ratio_tables import OTHERS, OVER_LAUNCHES, explanation
 from ipexperf.history.speedups import APART, speedups
+from ipexperf.judge import ratios
+from ipexperf.judge.policy import Policy
 from ipexperf.result import EMULATED, Verdict
 
 XPU = {**ENVIRONMENT, "machine_key": "max-1550"}
@@ -107,3 +118,97 @@ def test_an_emulated_dtype_and_a_single_launch_are_noted(history):
     (found,) = speedups(record(history, took(plain(), 0.080), replace(slow, launches=noted)))
     assert found.note == "this CPU emulates bf16; a single launch has no interval"
     assert (found.lo, found.seen) == (None, False)
+
+
+def in_turns(history, cases, *steps, **changes):
+    """Give the run of these cases a round for each of these step times of its base and of its other cases."""
+    for number, own in enumerate(steps, 1):
+        seats = [make_seat(one.case, step) for one, step in zip(cases, own, strict=True)]
+        history.record_round(cases[0].run_uid, make_round(*seats, number=number, **changes))
+    return history.paired(cases)
+
+
+def test_two_cases_that_took_turns_are_told_by_their_turns(history):
+    """Launches that wander say nothing, where the ratio of neighbouring turns is known to a few per cent."""
+    cases = record(history, took(plain(stack="ipex"), 0.01), took(plain(), 0.08))
+    paired = in_turns(history, cases, (0.010, 0.020), (0.013, 0.026), (0.008, 0.0161))
+    (found,) = speedups(cases, paired=paired)
+    assert (found.paired, found.rounds, found.seen, found.note) == (True, 3, True, "")
+    assert found.speedup == pytest.approx(2.0, rel=0.01)
+    assert 1.9 < found.lo < 2.0 < found.hi < 2.1
+    assert (found.base, found.value) == (cases[1].metrics["throughput"].median, cases[0].metrics["throughput"].median)
+    own = next(iter(paired.values())).between(plain(), plain(stack="ipex")).ratio(inverted=True)
+    assert (found.speedup, found.lo, found.hi) == (own.ratio, own.lo, own.hi)
+    (before,) = speedups(cases)
+    assert (before.paired, before.rounds) == (False, 0)
+    assert before.speedup == pytest.approx(8.0)
+
+
+def test_one_round_has_an_interval_and_one_launch_has_none(history):
+    """What is usual on machines is known; how much single launches differ is not."""
+    cases = record(history, took(plain(stack="ipex"), 0.01, count=1), took(plain(), 0.02, count=1))
+    (found,) = speedups(cases, paired=in_turns(history, cases, (0.01, 0.02)))
+    assert (found.rounds, found.note) == (1, "")
+    assert found.lo < 2 < found.hi
+    (before,) = speedups(cases)
+    assert (before.lo, before.note) == (None, "a single launch has no interval")
+
+
+def test_each_interval_over_rounds_holds_by_itself(history):
+    """It costs those over launches no part of their alarm rate: they share it among themselves alone."""
+    kinds = ("fp32", "stock"), ("fp32", "ipex"), ("bf16", "stock")
+    made = record(history, *(took(plain(dtype=d, stack=s), 0.01 * (n + 1)) for n, (d, s) in enumerate(kinds)))
+    by_case = {one.case: one for one in made}
+    base, ipex, bf16 = (by_case[plain(dtype=dtype, stack=stack)] for dtype, stack in kinds)
+    paired = in_turns(history, [base, ipex], (0.02, 0.01), (0.02, 0.01))
+    found = {one.kind: one for one in speedups(made, paired=paired)}
+    assert {kind: one.paired for kind, one in found.items()} == {"dtype": False, "stack": True}
+    alone = ratios.compare(base.values["throughput"], bf16.values["throughput"], Policy())
+    assert (found["dtype"].lo, found["dtype"].hi) == (alone.lo, alone.hi)
+
+
+@pytest.mark.parametrize("why", ["apart", "two runs", "other rounds"])
+def test_what_took_no_turns_is_told_by_its_launches(history, why):
+    """Cold starts that followed one another, cases of two runs, and a case that was in no round with the other."""
+    fast, slow = took(plain(stack="ipex"), 0.01), took(plain(), 0.04)
+    if why == "two runs":
+        cases = [*record(history, fast), *record(history, slow, day=2)]
+        for one in cases:
+            twin = (make_seat(one.case, 0.01), make_seat(one.case, 0.01, "twin"))
+            history.record_round(one.run_uid, make_round(*twin, uid=one.run_uid.replace("-", "")))
+        paired = history.paired(cases)
+        assert len(paired) == 2
+    else:
+        cases = record(history, fast, slow)
+        changes = {"schedule": "apart"} if why == "apart" else {}
+        seats = cases if why == "apart" else [cases[0], replace(cases[1], case=plain(dtype="fp16"))]
+        paired = in_turns(history, seats, (0.01, 0.02), (0.01, 0.02), **changes)
+    (found,) = [one for one in speedups(cases, paired=paired) if one.kind == "stack"]
+    assert (found.paired, found.rounds) == (False, 0)
+    assert found.speedup == pytest.approx(4.0)
+
+
+def test_latencies_of_single_requests_are_of_launches(history):
+    """A round has the steps of its arms, and no requests."""
+    case, base = (plain(mode="realtime", stack=stack) for stack in ("ipex", "stock"))
+    cases = record(history, took(case, 0.01, p50=0.002, p99=0.004), took(base, 0.03, p50=0.006, p99=0.02))
+    found = speedups(cases, paired=in_turns(history, cases, (0.01, 0.02), (0.01, 0.02)))
+    assert [(one.metric, one.paired, round(one.speedup, 1)) for one in found] == [
+        ("throughput", True, 2.0),
+        ("p50", False, 3.0),
+        ("p99", False, 5.0),
+    ]
+
+
+def test_the_words_below_say_what_the_intervals_are_over(history):
+    """Rounds, launches, or some of both."""
+    cases = record(history, took(plain(stack="ipex"), 0.01), took(plain(), 0.02))
+    launches, rounds = speedups(cases), speedups(cases, paired=in_turns(history, cases, (0.01, 0.02)))
+    assert explanation(launches) == OVER_LAUNCHES
+    assert explanation(rounds).startswith(
+        "Intervals are over rounds, in which both cases took turns: each holds with 95 %"
+    )
+    assert "launches" not in explanation(rounds)
+    both = explanation([*rounds, *launches])
+    assert both.startswith("Where the note names rounds, intervals are over rounds")
+    assert both.endswith(OTHERS)

@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import pairs, turns
-from ipexperf.conduct.launch import Conditions
-from ipexperf.conduct.pairs import Effort, Pairs
-from ipexperf.conduct.turns import Arm, Side, Turns
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.sequence import Comparison, Contest, Why
+from ipexperf.compare.together import Together
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.judge import again, sequential
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.judge.run import settle
 from ipexperf.judge.sequential import Decision
-from ipexperf.result import Launch, Outcome, Sample, Verdict
+from ipexperf.result import Launch, Outcome, Verdict
 
 POLICY = PairPolicy()
 MOST = POLICY.looks[-1]
@@ -44,10 +45,10 @@ SERIES = st.builds(
 
 
 def side(time: float) -> Side:
-    return Side(((Sample(time, time, 0.0),),), Launch(0, "ok"), {})
+    return Side(ARM, Launch(0, "ok"), {}, ((time,),))
 
 
-def taken(log_ratios: list[float], budget: int = MOST + 1) -> tuple[Pairs, list[Decision]]:
+def taken(log_ratios: list[float], budget: int = MOST + 1) -> tuple[Comparison, list[Decision]]:
     """What the runner makes of these pairs, while the budget of so many lasts, and all that the judge said to it."""
     come, left = iter(log_ratios), iter([False] * budget)
     said: list[Decision] = []
@@ -60,10 +61,11 @@ def taken(log_ratios: list[float], budget: int = MOST + 1) -> tuple[Pairs, list[
 
     judge = sequential.decide
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(turns, "take", lambda *_, **__: Turns(side(1.0), side(math.exp(next(come)))))
+        patch.setattr(Together, "play", lambda *_: Round((side(1.0), side(math.exp(next(come)))), "together"))
         patch.setattr(sequential, "decide", decide)
         chance = random.Random(1)  # noqa: S311 - a start order, no secret
-        found = pairs.measure(ARM, ARM, POLICY, Effort(spent=lambda: next(left, True)), chance, lambda _: None)
+        contest = Contest([(ARM, ARM)], [POLICY], Effort(), lambda: next(left, True), chance, lambda _: None)
+        [found] = contest.run()
     return found, said
 
 
@@ -93,9 +95,10 @@ def test_more_time_takes_no_alarm_back_unless_the_budget_had_forced_it(log_ratio
     """Where it was spent, the last look was made for want of more; and that is told with it."""
     less, more = taken(log_ratios, budget)[0], taken(log_ratios)[0]
     if less.decision.outcome == "regressed" and more.decision.outcome != "regressed":
-        assert less.stopped == f"{pairs.BUDGET} after {budget} pair{'s' if budget > 1 else ''}"
-    if not less.stopped.startswith(pairs.BUDGET):
-        assert (less.decision, less.stopped) == (more.decision, more.stopped)
+        told = f"the budget (--perf-budget) was spent after {budget} pair{'s' if budget > 1 else ''}"
+        assert (less.stop.why, less.stop.text) == (Why.BUDGET, told)
+    if less.stop.why is not Why.BUDGET:
+        assert (less.decision, less.stop) == (more.decision, more.stop)
 
 
 @given(SERIES)

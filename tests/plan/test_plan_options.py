@@ -33,9 +33,10 @@ def resolved(
 def test_nothing_asked_gives_the_defaults() -> None:
     """Where nobody asks for anything, the defaults hold, in their real types, and no source is named."""
     found = resolved()
-    assert (found.preset, found.samples, found.seconds, found.timeout) == ("quick", 20, 1.0, 600.0)
+    assert (found.preset, found.samples, found.seconds, found.timeout) == ("quick", 12, 0.6, 600.0)
     assert (found.db, found.baselines, found.no_record, found.load) == ("ipexperf.db", Path("baselines"), False, ())
     assert (found.model, found.launches, found.budget, found.data) == (None, None, None, None)
+    assert (found.rounds, found.twin) == ("on", None)
     assert found.sources == {}
 
 

@@ -36,6 +36,21 @@ from ipexperf.conduct import gate
 
 gate.OTHERS = gate.STEAL = gate.DELAY = float("inf")
 """
+BUSY = """
+from ipexperf.compare.together import Together
+from ipexperf.conduct import gate
+
+honest, BEGUN = Together.play, []
+
+
+def play(self, *given):
+    BEGUN.append(given)
+    return honest(self, *given)
+
+
+Together.play = play
+gate.contended = lambda shares: {said!r} if len(BEGUN) <= {times} else ""
+"""
 SUITE = """
 import pytest
 
@@ -59,6 +74,11 @@ class Suite:
         (self.path / "conftest.py").write_text(CONFTEST)
         (self.path / "test_suite.py").write_text(SUITE)
 
+    def busy(self, times: int, said: str = "busy") -> None:
+        """Lets so many rounds find that the machine is not theirs, and no later one."""
+        with (self.path / "conftest.py").open("a") as conftest:
+            conftest.write(BUSY.format(times=times, said=said))
+
     def run(self, model: str, *arguments: str, cell: tuple[str, ...] = CELL) -> pytest.RunResult:
         """Measures these models in one cell, quickly."""
         return self.raw(*self.load, "--model", model, *cell, *SHORT, *arguments)
@@ -67,12 +87,14 @@ class Suite:
         """Runs pytest with the plugin and these arguments only."""
         return self.pytester.runpytest_subprocess(*PLUGIN, *arguments, timeout=PATIENCE)
 
-    def start(self, model: str, *arguments: str) -> subprocess.Popen[str]:
+    def start(
+        self, model: str, *arguments: str, cell: tuple[str, ...] = CELL, short: tuple[str, ...] = SHORT
+    ) -> subprocess.Popen[str]:
         """Starts a measurement and does not wait for it.
 
         It is told of Ctrl-C even where we are not: a shell has its background jobs ignore that, and all their children.
         """
-        command = [sys.executable, "-m", "pytest", *PLUGIN, *self.load, "--model", model, *CELL, *SHORT, *arguments]
+        command = [sys.executable, "-m", "pytest", *PLUGIN, *self.load, "--model", model, *cell, *short, *arguments]
         return subprocess.Popen(
             command,
             cwd=self.path,

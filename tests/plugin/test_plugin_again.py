@@ -16,15 +16,19 @@ JUDGED = """
 from ipexperf.judge import screen
 from ipexperf.result import Verdict
 
-LOOKS = {{}}
+LOOKS = []
 FACTS = dict.fromkeys(("run", "commit", "started_at", "accepted_at", "accepted_by", "reason"), "first")
 FACTS |= {{"step_time": 0.001, "sessions": 5, "expires": None, "expired": False, "differences": []}}
 
 
 def judge(measurement, baseline, policy):
-    said = {said}.get(measurement.case.model, ["ok"])
-    look = LOOKS[measurement.case.id] = LOOKS.get(measurement.case.id, -1) + 1
-    print("looked at", measurement.case.model)
+    # What there is after each round is judged as well: another look is one at other launches.
+    told = {said}
+    said = told.get(measurement.case.model) or told.get(measurement.case.dtype) or ["ok"]
+    look = int(measurement.launches[0].index > 0)
+    if (measurement.case.id, look) not in LOOKS:
+        LOOKS.append((measurement.case.id, look))
+        print("looked at", measurement.case.model)
     return Verdict(said[min(look, len(said) - 1)], "so it is", ratio=1.2, policy=policy.label, baseline=FACTS)
 
 
@@ -33,7 +37,7 @@ screen.judge = judge
 
 
 def judged(suite: Suite, **said: list[str]) -> None:
-    """Lets the judge say this of a model at its first look, its second, ..."""
+    """Lets the judge say this of a model, or of a dtype, at its first look, its second, ..."""
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(JUDGED.format(said=said))
 
@@ -79,6 +83,35 @@ def test_the_only_case_is_measured_again_too(suite: Suite) -> None:
     assert len(suite.launches()) == 2
 
 
+def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(suite: Suite) -> None:
+    """Two of three cases: they meet once more after all cases, and the third one's launches are not repeated."""
+    judged(suite, bf16=["regressed", "regressed"], fp16=["regressed", "ok"])
+    three = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
+    result = suite.run("tiny,other", "-k", "tiny or fp32", "--perf-twin", "off", cell=three)
+    result.assert_outcomes(passed=3, failed=1, deselected=2)
+    told = result.stdout.str()
+    rounds = re.findall(r"(\w+) fake infer 1x1 none: (round 1 of 1, \d cases?)", told)
+    assert rounds == [
+        ("tiny", "round 1 of 1, 3 cases"),
+        ("other", "round 1 of 1, 1 case"),
+        ("tiny", "round 1 of 1, 2 cases"),
+    ]
+    assert told.count("it looks slower, and is measured again after the other cases") == 2
+    launches = suite.query(
+        "SELECT c.model, c.dtype, count(*) FROM launch l JOIN 'case' c ON c.id = l.case_id GROUP BY c.id"
+    )
+    assert sorted(launches) == [
+        ("other", "fp32", 1),
+        ("tiny", "bf16", 2),
+        ("tiny", "fp16", 2),
+        ("tiny", "fp32", 1),
+    ]
+    seats = suite.query("SELECT s.launch FROM seat s JOIN round r ON r.id = s.round_id ORDER BY r.id, s.launch")
+    assert [launch for (launch,) in seats] == [0, 0, 0, 1, 1]
+    found = suite.query("SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome")
+    assert found == [("inconclusive", 1), ("ok", 2), ("regressed", 1)]
+
+
 def test_what_the_run_ended_too_early_for_is_kept_and_not_called_regressed(suite: Suite) -> None:
     """Another test fails under -x before the second look: the first one's launches are on record."""
     judged(suite, tiny=["regressed"], other=["invalid"])
@@ -89,32 +122,18 @@ def test_what_the_run_ended_too_early_for_is_kept_and_not_called_regressed(suite
     assert found == {"tiny": "inconclusive", "other": "invalid"}
 
 
-BUSY = """
-from ipexperf.conduct import gate
-
-SAID = iter(["busy"] * {times})
-gate.contended = lambda shares: next(SAID, "")
-"""
-
-
-def busy(suite: Suite, times: int) -> None:
-    """Lets so many launches find that the machine is not theirs, and no later one."""
-    with (suite.path / "conftest.py").open("a") as conftest:
-        conftest.write(BUSY.format(times=times))
-
-
 def outcomes(suite: Suite) -> list[str]:
     return [outcome for (outcome,) in suite.query("SELECT outcome FROM launch ORDER BY launch")]
 
 
 def test_what_the_machine_disturbed_is_measured_again_after_the_others(suite: Suite) -> None:
     """A busy minute: the case is valid in the end, with one good launch, and pytest counts one test."""
-    busy(suite, 2)
+    suite.busy(2)
     result = suite.run("tiny,other", "-s", "--junitxml=junit.xml")
     result.assert_outcomes(passed=2)
     told = result.stdout.str()
     said = "tiny-fake-fp32-spin-plain: the machine was not ours: what it disturbed is measured again after the other"
-    assert told.index(said) < told.index("other-fake-fp32-spin-plain: launch 1 of 1")
+    assert told.index(said) < told.index("other fake infer 1x1 none: round 1 of 1, 1 case")
     assert [model for model, _ in suite.launches()] == ["other", "tiny", "tiny", "tiny"]
     assert sorted(outcomes(suite)) == ["contended", "contended", "ok", "ok"]
     assert suite.query("SELECT DISTINCT outcome FROM verdict") == [("no_baseline",)]
@@ -128,7 +147,7 @@ def test_what_the_machine_disturbed_is_measured_again_after_the_others(suite: Su
 
 def test_a_machine_that_stays_busy_fails_nothing_and_is_told(suite: Suite) -> None:
     """Four tries, two of them after the other cases; then it is invalid, and loudly so."""
-    busy(suite, 99)
+    suite.busy(99)
     result = suite.run("tiny", "-s")
     result.assert_outcomes(passed=1)
     assert outcomes(suite) == ["contended"] * 3 + ["ok"]
@@ -138,7 +157,7 @@ def test_a_machine_that_stays_busy_fails_nothing_and_is_told(suite: Suite) -> No
 
 def test_what_was_disturbed_is_kept_where_the_run_ends_too_early(suite: Suite) -> None:
     """Another test fails under -x before it is measured again: its launches are on record, and no number is good."""
-    busy(suite, 2)
+    suite.busy(2)
     result = suite.run("tiny,segfault", "-s", "-x")
     assert result.ret == 1
     found = dict(suite.query("SELECT c.model, v.outcome FROM verdict v JOIN series s ON s.id = v.series_id "
@@ -153,7 +172,7 @@ def test_a_killed_run_has_what_waited_to_be_measured_again(why: str, suite: Suit
     if why == "slow":
         judged(suite, tiny=["regressed"])
     else:
-        busy(suite, 2)
+        suite.busy(2)
     with suite.start("tiny,hang") as process:
         suite.pids()
         process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -19,14 +20,12 @@ CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spi
 SHORT = """
 import functools
 
-from ipexperf.conduct import pairs
+from ipexperf.compare import against
 
-pairs.Effort = functools.partial(pairs.Effort, turns=3)
+against.Effort = functools.partial(against.Effort, turns=3, most=3)
 """
 RAN = """
-from ipexperf.conduct import turns
-
-honest = turns.take
+honest = Together.play
 
 
 def captured(implementation):
@@ -37,47 +36,51 @@ def captured(implementation):
     }}
 
 
-def take(*given, **more):
-    pair = honest(*given, **more)
-    sides = [
-        dataclasses.replace(side, launch=dataclasses.replace(side.launch, fingerprint=captured(name)))
-        for side, name in ((pair.a, "brg:avx2"), (pair.b, "{own}"))
-    ]
-    return Turns(*sides)
+def looked_at(side):
+    ran = captured("brg:avx2" if side.arm.name else "{own}")
+    return dataclasses.replace(side, launch=dataclasses.replace(side.launch, fingerprint=ran))
 
 
-turns.take = take
+def play(self, *given):
+    played = honest(self, *given)
+    return dataclasses.replace(played, sides=tuple(map(looked_at, played.sides)))
+
+
+Together.play = play
 """
 TOLD = """
 import dataclasses
 import math
 import random
 
-from ipexperf.conduct import turns
-from ipexperf.conduct.turns import Side, Turns
+from ipexperf.compare.round import Round, Side
+from ipexperf.compare.together import Together
 from ipexperf.result import Check, Launch, Sample
 
 CHANCE = random.Random(1)
 ENVIRONMENT = {{"machine_key": "fake-1c", "hardware": {{}}, "software": {{}}, "variables": {{}}}}
 
 
-def side(index, time, wrong):
-    checks = (Check("dtype", ok=not wrong, found="this", expected="that"),)
-    launch = Launch(index, "ok", samples=(Sample(time, time, 0.0),), metrics={{"step_time": time}}, proof=checks)
-    return Side(((Sample(time, time, 0.0),),), launch, ENVIRONMENT)
+def side(arm):
+    other = arm.name == "the arm of --perf-against"
+    time = 1.0 if other else {slower} * math.exp(CHANCE.gauss(0, {spread}))
+    checks = (Check("dtype", ok={wrong!r} != ("a" if other else "b"), found="this", expected="that"),)
+    samples = (Sample(time, time, 0.0),)
+    launch = Launch(arm.index, "ok", samples=samples, metrics={{"step_time": time}}, proof=checks)
+    return Side(arm, launch, ENVIRONMENT, ((time,),))
 
 
-def take(a, b, *rest, index, prove):
-    time = {slower} * math.exp(CHANCE.gauss(0, {spread}))
-    return Turns(side(index, 1.0, {wrong!r} == "a"), side(index, time, {wrong!r} == "b"))
+def play(self, arms, effort, chance, say):
+    say(f"a round of {{len(arms)}} arms")
+    return Round(tuple(map(side, arms)), "together", turns=1)
 
 
-turns.take = take
+Together.play = play
 """
 
 
 def told(suite: Suite, slower: float, spread: float = 0.002, wrong: str = "") -> None:
-    """Lets pairs be without workers: what becomes of them is looked at."""
+    """Lets rounds be without workers: what becomes of them is looked at."""
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(TOLD.format(slower=slower, spread=spread, wrong=wrong))
 
@@ -313,3 +316,42 @@ def test_several_cases_are_judged_under_one_policy(suite: Suite) -> None:
     result.assert_outcomes(passed=6)
     [(policy,)] = suite.query("SELECT DISTINCT doc FROM policy WHERE json_extract(doc, '$.name') = 'pairs-1'")
     assert json.loads(policy)["alpha"] == 0.005
+
+
+def test_cases_of_one_group_share_their_pairs(suite: Suite) -> None:
+    """Both arms of both cases are in each round; what one model runs is in no round with another's."""
+    told(suite, 1.2)
+    cell = [word if word != "fp32" else "fp32,bf16" for word in CELL]
+    result = suite.raw(*suite.load, *cell, "--perf-against=OMP_NUM_THREADS=1")
+    result.assert_outcomes(failed=2)
+    assert re.findall(r"a round of \d arms", result.stdout.str()) == ["a round of 4 arms"] * 4
+    assert suite.launches() == [("tiny", "ok")] * 8
+    models = [word if word != "tiny" else "tiny,other" for word in CELL]
+    result = suite.raw(*suite.load, *models, "--perf-against=OMP_NUM_THREADS=1", "--perf-no-record")
+    assert re.findall(r"a round of \d arms", result.stdout.str()) == ["a round of 2 arms"] * 8
+
+
+def test_a_case_that_two_tests_tolerate_differently_is_judged_for_each(suite: Suite) -> None:
+    """One test's tolerance is not the other's, whichever comes first; the last verdict is the one on record."""
+    text = """
+        import pytest
+
+        @pytest.mark.perf(tolerance=0.1)
+        def test_patient(perf):
+            perf()
+
+        @pytest.mark.perf(tolerance=0.04)
+        def test_strict(perf):
+            perf()
+
+        @pytest.mark.perf(tolerance=0.04)
+        def test_strict_too(perf):
+            perf()
+    """
+    suite.pytester.makepyfile(test_suite=text)
+    told(suite, 1.08)
+    result = suite.raw(*suite.load, *CELL, "--perf-against=A=1", "-rpf")
+    result.assert_outcomes(passed=1, failed=2)
+    assert f"PASSED test_suite.py::test_patient[{ID}]" in result.stdout.str()
+    assert suite.query("SELECT outcome FROM verdict") == [("regressed",)]
+    assert suite.launches() == [("tiny", "ok")] * 4

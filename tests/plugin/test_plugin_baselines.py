@@ -42,7 +42,7 @@ def test_a_damaged_baseline_ends_the_run_before_anything_is_measured(
     result = suite.run("tiny", *more)
     refused(result, f"{path.relative_to(suite.path)} cannot be read as JSON")
     assert path.read_text() == HALF
-    assert "launch 1 of" not in result.stdout.str()
+    assert "round 1 of" not in result.stdout.str()
     assert not list(suite.path.glob("*.db"))
 
 

@@ -112,20 +112,12 @@ def test_a_case_that_ends_badly_fails_and_the_next_one_runs(suite: Suite) -> Non
     assert "INTERNALERROR" not in result.stdout.str()
 
 
-BUSY_ONCE = """
-from ipexperf.conduct import gate
-
-SAID = iter(["other processes took 50% (limit 25%)"])
-gate.contended = lambda shares: next(SAID, "")
-"""
-
-
 def test_a_launch_that_was_measured_again_is_recorded_and_nowhere_else(suite: Suite) -> None:
     """A machine that was busy for one launch: the case is as one that never was, and the history knows the rest."""
-    (suite.path / "conftest.py").write_text(BUSY_ONCE)
+    suite.busy(1, "other processes took 50% (limit 25%)")
     result = suite.run("tiny", "--perf-launches", "2", "--junitxml=junit.xml", "--benchmark-json=bench.json")
     result.assert_outcomes(passed=1)
-    assert "tiny-fake-fp32-spin-plain: launch 1 again, other processes took 50% (limit 25%)" in result.stdout.str()
+    assert "tiny-fake-fp32-spin-plain: again, other processes took 50% (limit 25%)" in result.stdout.str()
     told = "launch, outcome, json_extract(doc, '$.metrics.accuracy'), json_extract(doc, '$.gate.others') IS NOT NULL"
     assert suite.query(f"SELECT {told} FROM launch ORDER BY launch") == [  # noqa: S608 - our own words
         (0, "contended", None, 1),

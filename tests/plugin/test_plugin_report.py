@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,3 +77,65 @@ def test_a_run_of_other_tests_tells_github_nothing(suite: Suite, monkeypatch: py
     (suite.path / "test_suite.py").write_text("def test_theirs():\n    pass\n")
     assert suite.raw().ret == 0
     assert not summary.exists()
+
+
+THEIRS = """
+def test_theirs(benchmark):
+    benchmark(lambda: None)
+"""
+TABLE = "Name (time in "
+
+
+def test_the_table_of_pytest_benchmark_comes_only_when_asked_for(suite: Suite) -> None:
+    """Our summary says it all; what pytest-benchmark writes to files is as it was."""
+    result = suite.run("tiny", "--benchmark-json=bench.json", "--benchmark-autosave")
+    assert result.ret == 0
+    assert TABLE not in result.stdout.str()
+    assert [one["name"] for one in json.loads((suite.path / "bench.json").read_text())["benchmarks"]]
+    assert len(list((suite.path / ".benchmarks").rglob("*.json"))) == 1
+    compared = suite.run("tiny", "--benchmark-compare", "--benchmark-compare-fail=mean:99999%")
+    assert compared.ret == 0
+    assert "(NOW)" in compared.stdout.str()
+    assert "(0001_" in compared.stdout.str()
+
+
+@pytest.mark.parametrize("word", ["--benchmark-sort=min", "--benchmark-columns=min,max", "--benchmark-group-by=name"])
+def test_an_option_of_its_display_asks_for_it(suite: Suite, word: str) -> None:
+    result = suite.run("tiny", word)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"{TABLE}*", "*test_it*"])
+
+
+@pytest.mark.parametrize("place", ["ini", "environment"])
+def test_it_is_asked_for_wherever_options_come_from(suite: Suite, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Options in the ini file and in PYTEST_ADDOPTS are options too."""
+    if place == "ini":
+        (suite.path / "pytest.ini").write_text("[pytest]\naddopts = --benchmark-sort=min\n")
+    else:
+        monkeypatch.setenv("PYTEST_ADDOPTS", "--benchmark-sort=min")
+    suite.run("tiny").stdout.fnmatch_lines([f"{TABLE}*"])
+
+
+def test_other_peoples_benchmarks_show_their_table(suite: Suite) -> None:
+    """Ours are not in it."""
+    (suite.path / "test_theirs.py").write_text(THEIRS)
+    result = suite.run("tiny")
+    result.assert_outcomes(passed=2)
+    text = result.stdout.str()
+    table = text[text.index(TABLE) :]
+    assert "test_theirs" in table
+    assert "test_it" not in table
+    assert ": 1 tests" in text
+
+
+def test_cases_that_took_turns_are_compared(suite: Suite) -> None:
+    """The summary of a real run of two cases has the ratio of their rounds, and the twin of the plainer one."""
+    cell = ("--device", "fake", "--dtype", "fp32,bf16", "--mode", "spin", "--stack", "plain")
+    text = suite.run("tiny", "--perf-twin=on", cell=cell).stdout.str()
+    lines = text[text.index("= ipexperf =") :].splitlines()
+    assert next(filter(None, lines[1:])).startswith("tiny, inference: ")
+    (ratio,) = [line for line in lines if line.startswith("  bf16 over fp32: plain spin ")]
+    assert " to " in ratio
+    assert "*" not in ratio
+    above = next(place for place, line in enumerate(lines) if line.startswith("  the same again (A/A twin)")) - 1
+    assert lines[above].startswith("tiny-fake-fp32-spin-plain ")

@@ -6,28 +6,22 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import Case
+from fake_rounds import played
+
 from ipexperf.plan.options import Options
-from ipexperf.result import Launch, Measurement
 from ipexperf.run import Run
 
 if TYPE_CHECKING:
     import pytest
-
-ENVIRONMENT = {"machine_key": "fake-1c", "hardware": {}, "software": {}, "variables": {}}
 
 
 def told(fake: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, record: bool = True, **where: Any) -> list[str]:
     """Each line that a run of one case with a regression prints, of a failed test and at the end."""
     monkeypatch.chdir(folder)
     axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
-    run = Run(Options(**axes, dtype=("fp32",), load=(fake,), no_record=not record, **where), folder, lambda _: None)
-
-    def measure(case: Case) -> Measurement:
-        launches = tuple(Launch(index, "ok", metrics={"step_time": 0.01}) for index in range(2))
-        return Measurement(case, launches, ENVIRONMENT, "2026-05-04T10:00:00+00:00", "2026-05-04T10:00:00+00:00")
-
-    monkeypatch.setattr(run._conductor, "measure", measure)
+    axes |= {"dtype": ("fp32",), "launches": 2, "no_roof": True}
+    run = Run(Options(**axes, load=(fake,), no_record=not record, **where), folder, lambda _: None)
+    played(monkeypatch, lambda _: 0.01)
     run.open(())
     found = run.measure(run.plan.cases[0])
     assert found is not None

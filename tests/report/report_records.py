@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import os
+import random
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from ipexperf.case import Case
-from ipexperf.result import Check, Launch, Measurement, Verdict
+from ipexperf.plan import groups
+from ipexperf.result import Check, Launch, Measurement, RoundRecord, SeatRecord, Verdict
 
+GOLDEN = Path(__file__).parent / "golden"
 AT = "2026-03-04T05:06:07+00:00"
 PLAIN = Case("resnet50", "cpu", "fp32", "infer", "stock", 8, 224)
 FAST = replace(PLAIN, dtype="bf16", mode="infer_jit", stack="ipex")
@@ -44,6 +51,27 @@ def measurement(case: Case, step: float, **metrics: float) -> Measurement:
     return Measurement(case, launches, {}, AT, AT)
 
 
+def together(
+    cases: Iterable[Measurement], *, twin: float | None = None, count: int = 3, noise: float = 0.01, dropped: int = 0
+) -> list[RoundRecord]:
+    """Rounds of these cases, which take the steps that were measured; a twin takes so many times its reference's."""
+    chance = random.Random(1)  # noqa: S311 - noise, no secret
+    steps = {one.case: one.median("step_time") or 0.0 for one in cases}
+    plainest = groups.reference(list(steps))
+
+    def turns(step: float) -> tuple[tuple[float, ...], ...]:
+        return (tuple(step * math.exp(chance.gauss(0, noise)) for _ in range(8)),)
+
+    rounds = []
+    for number in range(count):
+        seats = [SeatRecord(case, "case", turns(step), number) for case, step in steps.items()]
+        if twin is not None:
+            seats.append(SeatRecord(plainest, "twin", turns(steps[plainest] * twin)))
+        name = groups.name(plainest)
+        rounds.append(RoundRecord(f"{name} {number}", name, number, "together", tuple(seats), AT, 9.0, 8, dropped))
+    return rounds
+
+
 def out_of_budget(case: Case) -> Measurement:
     return Measurement(case, (), {}, AT, AT, cut="the budget (--perf-budget) was spent before it began")
 
@@ -58,3 +86,10 @@ def crashed() -> Measurement:
     log = "\n".join(f"line {number}" for number in range(20)) + "\nRuntimeError: no kernel image\n"
     bad = Launch(1, "crashed", "the worker died of signal 11", log=log)
     return Measurement(FAST, (Launch(0, "ok", metrics={"step_time": 0.005}), bad), {}, AT, AT)
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("IPEXPERF_GOLDEN") and not path.exists():
+        path.write_text(text + "\n", encoding="utf-8")
+    assert text + "\n" == path.read_text(encoding="utf-8")

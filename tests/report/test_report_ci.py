@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, unproven
+from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, together, unproven
 
 from ipexperf.report import github, markdown
+from ipexperf.report.advice import advice
 from ipexperf.report.rerun import command
+from ipexperf.report.speeds import Speeds
 from ipexperf.result import Structure, Verdict
 
 OK = Verdict("ok", "within the tolerance", ratio=1.01, lo=0.99, hi=1.03)
@@ -34,6 +36,22 @@ def test_the_worst_comes_first_and_says_why():
     assert [line.split(" | ")[-1] for line in lines if line.startswith("| ")][1:] == ["regressed |", "ok |"]
     assert "+101.0 % [+90, +112] %" in told
     assert "`ipexperf show 01a1fe7b-ee86-7f13`" in told
+
+
+def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence():
+    """As the terminal has them; a case that has none has a dash. Without any there is no such column."""
+    made = [measurement(PLAIN, 0.01, accuracy=0.9), measurement(FAST, 0.005, accuracy=0.9), measurement(LONG, 0.03)]
+    speeds = Speeds.of(made, {}, together(made[:2]))
+    told = markdown.text(markdown.rows(made, {}, speeds), "", None, advice=advice(speeds, {}))
+    table = [line for line in told.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in table}) == 1
+    assert "| items/s | x fp32 | time vs baseline |" in table[0]
+    fast, plain, long = (next(x for x in table if f"`{one.id}`" in x).split(" | ") for one in (FAST, PLAIN, LONG))
+    assert fast[5].startswith(("2.0", "1.9"))
+    assert fast[5].endswith(")")
+    assert (plain[5], long[5]) == ("1.00", "-")
+    assert "- resnet50, inference: bf16 on ipex, traced (infer\\_jit), is fastest: " in told
+    assert "x fp32" not in markdown.text(rows(fine=OK), "", None)
 
 
 def test_what_failed_has_no_number():

@@ -1,4 +1,4 @@
-"""What the summary says of ablated knobs and of a stack over stock, and what it must not say."""
+"""What the summary says of ablated knobs, and what it must not say."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from report_records import FAST, PLAIN, crashed, measurement
+from report_records import FAST, crashed, measurement, together
 
-from ipexperf.report.shares import HEADING, ratio_lines
-from ipexperf.report.table import speedups, summary_lines
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.report import shares
+from ipexperf.report.shares import HEADING
+from ipexperf.report.speeds import Speeds
+from ipexperf.report.table import summary_lines
+from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ipexperf.case import Case
 
 PREPACK = replace(FAST, knobs=(("weights_prepack", "off"),))
@@ -31,6 +35,15 @@ def taken(case: Case, *steps: float) -> Measurement:
     return replace(measurement(case, 1.0), launches=launches)
 
 
+def ratio_lines(
+    measurements: Sequence[Measurement],
+    verdicts: Mapping[str, Verdict],
+    ablated: Sequence[str],
+    rounds: Sequence[RoundRecord] = (),
+) -> list[str]:
+    return shares.ratio_lines(Speeds.of(measurements, verdicts, rounds), ablated)
+
+
 WHOLE = taken(FAST, 0.100, 0.101, 0.099)
 
 
@@ -42,40 +55,31 @@ def test_each_ablated_knob_has_its_share_and_noise_has_none() -> None:
     whole, told = line.split(": ", 1)
     assert whole.strip() == FAST.id
     prepack, layout = told.split("; ")
-    assert prepack.startswith("without weights_prepack 1.31 times the step time (1.2")
+    assert prepack.startswith("without weights_prepack 1.31* times the step time (1.2")
     assert "no share" not in prepack
-    assert layout.startswith("without channels_last 1.02 times the step time (0.8")
-    assert layout.endswith(": no share seen")
+    assert layout.startswith("without channels_last 1.02* times the step time (0.9")
+    assert layout.endswith(", no share seen")
 
 
 def test_a_knob_that_is_off_by_default_is_told_as_what_was_switched_on() -> None:
     """Ablation turns graph_mode on: `without` would be wrong."""
     (_, line) = ratio_lines([WHOLE, taken(GRAPH, 0.05, 0.0501, 0.0499)], {}, ABLATED)
-    assert f"{FAST.id}: with graph_mode=on 0.500 times the step time (0.4" in line
+    assert f"{FAST.id}: with graph_mode=on 0.500* times the step time (0.4" in line
 
 
-def test_a_stack_is_held_against_stock_in_the_same_case_and_the_table_says_the_same() -> None:
-    """In plain fp32 inference `x fp32` is that very ratio."""
-    stock, ipex = taken(PLAIN, 0.290, 0.300, 0.280), taken(replace(PLAIN, stack="ipex"), 0.100, 0.110, 0.090)
-    (_, line) = ratio_lines([stock, ipex], {}, ())
-    factor = speedups([stock, ipex], {})[ipex.case.uid]
-    assert f"ipex over stock {factor:.2f} times (" in line
-    assert "difference" not in line
-    (_, same) = ratio_lines([stock, taken(ipex.case, 0.290, 0.300, 0.280)], {}, ())
-    assert same.endswith(": no difference seen")
-
-
-def test_another_knob_beside_the_stack_is_another_comparison() -> None:
-    """An ablated IPEX case is not held against plain stock: two things differ. With the same knobs it is."""
-    assert ratio_lines([taken(STOCK, 1.0, 1.0), taken(PREPACK, 0.5, 0.5)], {}, ()) == []
-    both = [taken(replace(LAYOUT, stack="stock"), 1.0, 1.0), taken(LAYOUT, 0.5, 0.5)]
-    assert "ipex over stock 2.00 times" in ratio_lines(both, {}, ())[1]
+def test_a_share_comes_from_the_rounds_that_both_were_in() -> None:
+    """Launches on a machine that drifted differ by more than the turns that were taken side by side."""
+    whole, without = taken(FAST, 0.100, 0.140, 0.090), taken(PREPACK, 0.131, 0.181, 0.118)
+    (_, line) = ratio_lines([whole, without], {}, ABLATED, together([whole, without]))
+    assert "without weights_prepack 1.31 times the step time (1.2" in line
+    (_, line) = ratio_lines([whole, without], {}, ABLATED)
+    assert line.endswith("no share seen")
 
 
 def test_a_single_launch_claims_nothing() -> None:
     """The ratio is shown, and that it has no interval."""
     (_, line) = ratio_lines([WHOLE, taken(PREPACK, 0.3)], {}, ABLATED)
-    assert line.endswith("without weights_prepack 3.00 times the step time: a single launch has no interval")
+    assert line.endswith("without weights_prepack 3.00* times the step time (a single launch has no interval)")
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -85,7 +89,7 @@ def test_what_does_not_count_has_no_share(side: int, outcome: str) -> None:
     pair = [WHOLE, taken(PREPACK, 0.131, 0.132)]
     verdicts = {pair[side].case.uid: Verdict(outcome, "")}  # type: ignore[arg-type]
     (_, line) = ratio_lines(pair, verdicts, ABLATED)
-    assert line.endswith("without weights_prepack not told, for one of the two has no numbers that count")
+    assert line.endswith("without weights_prepack not told: one of the two has no numbers that count")
     failed = replace(crashed(), case=pair[side].case)
     assert "times" not in ratio_lines([pair[1 - side], failed], {}, ABLATED)[1]
 

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_records import FACTS, FAST, LONG, PLAIN, SLOW, crashed, measurement, out_of_budget, unproven
+from report_records import (
+    FACTS,
+    FAST,
+    LONG,
+    PLAIN,
+    SLOW,
+    crashed,
+    golden,
+    measurement,
+    out_of_budget,
+    together,
+    unproven,
+)
 
 from ipexperf.bench.precision import emulated
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
+from ipexperf.report.speeds import Speeds
 from ipexperf.report.table import run_lines, speedups, summary_lines, to_beat
 from ipexperf.result import EMULATED, FEWER, Launch, Measurement, Verdict
 
 RATIOS = st.floats(1e-6, 1e6)
-GOLDEN = Path(__file__).parent / "golden"
 REPRODUCE = "pytest suites/zoo --model resnet50 --device cpu --dtype bf16 --mode infer_jit --stack ipex --batch 8"
 ACCEPT = "ipexperf accept --run 0191 --case resnet50-cpu-bf16-infer_jit-ipex --regression-ok --reason '...'"
-
-
-def golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("IPEXPERF_GOLDEN") and not path.exists():
-        path.write_text(text + "\n", encoding="utf-8")
-    assert text + "\n" == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -84,15 +87,31 @@ def test_what_the_budget_left_out_is_told_loudly_and_has_no_number() -> None:
     """A case that never began is named as such, not among what was measured and shown nothing."""
     never, short = out_of_budget(FAST), replace(measurement(PLAIN, 0.08), cut="the budget was spent after 3 of 5")
     verdicts = {x.case.uid: judge(x, None, Policy()) for x in (never, short)}
-    row, *told = [line for line in summary_lines([never, short], verdicts, {}, []) if "bf16" in line or "CUT" in line]
-    assert row.split() == [FAST.id, "8", "-", "-", "-", "-", "-", "inconclusive"]
+    lines = summary_lines([never, short], verdicts, {}, [])
+    row, *told = [line for line in lines if FAST.id in line or "CUT" in line]
+    assert row.split() == [FAST.id, "8", "-", "-", "-", "-", "inconclusive"]
     assert told == [
-        f"NOT MEASURED (1): the budget (--perf-budget) was spent before they began: {FAST.id}",
-        f"CUT SHORT (1): fewer launches than planned, the budget (--perf-budget) was spent: {PLAIN.id}",
+        f"NOT MEASURED (1): the budget (--perf-budget) was spent before it began: {FAST.id}",
+        f"CUT SHORT (1): fewer launches than planned, the budget was spent after 3 of 5: {PLAIN.id}",
     ]
-    assert speedups([never, short], verdicts) == {PLAIN.uid: 1.0}
+    assert set(speedups(Speeds.of([never, short], verdicts))) == {PLAIN.uid}
     found = dict(properties(never, verdicts[FAST.uid]))
     assert (found["verdict"], found["launches"], "step_time" in found) == ("inconclusive", "0", False)
+
+
+def test_cases_are_cut_short_for_the_reason_that_is_said() -> None:
+    """An interrupted run did not spend its budget; each reason names its own cases."""
+    cut = {
+        FAST: "the run was interrupted before its other launches",
+        PLAIN: "the budget was spent after 1 of 3 launches",
+    }
+    made = [replace(measurement(case, 0.1), cut=reason) for case, reason in cut.items()]
+    made += [replace(out_of_budget(PLAIN), case=replace(PLAIN, batch=batch)) for batch in (16, 32)]
+    text = " ".join(line.strip() for line in summary_lines(made, {}, {}, []))
+    short = "CUT SHORT (1): fewer launches than planned, "
+    assert f"NOT MEASURED (2): the budget (--perf-budget) was spent before they began: {PLAIN.id}" in text
+    assert f"{short}the run was interrupted before its other launches: {FAST.id}" in text
+    assert f"{short}the budget was spent after 1 of 3 launches: {PLAIN.id}" in text
 
 
 def note(samples: int) -> str:
@@ -204,10 +223,16 @@ def test_every_kind_of_inference_is_held_against_plain_stock_inference() -> None
 
 def test_what_is_invalid_is_no_speedup_and_no_yardstick() -> None:
     plain, fast = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
-    assert speedups([plain, fast], {})[FAST.uid] == pytest.approx(4.0)
-    assert FAST.uid not in speedups([plain, fast], {FAST.uid: Verdict("invalid", "")})
-    assert speedups([plain, fast], {PLAIN.uid: Verdict("invalid", "")}) == {}
-    assert FAST.uid not in speedups([plain, unproven()], {})
+    rounds = together([plain, fast])
+
+    def told(measurements: list[Measurement], verdicts: dict[str, Verdict]) -> dict[str, float]:
+        found = speedups(Speeds.of(measurements, verdicts, rounds))
+        return {uid: one.ratio.ratio for uid, one in found.items()}
+
+    assert told([plain, fast], {})[FAST.uid] == pytest.approx(4.0, rel=0.02)
+    assert FAST.uid not in told([plain, fast], {FAST.uid: Verdict("invalid", "")})
+    assert told([plain, fast], {PLAIN.uid: Verdict("invalid", "")}) == {}
+    assert FAST.uid not in told([plain, unproven()], {})
 
 
 def test_junit_says_what_was_measured_and_leaves_out_what_was_not() -> None:

@@ -65,6 +65,7 @@ class DecodeSession(GenerationSession):
 
 class Decode(Mode):
     name = "decode"
+    family = "decode"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts

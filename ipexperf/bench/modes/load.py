@@ -80,6 +80,7 @@ class LoadSession(JitSession):
 
 class Load(Mode):
     name = "load"
+    family = "load"
     fresh = "what a process pays that has imported nothing is what it measures"
     cold = True
     knobs = (ChannelsLast(),)

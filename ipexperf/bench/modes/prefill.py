@@ -30,6 +30,7 @@ class PrefillSession(GenerationSession):
 
 class Prefill(Mode):
     name = "prefill"
+    family = "prefill"
     knobs = _input.KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:

@@ -49,6 +49,7 @@ def too_many(instances: str | None, cores: str | None, there: int) -> str | None
 
 class Realtime(Mode):
     name = "realtime"
+    family = "realtime"
     fresh = "an instance takes its cores before it imports anything"
     batch = 1
     knobs = (

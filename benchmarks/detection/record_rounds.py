@@ -1,0 +1,87 @@
+"""Records rounds as a run makes them, each group with a twin of its reference: what `replay_rounds.py` judges.
+
+A pass makes one round of every group of the plan: fresh processes, alive together, that take turns. Each line of the
+file is a round: its group, its arms, and the seconds a step of each of their turns. Lines are added to a file that is
+there already.
+
+    python benchmarks/detection/record_rounds.py --for 3600 --model resnet18,lprnet --mode infer_jit rounds.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from ipexperf import run
+from ipexperf.bench import environment
+from ipexperf.commands import planning
+from ipexperf.compare.group import GroupRun
+from ipexperf.compare.round import Effort
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.errors import IpexperfError
+from ipexperf.plan import groups
+from ipexperf.result import RoundRecord
+
+
+class Unproven(GroupRun):
+    """A group whose arms need not show what they are: a run has shown that before, and time goes into rounds."""
+
+    def _arm(self, seat, *, final):  # type: ignore[no-untyped-def] # as its base has it
+        return replace(super()._arm(seat, final=final), prove=False, accuracy=False)
+
+
+def line(record: RoundRecord, cpu: str) -> str:
+    """A round as a line of JSON: times to the tenth of a microsecond."""
+    document = asdict(record)
+    document["seats"] = [
+        {
+            "case": seat.case.id,
+            "role": seat.role,
+            "times": [[round(value, 7) for value in part] for part in seat.times],
+        }
+        for seat in record.seats
+    ]
+    return json.dumps({"cpu": cpu, "at": round(time.time(), 1), **document}, separators=(",", ":")) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="the file that lines are added to")
+    parser.add_argument("--for", dest="duration", type=float, default=3600.0, help="seconds (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="of the random orders")
+    planning.add_options(parser)
+    arguments = parser.parse_args()
+    chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
+    begin = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"  {time.monotonic() - begin:.0f} s: {text}", file=sys.stderr, flush=True)
+
+    try:
+        options = replace(planning.resolve(arguments), no_pulse=True, no_roof=True, no_record=True)
+        plan = run.plan(options)
+        conductor = Conductor(options, Path.cwd(), lambda _: None)
+        cpu = str(environment.hardware().get("cpu"))
+        number = 0
+        while time.monotonic() - begin < arguments.duration:
+            number += 1
+            for group in groups.groups(plan.cases):
+                effort = Effort()
+                running = Unproven(group, 1, conductor, lambda _: None, twin=True, effort=effort, chance=chance)
+                running.run()
+                with arguments.file.open("a") as file:
+                    file.writelines(line(replace(one, number=number), cpu) for one in running.rounds)
+                seconds = sum(one.seconds for one in running.rounds)
+                say(f"pass {number}: {group.name}: {len(running.rounds)} rounds, {seconds:.1f} s")
+    except IpexperfError as error:
+        sys.exit(f"record_rounds.py: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Progress of comparisons on standard error: a bar for each where somebody watches, lines in a file or a pipe."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ipexperf.compare.sequence import Standing
+
+
+class Progress:
+    """Shows how comparisons stand, as a context manager."""
+
+    def __init__(self) -> None:
+        self._bars: Any = None
+        self._tasks: dict[str, Any] = {}
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+            from rich.progress import Progress as Bars
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[so_far]}"),
+            )
+            self._bars = Bars(*columns, console=Console(stderr=True), transient=True)
+
+    def __enter__(self) -> Self:
+        if self._bars is not None:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def say(self, text: str) -> None:
+        """A line for people; above the bars, where there are any."""
+        if self._bars is None:
+            sys.stderr.write(f"  {text}\n")
+        else:
+            self._bars.console.print(f"  {text}", markup=False, highlight=False, style="dim")
+
+    def show(self, standing: Standing) -> None:
+        """How a comparison stands: its bar moves, or a line says so."""
+        if self._bars is None:
+            self.say(str(standing))
+            return
+        left = f"at most {standing.seconds_left:.0f} s more" if standing.seconds_left is not None else ""
+        fields = {"so_far": "  ".join(filter(None, (standing.estimate, left)))}
+        if standing.name not in self._tasks:
+            self._tasks[standing.name] = self._bars.add_task(standing.name, total=standing.most, **fields)
+        self._bars.update(self._tasks[standing.name], completed=standing.done, **fields)

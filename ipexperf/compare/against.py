@@ -1,0 +1,202 @@
+"""`--perf-against`: the cases of a run in rounds with another arm, and what the judge says of each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.bench import registry
+from ipexperf.case import AGAINST, ITSELF
+from ipexperf.compare import arm, sequence
+from ipexperf.compare.round import Effort
+from ipexperf.compare.sequence import Comparison, Contest, Standing, Why
+from ipexperf.conduct import launch
+from ipexperf.conduct.conductor import now
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan import arms
+from ipexperf.result import Launch
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.plan.options import Options
+    from ipexperf.result import Measurement, Verdict
+
+AS_IT_IS = arms.ArmWords()
+Judged = tuple["Measurement", "Verdict", PairPolicy]
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The first arm, what named it, each case as that arm has it, and how the pairs are judged."""
+
+    words: arms.ArmWords
+    source: str
+    cases: Mapping[Case, Case]
+    policy: PairPolicy
+    own: arms.ArmWords = AS_IT_IS
+    """What the second arm says beside its case."""
+    names: tuple[str, str] = (f"the arm of {arm.FLAG}", "")
+    """How their failures call the arms."""
+
+    def check(self, options: Options) -> None:
+        """Ends the run before anything is measured where the arm cannot even import what it needs."""
+        arm.check_imports(self.cases.values(), self.words, options, self.source)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A case on its way to its verdict: with a contest, or with what kept it out of one."""
+
+    case: Case
+    policy: PairPolicy
+    launches: Sequence[Launch] = ()
+    cut: str = ""
+
+
+class AgainstRun:
+    """Measures the cases of a group against the other arm. What it knows so far can be asked at any time."""
+
+    def __init__(
+        self,
+        against: Against,
+        cases: Sequence[tuple[Case, float | None]],
+        conductor: Conductor,
+        say: Callable[[str], None],
+        effort: Effort | None = None,
+        chance: random.Random | None = None,
+        show: Callable[[Standing], None] | None = None,
+    ) -> None:
+        """`cases` come with the tolerance that their test asked for, or None."""
+        self._against = against
+        self._conductor = conductor
+        self._say = say
+        self._effort = effort or Effort()
+        self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
+        self._started = now()
+        self._entries = [_Entry(case, self._policy(tolerance)) for case, tolerance in cases]
+        self._show = show or (lambda standing: say(str(standing)))
+        self._contest: Contest | None = None
+        self._playing: list[_Entry] = []
+
+    def _policy(self, tolerance: float | None) -> PairPolicy:
+        return self._against.policy if tolerance is None else replace(self._against.policy, tolerance=tolerance)
+
+    def run(self, after_round: Callable[[], None] = lambda: None) -> None:
+        """Makes all rounds; after each it says so, for what was measured to be kept."""
+        sides = []
+        for entry in self._entries:
+            if both := self._arms(entry):
+                self._playing.append(entry)
+                sides.append(both)
+        policies = [entry.policy for entry in self._playing]
+        spent = self._conductor.spent
+        self._contest = Contest(sides, policies, self._effort, spent, self._chance, self._say, show=self._show)
+        self._contest.run(after_round)
+
+    def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:
+        """Both arms of a case, or None where one of them cannot be made."""
+        other = self._against.cases[entry.case]
+        for side in (entry.case, other):
+            if lost := self._conductor.quarantined(side):
+                entry.launches = lost
+                return None
+        if self._conductor.spent():
+            entry.cut = "the budget (--perf-budget) was spent before it began"
+            return None
+        blamed, name = other, self._against.names[0]
+        try:
+            a = arm.arm(self._conductor, other, self._against.words, name)
+            blamed, name = entry.case, self._against.names[1]
+            b = arm.arm(self._conductor, entry.case, self._against.own, name)
+        except WorkerError as error:
+            outcome, reason = launch.ended(error, registry.devices.get(blamed.device).accelerator)
+            entry.launches = [Launch(0, outcome, f"{name}: {reason}" if name else reason, log=error.log)]
+            self._conductor.look(blamed, entry.launches)
+            return None
+        return a, b
+
+    def comparisons(self) -> dict[Case, Comparison]:
+        """The comparison of each case whose arms could be made, as it stands."""
+        now = self._contest.comparisons() if self._contest else ()
+        return {entry.case: one for entry, one in zip(self._playing, now, strict=bool(self._contest))}
+
+    def judged(self, cut: str = "") -> dict[Case, Judged]:
+        """Each case as far as it is known. `cut` says why those that go on will have no more rounds."""
+        known = self.comparisons()
+        return {entry.case: self._judged(entry, known.get(entry.case), cut) for entry in self._entries}
+
+    def _judged(self, entry: _Entry, comparison: Comparison | None, cut: str) -> Judged:
+        from ipexperf.judge import against as judge
+
+        recorded = arms.measured(entry.case, self._against.words)
+        if comparison is None:
+            reason = entry.cut or ("" if entry.launches else cut)
+            measurement = self._conductor.measurement(recorded, entry.launches, {}, self._started, reason)
+            return measurement, judge.judge(measurement, None, {}, entry.policy), entry.policy
+        launches, environment = sequence.measured(comparison)
+        launches = [*launches, *_failed(comparison, len(launches))]
+        if comparison.failure is not None:
+            self._conductor.look(comparison.failure.arm.case, launches[-1:])
+        roofed: Sequence[Launch] = launches
+        if comparison.stop.why is not Why.INTERRUPTED:  # whoever interrupts waits for no ceilings
+            roofed = self._conductor.roofed(launches, entry.case, comparison.b.conditions, environment)
+        reason = comparison.stop.text if comparison.cut else ""
+        measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
+        verdict = judge.judge(measurement, comparison.decision, self._facts(comparison), entry.policy)
+        return measurement, _with_structure(measurement, verdict), entry.policy
+
+    def _facts(self, comparison: Comparison) -> dict[str, Any]:
+        """What a reader of the verdict must know of the pairs."""
+        return {
+            AGAINST: self._against.words.text or ITSELF,
+            "stopped": comparison.stop.text,
+            "differences": list(comparison.differences),
+            "log_ratios": comparison.log_ratios,
+            "trimmed": comparison.decision.trimmed,
+            "apart": sequence.APART if comparison.apart else "",
+        }
+
+
+def _failed(comparison: Comparison, number: int) -> list[Launch]:
+    """What stands for the launch of an arm that failed, or is not what its label says."""
+    if comparison.failure is not None:
+        accelerator = comparison.failure.arm.conditions.accelerator
+        ended = launch.ended(comparison.failure.error, accelerator)
+        return [Launch(number, *ended, log=comparison.failure.error.log)]
+    if comparison.stop.why is Why.WRONG:
+        flaws = (flaw for pair in comparison.taken if (flaw := sequence.wrong(pair.a.launch)))
+        return [Launch(number, "error", f"{comparison.a.name}: {flaw}") for flaw in list(flaws)[:1]]
+    return []
+
+
+def find(options: Options, cases: Sequence[Case]) -> Against | None:
+    """The other arm of a run, or None. One that some case cannot have is refused before anything is measured."""
+    if options.against is None:
+        arms.check_launches(options)
+        return None
+    arms.check(options)
+    source = options.sources.get("against", arm.FLAG)
+    words = arms.parse(options.against, source)
+    facts = arm.facts(words, options, source)
+    others = {}
+    for case in cases:
+        others[case], unmet = words.case(case, facts)
+        if reason := arms.why_not(others[case], facts, unmet, words.threads):
+            raise UsageError(f"{source}: {others[case].id} cannot run: {reason}")
+        if reason := arms.no_turns(case):
+            raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
+    return Against(words, source, others, PairPolicy(**arms.policy(options)).shared(len(cases)))
+
+
+def _with_structure(measurement: Measurement, verdict: Verdict) -> Verdict:
+    """The verdict on pairs, with what the case runs otherwise than the other arm."""
+    from ipexperf.judge import structure
+
+    if measurement.failure or not measurement.counted:
+        return verdict
+    first = measurement.counted[0]
+    return replace(verdict, structure=structure.between(first.against, first.fingerprint))

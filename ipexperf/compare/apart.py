@@ -1,0 +1,60 @@
+"""Arms of which no two are alive together: for what does not fit side by side, and for cold starts."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.together import Together
+from ipexperf.result import Schedule
+
+NOTE = "measured apart: the arms of its round were not alive together"
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """One arm after the other, in random order; `mirrored`, back in the reverse order: A B B A."""
+
+    mirrored: bool = False
+    name: Schedule = "apart"
+
+    def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
+        """What drifts evenly adds to one half of a mirrored round what it takes from the other."""
+        began = time.monotonic()
+        places = chance.sample(range(len(arms)), len(arms))
+        passes = [places, places[::-1]] if self.mirrored else [places]
+        halves: list[dict[int, Round]] = []
+        for number, row in enumerate(passes):
+            halves.append({})
+            last = number == len(passes) - 1
+            for place in row:
+                arm = arms[place] if last else replace(arms[place], prove=False, accuracy=False)
+                say(f"apart: {arm.name or arm.case.id}")
+                halves[-1][place] = Together().play([arm], effort, chance, say)
+        sides = tuple(_joined([half[place].sides[0] for half in halves]) for place in range(len(arms)))
+        rounds = [one for half in halves for one in half.values()]
+        turns, dropped = min(one.turns for one in rounds), sum(one.dropped for one in rounds)
+        return Round(sides, self.name, turns, dropped, time.monotonic() - began, any(one.thin for one in rounds))
+
+
+def _joined(parts: Sequence[Side]) -> Side:
+    """One side of several processes: the record of the last, which was proven, with the samples of all."""
+    broken = next((part for part in parts if part.error is not None), None)
+    if broken is not None:
+        return broken
+    last = parts[-1]
+    samples = tuple(sample for part in parts for sample in part.launch.samples)
+    contended = "; ".join(dict.fromkeys(part.launch.contended for part in parts if part.launch.contended))
+    metrics = dict(last.launch.metrics)
+    if len(parts) > 1 and metrics.get("step_time"):
+        step = statistics.median(sample.wall for sample in samples)
+        metrics["throughput"] = metrics.get("throughput", 0.0) * metrics["step_time"] / step
+        metrics["step_time"] = step
+    notes = (*last.launch.notes, NOTE)
+    launch = replace(last.launch, samples=samples, metrics=metrics, contended=contended, notes=notes)
+    return replace(last, launch=launch, times=tuple(time for part in parts for time in part.times))

@@ -1,0 +1,127 @@
+"""An arm of a comparison: a case under its own conditions, and how an ARM text becomes one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.case import Case
+from ipexperf.conduct import placement, process, worker
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.judge.environment import changed_case, differences
+from ipexperf.plan import matrix
+
+if TYPE_CHECKING:
+    from ipexperf.bench.facts import Facts
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.options import Options
+
+FLAG = "--perf-against"
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A case under its own conditions, and what one round asks of its worker beside its steps."""
+
+    case: Case
+    conditions: Conditions
+    name: str = ""
+    """Stands before the reason where the arm fails, for arms that their case does not tell apart."""
+    index: int = 0
+    """The number of the launch that this round makes of it."""
+    prove: bool = True
+    """Whether the worker must show that it ran as its label says."""
+    accuracy: bool = False
+    """Whether it is asked for the accuracy of its results."""
+    final: bool = True
+    """Whether nobody measures it again: a contended launch is then asked for its accuracy all the same."""
+
+    def blamed(self, error: WorkerError) -> WorkerError:
+        """The error with the name of the arm that it is of."""
+        reason = f"{self.name}: {error.reason}" if self.name else error.reason
+        return WorkerError(error.outcome, reason, error.log)
+
+
+def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
+    """What the interpreter of an arm has, under the arm's variables. `source` is what named the arm."""
+    devices = matrix.accelerators(options, *(value for axis, value in words.axes.items() if axis == "device"))
+    variables = {**matrix.variables(options, devices), **words.variables}
+    python = words.python or options.python
+    named = source if words.python else "--perf-python"
+    seen = worker.ask_facts(python, devices, variables, matrix.packages(), named)
+    return placement.seen(seen, placement.find(options))
+
+
+def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:
+    """Ends with one sentence where the arm cannot import what its cases are made of, before anything is measured.
+
+    Only an interpreter or variables of the arm's own make that doubtful.
+    """
+    if words.python is None and not words.variables:
+        return
+    for stack, device in dict.fromkeys((case.stack, case.device) for case in cases):
+        variables = {**matrix.variables(options, (device,)), **words.variables}
+        try:
+            with worker.Worker(words.python or options.python, variables, options.timeout) as asked:
+                asked.ask("imports", stack=stack, device=device, load=options.load)
+        except WorkerError as error:
+            raise UsageError(f"{source}: it cannot run {stack} on {device}: {error.reason}") from None
+
+
+def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Arm:
+    """The case under the conditions that the words give it."""
+    ready = conductor.ready(case, words.python)
+    if words.threads is not None:
+        placed = ready.settings.placement
+        threaded = placed and {**placed, "threads": words.threads}
+        ready = ready.given(threads=words.threads, placement=threaded)
+    # Whatever the shell says, the one that waits must not spin on in the other's turn; an arm may say otherwise.
+    variables = {**ready.variables, **process.quiet(words.variables), **words.variables}
+    return Arm(case, replace(ready, python=words.python or ready.python, variables=variables), name)
+
+
+def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:
+    """What the arms differ in: the case, what was asked of their processes, and what those found around them."""
+    lines = changed_case(replace(a.case, knobs=()), replace(b.case, knobs=()))
+    asked: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
+        (dict(a.case.knobs), dict(b.case.knobs)),
+        (_variables(a, b), _variables(b, a)),
+    ]
+    pythons = [side.conditions.python or sys.executable for side in (a, b)]
+    if len({_interpreter(python) for python in pythons}) > 1:
+        asked.append(({"interpreter": pythons[0]}, {"interpreter": pythons[1]}))
+    lines += [line for old, new in asked for line in _changed(old, new)]
+    if lines and environments:
+        # Where the arms were asked for the same, what their processes found differs by chance, if at all.
+        named = {_name(line) for line in lines}
+        lines += [line for line in differences(*environments) if _name(line) not in named]
+    return list(dict.fromkeys(lines))
+
+
+def _name(line: str) -> str:
+    """What a line of differences is about."""
+    return line.partition(": ")[0]
+
+
+def _variables(side: Arm, other: Arm) -> dict[str, str]:
+    """What an arm's processes get of the variables that either arm says: the shell may have said the same."""
+    environment = process.environment_of(side.conditions.python, side.conditions.variables)
+    asked = {*side.conditions.variables, *other.conditions.variables}
+    return {name: value for name, value in environment.items() if name in asked}
+
+
+def _interpreter(path: str) -> tuple[str, str]:
+    """One name for all spellings. Environments are told apart by their folder: they may share the file behind it."""
+    program = shutil.which(path) or path
+    return os.path.realpath(os.path.dirname(program)), os.path.realpath(program)  # noqa: PTH120 - as the system resolves it
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    return [f"{name}: {old.get(name, 'as it is')} -> {new.get(name, 'as it is')}" for name in names]

@@ -1,0 +1,326 @@
+"""The rounds of a run: launch k of every case of a group is its worker in round k."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.compare.apart import Apart
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.together import Together
+from ipexperf.conduct import held, launch
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.conductor import Conductor, now
+from ipexperf.errors import WorkerError
+from ipexperf.plan.groups import Group, reference
+from ipexperf.result import Launch, Measurement, Role, RoundRecord, SeatRecord
+
+RETRIES = 1
+"""A launch on a contended machine is made so many times again at once."""
+MOST_ARMS = 8
+"""So many arms take turns at most: with more of them, neighbouring turns of two are no neighbours any more."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A case of the group on its way to its measurement."""
+
+    planned: Case
+    case: Case
+    """As it is measured: a case that was to be forked and can't be is the plain one."""
+    missing: int
+    launches: list[Launch] = field(default_factory=list)
+    environment: dict[str, Any] = field(default_factory=dict)
+    started: str = field(default_factory=now)
+    conditions: Conditions | None = None
+    cut: str = ""
+    over: bool = False
+    """Whether a launch failed: the first that does is the last."""
+    company: int = MOST_ARMS
+    """How many arms may be alive beside it: fewer, where it did not fit beside more."""
+    before: Measurement | None = None
+    """What an earlier pass measured; it stays where nothing is added to it."""
+    roofed: int = 0
+    """So many of its launches have been held against the machine's ceilings."""
+
+    @property
+    def open(self) -> bool:
+        return self.missing > 0 and not self.over and not self.cut and self.conditions is not None
+
+    @property
+    def accurate(self) -> bool:
+        """Whether a launch that counts has told its accuracy."""
+        return any(one.accuracy for one in self.launches if one.outcome == "ok")
+
+    @property
+    def peak(self) -> float:
+        """The memory that one of its processes took at most, as far as that is known."""
+        return max((one.metrics.get("peak_memory", 0.0) for one in self.launches), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """An arm of a round: whose it is, and as what it takes part."""
+
+    entry: Entry
+    role: Role
+
+
+class GroupRun:
+    """Measures the cases of a group. What it knows so far can be asked at any time: also when it was interrupted."""
+
+    def __init__(
+        self,
+        group: Group,
+        launches: int,
+        conductor: Conductor,
+        say: Callable[[str], None],
+        *,
+        twin: bool = False,
+        before: Mapping[Case, Measurement] | None = None,
+        numbers: Mapping[Case, int] | None = None,
+        effort: Effort | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        """`before` holds what an earlier pass measured: its good launches stay, and this pass is the last.
+
+        `numbers` says with which number the launches of a case begin, where an earlier look had some already.
+        """
+        self.group = group
+        self.rounds: list[RoundRecord] = []
+        self._launches = launches
+        self._conductor = conductor
+        self._say = say
+        self._twin = twin
+        self._last = bool(before)
+        self._effort = effort or Effort()
+        self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
+        self._numbers = dict(numbers or {})
+        self._told = 0
+        self._entries = [self._entry(case, (before or {}).get(case)) for case in group.cases]
+
+    def _entry(self, case: Case, before: Measurement | None) -> Entry:
+        if before is None:
+            return Entry(case, case, self._launches)
+        kept = [_replaced(one) if one.contended else one for one in before.launches]
+        missing = self._launches - sum(one.outcome == "ok" for one in kept)
+        environment = dict(before.environment)
+        return Entry(case, before.case, missing, kept, environment, before.started_at, before=before, roofed=len(kept))
+
+    def measurements(self, cut: str = "") -> dict[Case, Measurement]:
+        """What is known of each case that was begun; `cut` says why those that miss launches will have no more."""
+        begun = [entry for entry in self._entries if entry.launches or entry.cut]
+        return {entry.planned: self._measurement(entry, cut) for entry in begun}
+
+    def _measurement(self, entry: Entry, cut: str) -> Measurement:
+        if entry.before is not None and len(entry.launches) == len(entry.before.launches):
+            return entry.before
+        reason = entry.cut or (cut if entry.open else "")
+        return self._conductor.measurement(entry.case, entry.launches, entry.environment, entry.started, reason)
+
+    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
+        """Gives away each round that was not given before; one that can't be kept is given again the next time."""
+        while self._told < len(self.rounds):
+            keep(self.rounds[self._told])
+            self._told += 1
+
+    def run(self, after_round: Callable[[], None] = lambda: None) -> None:
+        """Makes all rounds; after each it says so, for what was measured to be kept."""
+        for entry in self._entries:
+            self._prepare(entry)
+        number = 0
+        while live := [entry for entry in self._entries if entry.open]:
+            if self._conductor.spent():
+                for entry in live:
+                    entry.cut = self._spent(entry)
+                break
+            number += 1
+            arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
+            self._say(f"{self.group.name}: round {number} of {self._total(live, number)}, {arms}")
+            self._round(live, number)
+            after_round()
+
+    def _total(self, live: Sequence[Entry], number: int) -> int:
+        return number + max(entry.missing for entry in live) - 1
+
+    def _prepare(self, entry: Entry) -> None:
+        """Makes what the case loads, unless it cannot be launched at all."""
+        case = entry.case
+        if lost := self._conductor.quarantined(case):
+            entry.launches, entry.over = entry.launches or list(lost), True
+            return
+        # Weights may take longer to train than anything else: none are, once the budget is spent.
+        if self._conductor.spent():
+            entry.cut = "" if entry.launches else self._spent(entry)
+            entry.over = True
+            return
+        try:
+            conditions = self._conductor.ready(case)
+        except WorkerError as error:
+            ended = launch.ended(error, registry.devices.get(case.device).accelerator)
+            self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
+            return
+        entry.case, entry.conditions = self._conductor.start(case, conditions)
+
+    def _spent(self, entry: Entry) -> str:
+        done = self._launches - entry.missing
+        when = f"after {done} of {self._launches} launches" if done else "before it began"
+        return f"the budget (--perf-budget) was spent {when}"
+
+    def _round(self, live: Sequence[Entry], number: int) -> None:
+        """Gives each of these cases one launch more; those on a busy machine are made again at once."""
+        for attempt in range(RETRIES + 1):
+            final = attempt == RETRIES
+            again: list[Entry] = []
+            seats, waiting = self._seats(live)
+            while seats:
+                again += self._play(seats, waiting, number, final=final)
+                seats, waiting = self._seats(waiting) if waiting and not self._conductor.spent() else ([], [])
+            if not again or self._conductor.spent():
+                break
+            live = [entry for entry in again if entry.open]
+
+    def _seats(self, waiting: Sequence[Entry]) -> tuple[list[Seat], list[Entry]]:
+        """Those who take turns next, and those who come after them. What does not fit is split around the reference."""
+        plainest = self._plainest()
+        first = next((entry for entry in waiting if entry.case == plainest), waiting[0])
+        if registry.modes.get(first.case.mode).cold:
+            return [Seat(entry, "case") for entry in waiting], []
+        seats = [Seat(first, "case")]
+        host = next((entry for entry in self._entries if entry.case == plainest and entry.conditions), None)
+        if first.case == plainest:
+            if self._twin and first.company > 1 and len(self._entries) > 1:
+                seats.append(Seat(first, "twin"))
+        elif host is not None and not host.over and first.company > 1 and len(self._entries) > 1:
+            seats.append(Seat(host, "reference"))
+        rest = []
+        for entry in waiting:
+            if entry is first:
+                continue
+            if self._fits(seats, entry):
+                seats.append(Seat(entry, "case"))
+            else:
+                rest.append(entry)
+        return seats, rest
+
+    def _plainest(self) -> Case:
+        """The reference among the cases that can be launched."""
+        able = [entry.case for entry in self._entries if entry.conditions and not entry.over]
+        return reference(able or [entry.case for entry in self._entries])
+
+    @staticmethod
+    def _fits(seats: Sequence[Seat], entry: Entry) -> bool:
+        """Whether the case may take turns with these, and the memory is enough for all of them as far as is known."""
+        company = min(entry.company, *(seat.entry.company for seat in seats))
+        if len(seats) >= min(company, MOST_ARMS):
+            return False
+        assert entry.conditions is not None  # noqa: S101 - only those that can be launched wait
+        if entry.conditions.accelerator:
+            return True
+        return entry.peak + sum(seat.entry.peak for seat in seats) <= held.limit()
+
+    def _play(self, seats: Sequence[Seat], waiting: list[Entry], number: int, *, final: bool) -> list[Entry]:
+        """One round of these arms; returns the cases whose launch is to be made again."""
+        started = now()
+        arms = [self._arm(seat, final=final) for seat in seats]
+        scheduler: Together | Apart = Together()
+        if registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1:
+            scheduler = Apart()
+        played = scheduler.play(arms, self._effort, self._chance, self._say)
+        again = []
+        for seat, side in zip(seats, played.sides, strict=True):
+            if seat.role != "case":
+                continue
+            if side.launch.outcome == "out_of_memory" and len(seats) > 1 and played.schedule == "together":
+                self._part(seat.entry, side, len(seats))
+                waiting.append(seat.entry)
+            elif self._accept(seat.entry, side, final=final):
+                again.append(seat.entry)
+        self._remember(seats, played, number, started)
+        return again
+
+    def _part(self, entry: Entry, side: Side, arms: int) -> None:
+        """Lets a case that did not fit beside the others try it with fewer, at last with none."""
+        entry.company = 2 if arms > 2 else 1
+        beside = "the reference alone" if entry.company > 1 else "no other"
+        self._say(f"{entry.case.id}: {side.launch.reason}: it is measured again beside {beside}")
+
+    def _arm(self, seat: Seat, *, final: bool) -> Arm:
+        entry = seat.entry
+        assert entry.conditions is not None  # noqa: S101 - only those that can be launched have a seat
+        if seat.role != "case":
+            return Arm(entry.case, entry.conditions, f"the {seat.role}", prove=False)
+        return Arm(
+            entry.case,
+            entry.conditions,
+            index=self._numbers.get(entry.planned, 0) + len(entry.launches),
+            accuracy=not entry.accurate,
+            final=final and self._last and entry.missing == 1,
+        )
+
+    def _accept(self, entry: Entry, side: Side, *, final: bool) -> bool:
+        """Takes in a launch; tells whether it is to be made again, and counts for nothing."""
+        entry.environment = entry.environment or dict(side.environment)
+        if side.launch.contended and side.launch.outcome == "ok" and not final and not self._conductor.spent():
+            self._say(f"{entry.case.id}: again, {side.launch.contended}")
+            entry.launches.append(_replaced(side.launch))
+            return True
+        self._take(entry, side.launch)
+        return False
+
+    def _take(self, entry: Entry, one: Launch) -> None:
+        entry.launches.append(one)
+        entry.missing -= 1
+        if one.outcome != "ok":
+            entry.over = True
+            self._conductor.look(entry.case, [one])
+            self._leave_lost_devices()
+        self._roof(entry)
+
+    def _leave_lost_devices(self) -> None:
+        """Ends the cases whose device another one lost: what it says next is no measurement."""
+        for entry in self._entries:
+            if entry.open and (lost := self._conductor.quarantined(entry.case)):
+                entry.launches += [replace(one, index=len(entry.launches)) for one in lost]
+                entry.over = True
+
+    def _roof(self, entry: Entry) -> None:
+        """Holds the new launches against the machine's ceilings, once the case has all of them."""
+        if (entry.missing and not entry.over) or entry.conditions is None:
+            return
+        new = entry.launches[entry.roofed :]
+        roofed = self._conductor.roofed(new, entry.case, entry.conditions, entry.environment)
+        entry.launches[entry.roofed :] = roofed
+        entry.roofed = len(entry.launches)
+
+    def _remember(self, seats: Sequence[Seat], played: Round, number: int, started: str) -> None:
+        """Keeps the round, with the arms whose numbers count."""
+        counted = [
+            SeatRecord(seat.entry.case, seat.role, side.times, side.arm.index if seat.role == "case" else None)
+            for seat, side in zip(seats, played.sides, strict=True)
+            if side.launch.outcome == "ok" and side.times and not side.launch.contended
+        ]
+        if len(counted) > 1:
+            record = RoundRecord(
+                uuid.uuid4().hex,
+                self.group.name,
+                number,
+                played.schedule,
+                tuple(counted),
+                started,
+                played.seconds,
+                played.turns,
+                played.dropped,
+            )
+            self.rounds.append(record)
+
+
+def _replaced(known: Launch) -> Launch:
+    """A contended launch in whose place another was made: it is on record and does not count."""
+    return replace(known, outcome="contended", reason=known.contended)

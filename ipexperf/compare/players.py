@@ -1,0 +1,332 @@
+"""The live processes of an arm: what a schedule starts, warms, steps in turns and asks for a record."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+from ipexperf.bench import registry
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.order import Shape
+from ipexperf.conduct import instances
+from ipexperf.conduct.launch import P99_SAMPLES, RELATIVES, accurate, ended, notes, proven, record, to_samples
+from ipexperf.conduct.worker import Worker
+from ipexperf.conduct.yardstick import Stick
+from ipexperf.errors import WorkerError
+from ipexperf.judge import rounds as judge
+from ipexperf.judge import yardstick as yardsticks
+from ipexperf.result import Launch, Sample
+
+LOOK_STEPS = 12
+"""So many single steps show how long an arm's first steps are slower than its others."""
+LOOK_SECONDS = 0.06
+"""But no more of them than take about so long."""
+LONG = 0.03
+"""A step as long as this is not looked at: one of them is warm-up enough, for no cache takes longer to fill."""
+NEVER_COLD = 0.25
+"""A step as long as this fills the caches itself: what another arm left there is less than 1 % of it."""
+COLD = 1.02
+"""A step that takes so many times as long as the later ones is not warm yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of an arm: its samples, its seconds a step, and how long all of it took."""
+
+    samples: tuple[Sample, ...]
+    step: float
+    wall: float
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample], block: int) -> Turn:
+        return cls(tuple(samples), statistics.fmean(x.wall for x in samples), block * sum(x.wall for x in samples))
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """The turns of an arm that count, what the machine did meanwhile, and what became of the others."""
+
+    turns: tuple[Turn, ...]
+    shares: dict[str, float]
+    contended: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        return tuple(turn.step for turn in self.turns)
+
+
+class Player(Protocol):
+    """An arm's live processes. A failure ends them and is kept; the others of the round go on."""
+
+    arm: Arm
+    failure: WorkerError | None
+    environment: dict[str, Any]
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        """Its processes, as far as they were started."""
+        ...
+
+    def start(self) -> None:
+        """Starts its processes and asks them to prepare, without waiting for that."""
+
+    def ready(self) -> None:
+        """Waits until they are prepared."""
+
+    def warm(self) -> None:
+        """Steps until its time is steady."""
+
+    def look(self) -> None:
+        """Steps one by one after another arm's turn, to see how many of its steps that makes slower."""
+
+    def turn(self) -> Turn:
+        """One turn."""
+        ...
+
+    def enough(self, turns: Sequence[Turn]) -> bool:
+        """Whether these are all that was asked for."""
+        ...
+
+    def launch(self, spell: Spell) -> Launch:
+        """The record of what it did, with its evidence."""
+        ...
+
+    def accuracy(self, launch: Launch) -> Launch:
+        """The record with the accuracy of its results."""
+        ...
+
+
+@contextlib.contextmanager
+def guarded(player: Player) -> Iterator[None]:
+    """Keeps what ends the player inside the block, and ends its processes."""
+    try:
+        yield
+    except WorkerError as error:
+        player.failure = player.arm.blamed(error)
+        for worker in player.workers:
+            worker.kill()
+
+
+def failed(player: Player) -> Launch:
+    """The record of an arm that ended without a measurement."""
+    assert player.failure is not None  # noqa: S101 - asked of those alone
+    error = player.failure
+    return Launch(player.arm.index, *ended(error, player.arm.conditions.accelerator), log=error.log)
+
+
+class Stepper:
+    """One worker that is stepped in turns."""
+
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
+        self.arm = arm
+        self.failure: WorkerError | None = None
+        self.environment: dict[str, Any] = {}
+        self.told: dict[str, Any] = {}
+        """What the worker replied to `prepare` and `warm`."""
+        self.shape = Shape(1, 1)
+        self.yardstick: tuple[Yardstick, Spell] | None = None
+        """The fixed work that took turns with it, and the turns of that."""
+        self._stack = stack
+        self._worker: Worker | None = None
+        self._looks: list[list[float]] = []
+
+    @property
+    def worker(self) -> Worker:
+        assert self._worker is not None  # noqa: S101 - a schedule starts it first
+        return self._worker
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        return [self._worker] if self._worker else []
+
+    @property
+    def step(self) -> float:
+        """Seconds of a warm step."""
+        return float(self.told.get("step", 0.0))
+
+    @property
+    def block(self) -> int:
+        """The steps of a sample that it would choose alone."""
+        return int(self.told.get("block", 1))
+
+    @property
+    def cold(self) -> bool:
+        """Whether its one step is the first of its process."""
+        return bool(self.told.get("cold"))
+
+    def start(self) -> None:
+        self._worker = self._stack.enter_context(self.arm.conditions.worker())
+        settings = asdict(self.arm.conditions.settings)
+        self.worker.send("prepare", case=self.arm.case.to_json(), settings=settings)
+
+    def ready(self) -> None:
+        self.told = self.worker.receive()
+        self.environment = self.worker.ask("environment")
+
+    def warm(self) -> None:
+        self.told.update({"block": 1} if self.cold else self.worker.ask("warm"))
+
+    def look(self) -> None:
+        if self.cold or self.step >= LONG:
+            return
+        count = min(LOOK_STEPS, max(4, math.ceil(LOOK_SECONDS / max(self.step, 1e-6))))
+        self._looks.append([x.wall for x in to_samples(self.worker.ask("sample", count=count, block=1)["samples"])])
+
+    def warm_steps(self) -> int:
+        """How many first steps of a turn are slower than the later ones, by the looks that were taken."""
+        if not self._looks:
+            return int(LONG <= self.step < NEVER_COLD)
+        typical = [statistics.median(steps) for steps in zip(*self._looks, strict=True)]
+        steady = statistics.median(typical[len(typical) // 2 :])
+        slow = [number for number, step in enumerate(typical[: len(typical) // 2 + 1]) if step > COLD * steady]
+        return slow[-1] + 1 if slow else 0
+
+    def turn(self) -> Turn:
+        shape = self.shape
+        reply = self.worker.ask("sample", count=shape.samples, block=shape.block, warm=shape.warm)
+        return Turn.of(to_samples(reply["samples"]), shape.block)
+
+    def enough(self, turns: Sequence[Turn]) -> bool:
+        # Both a least count and a least time: few long steps are as little evidence as many short ones in an instant.
+        asked = self.arm.conditions
+        seconds = sum(turn.wall for turn in turns)
+        return self.cold or (sum(len(x.samples) for x in turns) >= asked.samples and seconds >= asked.seconds)
+
+    def launch(self, spell: Spell) -> Launch:
+        samples = [sample for turn in spell.turns for sample in turn.samples]
+        told = {**self.told, **self.worker.ask("memory"), "block": self.shape.block}
+        if self.yardstick is not None:
+            stick, beside = self.yardstick
+            ratio = math.exp(judge.log_ratio([beside.times], [spell.times], paired=True))
+            told.update(zip(RELATIVES, (ratio, statistics.median(beside.times)), strict=True))
+            self.environment[yardsticks.SECTION] = stick.told
+        shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
+        few = () if self.cold else notes(samples, self.arm.conditions)
+        launch = record(self.arm.index, samples, told, shares, self.worker)
+        launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *few, *spell.notes))
+        return proven(self.worker, launch) if self.arm.prove else launch
+
+    def accuracy(self, launch: Launch) -> Launch:
+        return accurate(self.worker, launch, final=self.arm.final) if self.arm.accuracy else launch
+
+
+class Answerers:
+    """Several workers that answer requests at the same time, each on cores of its own: a turn is a window."""
+
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
+        self.arm = arm
+        self.failure: WorkerError | None = None
+        self.environment: dict[str, Any] = {}
+        self._stack = stack
+        self._group = instances.Instances(arm.conditions)
+        self._windows: dict[int, instances.Window] = {}
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        return self._group.workers
+
+    def start(self) -> None:
+        for instance in self.arm.conditions.instances:
+            self._group.workers.append(self._stack.enter_context(instance.worker()))
+        self._group.prepare(self.arm.case)
+
+    def ready(self) -> None:
+        self.environment = self._group.ready()
+
+    def warm(self) -> None:
+        self._group.warm()
+
+    def look(self) -> None:
+        """A window begins with requests that are answered like all others: users wait for those too."""
+
+    def turn(self) -> Turn:
+        window = self._group.window(self.arm.conditions.seconds)
+        turn = Turn(tuple(window.samples()), window.wall / len(window.latencies), window.wall)
+        self._windows[id(turn)] = window
+        return turn
+
+    def enough(self, turns: Sequence[Turn]) -> bool:
+        """Whether there are enough requests for what was asked, and for a p99."""
+        return sum(len(turn.samples) for turn in turns) >= max(self.arm.conditions.samples, P99_SAMPLES)
+
+    def launch(self, spell: Spell) -> Launch:
+        windows = [self._windows[id(turn)] for turn in spell.turns]
+        return self._group.launch(self.arm.index, windows, spell.shares, spell.contended, spell.notes)
+
+    def accuracy(self, launch: Launch) -> Launch:
+        return accurate(self.workers[0], launch, final=self.arm.final) if self.arm.accuracy else launch
+
+
+class Yardstick:
+    """The fixed work that takes turns with the arms: it has times, and no launch."""
+
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
+        self.arm = replace(arm, name="the yardstick")
+        self.failure: WorkerError | None = None
+        self.environment: dict[str, Any] = {}
+        self.turns: list[Turn] = []
+        self._stack = stack
+        self._stick: Stick | None = None
+
+    @property
+    def stick(self) -> Stick:
+        assert self._stick is not None  # noqa: S101 - a schedule starts it first
+        return self._stick
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What it is made of."""
+        return dict(self.stick.told)
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        return [self._stick.worker] if self._stick else []
+
+    def start(self) -> None:
+        kind = registry.devices.get(self.arm.case.device).yardstick(self.arm.case)
+        if kind is None:
+            raise WorkerError("error", f"it has no work of the kind of {self.arm.case.device}")
+        settings = self.arm.conditions.settings
+        request = {"threads": settings.threads, "placement": settings.placement}
+        python = self.arm.conditions.yardstick
+        self._stick = Stick(self._stack.enter_context(Worker(python, timeout=self.arm.conditions.timeout, bare=True)))
+        self._stick.begin(*kind, request)
+
+    def ready(self) -> None:
+        self.stick.ready()
+
+    def warm(self) -> None:
+        self.stick.warm()
+
+    def look(self) -> None:
+        """Its work is larger than any cache."""
+
+    def turn(self) -> Turn:
+        return Turn.of(self.stick.sample(), self.stick.block)
+
+    def enough(self, turns: Sequence[Turn]) -> bool:
+        """It has as many as the arms have."""
+        del turns
+        return True
+
+    def blame(self) -> WorkerError:
+        """Its failure, as that of an arm which it took turns with: nothing is wrong with the case."""
+        assert self.failure is not None  # noqa: S101 - asked of one that failed
+        reason = self.failure.reason.removeprefix(f"{self.arm.name}: ")
+        return WorkerError("error", f"{self.arm.name}: {self.failure.outcome}: {reason}", self.failure.log)
+
+    def launch(self, spell: Spell) -> Launch:
+        raise NotImplementedError("a yardstick is no case")
+
+    def accuracy(self, launch: Launch) -> Launch:
+        raise NotImplementedError("a yardstick is no case")
+
+
+def player(arm: Arm, stack: contextlib.ExitStack) -> Stepper | Answerers:
+    """The processes that an arm needs: one worker, or several that answer at the same time."""
+    return Answerers(arm, stack) if arm.conditions.instances else Stepper(arm, stack)

@@ -1,0 +1,306 @@
+"""Rounds of pairs of arms until the judge is sure: what `ab`, `--perf-against`, `doctor` and `selftest` call."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from ipexperf.compare.apart import Apart
+from ipexperf.compare.arm import Arm, differ
+from ipexperf.compare.group import MOST_ARMS
+from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.together import Together
+from ipexperf.conduct import launch
+from ipexperf.errors import WorkerError
+from ipexperf.judge import pairs, sequential
+from ipexperf.judge.pairs import PairedRatio
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.sequential import Decision
+from ipexperf.report import units
+from ipexperf.result import Launch
+
+APART = "both arms do not fit beside one another, so each pair is four launches, A B B A"
+DISCARDED = 4
+"""So many pairs of a comparison are made again because the machine was busy with something else."""
+SAME = "A/A: both arms are the same"
+"""What is said where nothing differs: whatever is seen is noise."""
+
+
+class Why(Enum):
+    """Why there are no more rounds of a comparison."""
+
+    DECIDED = "decided"
+    MOST = "most"
+    BUDGET = "budget"
+    FAILED = "failed"
+    WRONG = "wrong"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why there are no more rounds, after how many, and the sentence for people."""
+
+    why: Why
+    rounds: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What ended a comparison, and the arm that is at fault."""
+
+    arm: Arm
+    error: WorkerError
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One round of one comparison."""
+
+    a: Side
+    b: Side
+    log_ratio: float
+    round: Round
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All rounds of two arms, what the judge said of them, and why there are no more."""
+
+    a: Arm
+    b: Arm
+    taken: tuple[Pair, ...]
+    decision: Decision
+    stop: Stop
+    differences: tuple[str, ...] = ()
+    """What the arms differ in, one line each. None: they are the same."""
+    failure: Failure | None = None
+    apart: bool = False
+    """Whether both arms did not fit beside one another."""
+
+    @property
+    def log_ratios(self) -> list[float]:
+        return [pair.log_ratio for pair in self.taken]
+
+    @property
+    def cut(self) -> bool:
+        """Whether something else than the judge ended it before it was sure."""
+        ended = self.stop.why in (Why.BUDGET, Why.INTERRUPTED)
+        return ended and self.decision.outcome == "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a comparison stands before its next round, and as a line for people."""
+
+    name: str
+    done: int
+    most: int
+    so_far: PairedRatio | None
+    seconds_left: float | None
+    """At most: it ends sooner where the judge is sure sooner."""
+
+    @property
+    def estimate(self) -> str:
+        """The ratio so far with its interval, or an empty text."""
+        if self.so_far is None or self.so_far.lo is None or self.so_far.hi is None:
+            return ""
+        return f"{units.percent(self.so_far.ratio)} {units.interval(self.so_far.lo, self.so_far.hi)}"
+
+    def __str__(self) -> str:
+        line = f"{self.name}: pair {self.done + 1} of at most {self.most}"
+        if self.estimate and self.seconds_left is not None:
+            line += f"; so far {self.estimate}; at most {self.seconds_left:.0f} s more"
+        return line
+
+
+@dataclass(slots=True)
+class _Open:
+    """A comparison that goes on."""
+
+    a: Arm
+    b: Arm
+    policy: PairPolicy
+    scheduler: Together | Apart
+    taken: list[Pair] = field(default_factory=list)
+    stop: Stop | None = None
+    decision: Decision | None = None
+    failure: Failure | None = None
+    discarded: int = 0
+
+    @property
+    def logs(self) -> list[float]:
+        return [pair.log_ratio for pair in self.taken]
+
+    def judge(self, *, last: bool = False) -> Decision:
+        self.decision = sequential.decide(self.logs, self.policy, last=last)
+        return self.decision
+
+
+class Contest:
+    """Comparisons that share rounds. What is known so far can be asked at any time: also when it was interrupted."""
+
+    def __init__(
+        self,
+        sides: Sequence[tuple[Arm, Arm]],
+        policies: Sequence[PairPolicy],
+        effort: Effort,
+        spent: Callable[[], bool],
+        chance: random.Random,
+        say: Callable[[str], None],
+        *,
+        prove: bool = True,
+        show: Callable[[Standing], None] | None = None,
+    ) -> None:
+        """`prove`: whether the first round must show what the arms are: one that is spoilt on purpose cannot.
+
+        `show` is told how each comparison stands before each of its rounds; without it `say` says it.
+        """
+        self._effort = effort
+        self._spent = spent
+        self._chance = chance
+        self._say = say
+        self._prove = prove
+        self._show = show or (lambda standing: say(str(standing)))
+        self._began = time.monotonic()
+        self._open = [_Open(a, b, policy, Together()) for (a, b), policy in zip(sides, policies, strict=True)]
+
+    def comparisons(self) -> list[Comparison]:
+        """Each comparison as it stands: one that goes on counts as interrupted."""
+        return [self._comparison(one) for one in self._open]
+
+    def run(self, after_round: Callable[[], None] = lambda: None) -> list[Comparison]:
+        """Takes rounds until the judge is sure of each, there are as many as may be, or the budget is spent."""
+        while live := [one for one in self._open if one.stop is None]:
+            if self._spent():
+                for one in live:
+                    _end_with_budget(one)
+                break
+            for part in _parts(live):
+                self._play(part)
+            after_round()
+        return self.comparisons()
+
+    def _play(self, live: Sequence[_Open]) -> None:
+        """One round of these comparisons, which all have the same schedule."""
+        number = len(live[0].taken)
+        for one in live:
+            self._show(self._standing(one))
+        prove = self._prove and number == 0
+        arms: list[Arm] = []
+        places: list[tuple[int, int]] = []
+        for one in live:
+            sides = [replace(arm, index=number, prove=prove, accuracy=prove) for arm in (one.a, one.b)]
+            places.append((len(arms), len(arms) + 1))
+            arms += sides
+        played = live[0].scheduler.play(arms, self._effort, self._chance, self._say)
+        for one, (first, second) in zip(live, places, strict=True):
+            self._take(one, played, first, second)
+
+    def _take(self, one: _Open, played: Round, first: int, second: int) -> None:
+        a, b = played.sides[first], played.sides[second]
+        broken = next((side for side in (a, b) if side.error is not None), None)
+        if broken is not None and broken.error is not None:
+            # A driver that ends the process itself says so in its last words.
+            outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
+            if outcome == "out_of_memory" and played.schedule == "together":
+                self._say(f"{broken.error.reason}: {APART}")
+                one.scheduler = Apart(mirrored=True)
+            else:
+                arm = one.a if broken is a else one.b
+                one.failure = Failure(arm, broken.error)
+                one.stop = Stop(Why.FAILED, len(one.taken), "an arm failed")
+            return
+        if played.thin and one.discarded < DISCARDED:
+            one.discarded += 1
+            self._say(f"{one.b.case.id}: the machine was busy, so this pair is made again: {b.launch.contended}")
+            return
+        one.taken.append(Pair(a, b, played.log_ratio(first, second), played))
+        if wrong(one.taken[0].a.launch) or wrong(one.taken[0].b.launch):
+            one.stop = Stop(Why.WRONG, len(one.taken), "an arm is not what its label says, or is wrong")
+        elif sequential.due(len(one.taken), one.policy):
+            decision = one.judge()
+            if decision.done:
+                one.stop = _decided(decision, one.policy)
+
+    def _standing(self, one: _Open) -> Standing:
+        """The estimate so far, and the seconds that all rounds would take at most."""
+        number = len(one.taken)
+        name = f"{one.b.case.id} against {one.a.name or one.a.case.id}"
+        left = (time.monotonic() - self._began) / number * (one.policy.max_pairs - number) if number else None
+        return Standing(name, number, one.policy.max_pairs, pairs.combine(one.logs) if number > 1 else None, left)
+
+    def _comparison(self, one: _Open) -> Comparison:
+        stop = one.stop or Stop(Why.INTERRUPTED, len(one.taken), f"interrupted after {_pairs(len(one.taken))}")
+        decision = one.decision
+        if decision is None or decision.pairs != len(one.taken):
+            last = stop.why in (Why.BUDGET, Why.INTERRUPTED, Why.FAILED) and bool(one.taken)
+            decision = sequential.decide(one.logs if last else [], one.policy, last=last)
+        environments = (one.taken[0].a.environment, one.taken[0].b.environment) if one.taken else None
+        return Comparison(
+            one.a,
+            one.b,
+            tuple(one.taken),
+            decision,
+            stop,
+            tuple(differ(one.a, one.b, environments)),
+            one.failure,
+            isinstance(one.scheduler, Apart),
+        )
+
+
+def wrong(taken: Launch) -> str:
+    """The first check of a launch that did not hold, or an empty text: a fast and wrong arm is no winner."""
+    return next((str(check) for check in (*taken.proof, *taken.accuracy) if not check.ok), "")
+
+
+def _parts(live: Sequence[_Open]) -> list[list[_Open]]:
+    """Those that share a round: as many as may take turns, those that do not fit together each alone."""
+    parts: list[list[_Open]] = []
+    together: dict[int, list[_Open]] = {}
+    for one in live:
+        if isinstance(one.scheduler, Apart):
+            parts.append([one])
+            continue
+        shared = together.setdefault(len(one.taken), [])
+        shared.append(one)
+        if 2 * len(shared) >= MOST_ARMS:
+            parts.append(together.pop(len(one.taken)))
+    return [*together.values(), *parts]
+
+
+def _end_with_budget(one: _Open) -> None:
+    done = len(one.taken)
+    if done:
+        one.judge(last=True)
+    when = f"after {_pairs(done)}" if done else "before it began"
+    one.stop = Stop(Why.BUDGET, done, f"the budget (--perf-budget) was spent {when}")
+
+
+def _decided(decision: Decision, policy: PairPolicy) -> Stop:
+    if decision.outcome == "inconclusive":
+        return Stop(Why.MOST, decision.pairs, f"there were as many pairs as were allowed: {policy.max_pairs}")
+    text = f"it was decided after {decision.pairs} of at most {policy.max_pairs} pairs"
+    return Stop(Why.DECIDED, decision.pairs, text)
+
+
+def _pairs(count: int) -> str:
+    return f"{count} pair{'s' if count != 1 else ''}"
+
+
+def _paired(pair: Pair) -> Launch:
+    """The launch of the second arm. What the machine did beside it, it did to the other arm as well."""
+    one = pair.b.launch
+    busy = (f"took turns on a contended machine, as did the other arm: {one.contended}",) if one.contended else ()
+    return replace(one, against=pair.a.launch.fingerprint, contended="", notes=(*one.notes, *busy))
+
+
+def measured(comparison: Comparison) -> tuple[list[Launch], Mapping[str, object]]:
+    """The launches of the second arm, each with what the first arm ran, and the environment of the first of them."""
+    launches = [_paired(pair) for pair in comparison.taken]
+    environment = dict(comparison.taken[0].b.environment) if comparison.taken else {}
+    return launches, environment

@@ -1,0 +1,259 @@
+"""Arms that are alive together and take turns: what disturbs one disturbs its neighbours alike."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ipexperf.bench import registry
+from ipexperf.compare import order
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.players import Player, Spell, Stepper, Turn, Yardstick, failed, guarded, player
+from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.conduct.watch import Stretch, Watch, together
+from ipexperf.judge import rounds as judge
+from ipexperf.result import Launch, Schedule
+
+PATIENCE = 12
+"""An arm has so many times the seconds that were asked for, and ends then with the samples that it has."""
+LOOKS = 3
+"""So often each arm steps after every other before the turns, to see how many steps it needs to be warm again."""
+SPEAK_SECONDS = 10.0
+"""So long a round may go on without a word."""
+LEAST = 3
+"""Every arm has so many turns, however long they last, and fewer are not looked at for their precision."""
+
+
+@dataclass(slots=True)
+class Rotations:
+    """Rotations in which each arm had a turn: those that count, and those that the machine disturbed."""
+
+    kept: list[dict[int, Turn]] = field(default_factory=list)
+    dropped: list[dict[int, Turn]] = field(default_factory=list)
+    pending: list[dict[int, Turn]] = field(default_factory=list)
+    calm: list[Stretch] = field(default_factory=list)
+    busy: list[Stretch] = field(default_factory=list)
+
+    def judge(self, watch: Watch) -> None:
+        """Counts the rotations since the last look, or drops them all: never one arm's turn without its neighbours."""
+        samples = [x for rotation in self.pending for turn in rotation.values() for x in turn.samples]
+        stretch = watch.stretch(samples)
+        (self.busy if stretch.busy else self.calm).append(stretch)
+        (self.dropped if stretch.busy else self.kept).extend(self.pending)
+        self.pending = []
+
+    def of(self, arm: int) -> list[Turn]:
+        """The turns of an arm that count."""
+        return [rotation[arm] for rotation in self.kept if arm in rotation]
+
+
+class Together:
+    """One worker of each arm, all alive at the same time."""
+
+    name: Schedule = "together"
+
+    def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
+        began = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            players: list[Player] = [player(arm, stack) for arm in arms]
+            sticks = _yardsticks(arms, stack)
+            everyone = [*players, *dict.fromkeys(sticks.values())]
+            _start(everyone, chance)
+            _blame_yardsticks(players, sticks)
+            watch = Watch([(one.arm.case, one.arm.conditions) for one in _alive(players)])
+            _warm(everyone, effort)
+            _blame_yardsticks(players, sticks)
+            watch.begin(*(worker.pid for one in everyone for worker in one.workers if not worker.killed))
+            rotations = _rotate(everyone, len(players), effort, watch, chance, say)
+            _blame_yardsticks(players, sticks)
+            pulses = watch.end()
+            sides = _sides(players, everyone, sticks, rotations, pulses, effort)
+        turns, dropped = len(rotations.kept), len(rotations.dropped)
+        thin = _thin(rotations, effort)
+        return Round(tuple(sides), self.name, turns, dropped, time.monotonic() - began, thin)
+
+
+def _yardsticks(arms: Sequence[Arm], stack: contextlib.ExitStack) -> dict[int, Yardstick]:
+    """The yardstick of each arm that has one, by the arm's place: arms of one kind of work share it."""
+    made: dict[tuple[object, ...], Yardstick] = {}
+    found = {}
+    for place, arm in enumerate(arms):
+        if arm.conditions.yardstick is not None:
+            settings = arm.conditions.settings
+            kind = registry.devices.get(arm.case.device).yardstick(arm.case)
+            key = (arm.conditions.yardstick, kind, settings.threads, str(settings.placement))
+            found[place] = made.setdefault(key, Yardstick(arm, stack))
+    return found
+
+
+def _blame_yardsticks(players: Sequence[Player], sticks: dict[int, Yardstick]) -> None:
+    """Ends the arms whose yardstick failed: their times would be in no unit."""
+    for place, stick in sticks.items():
+        if stick.failure is not None and players[place].failure is None:
+            with guarded(players[place]):
+                raise stick.blame()
+
+
+def _alive(players: Sequence[Player]) -> list[Player]:
+    return [one for one in players if one.failure is None]
+
+
+def _start(players: Sequence[Player], chance: random.Random) -> None:
+    """Starts all in random order, a core for each: what one imports and builds costs the others nothing."""
+    waiting: list[Player] = []
+    cores = len(os.sched_getaffinity(0))
+    for one in chance.sample(list(players), len(players)):
+        if len(waiting) >= cores:
+            _ready(waiting.pop(0), players)
+        with guarded(one):
+            one.start()
+            _share_memory(players)
+        waiting.append(one)
+    for one in waiting:
+        _ready(one, players)
+
+
+def _ready(one: Player, players: Sequence[Player]) -> None:
+    if one.failure is None:
+        with guarded(one):
+            one.ready()
+    _share_memory(players)
+
+
+def _share_memory(players: Sequence[Player]) -> None:
+    """Lets each worker's memory be counted with that of all others: together they must fit."""
+    workers = [worker for one in players for worker in one.workers if not worker.killed]
+    for worker in workers:
+        worker.beside = [other for other in workers if other is not worker]
+
+
+def _warm(players: Sequence[Player], effort: Effort) -> None:
+    """Warms one after the other, then lets each step after the others: how a turn must begin to be steady."""
+    for one in _alive(players):
+        with guarded(one):
+            one.warm()
+    for _ in range(LOOKS if len(_alive(players)) > 1 else 0):
+        for one in _alive(players):
+            with guarded(one):
+                one.look()
+    steppers = [one for one in _alive(players) if isinstance(one, Stepper)]
+    agreed = order.shapes([one.step for one in steppers], [one.block for one in steppers], effort.seconds)
+    for one, shape in zip(steppers, agreed, strict=True):
+        alone = order.Shape(1, 1) if one.cold else shape
+        warm = one.warm_steps() if len(players) > 1 else 0
+        one.shape = order.Shape(effort.samples or alone.samples, alone.block, warm)
+
+
+def _rotate(
+    players: Sequence[Player],
+    arms: int,
+    effort: Effort,
+    watch: Watch,
+    chance: random.Random,
+    say: Callable[[str], None],
+) -> Rotations:
+    """Rotations until every arm has what was asked for and its ratio is known, or until patience ends."""
+    rotations = Rotations()
+    orders = order.orders(len(players), chance)
+    seconds = sum(one.arm.conditions.seconds for one in players[:arms])
+    until = time.monotonic() + PATIENCE * seconds
+    spoken = time.monotonic()
+    # The second step of a cold process is no cold start.
+    cold = any(isinstance(one, Stepper) and one.cold for one in players[:arms])
+    while _alive(players[:arms]):
+        rotation: dict[int, Turn] = {}
+        for place in next(orders):
+            one = players[place]
+            if one.failure is None:
+                with guarded(one):
+                    rotation[place] = one.turn()
+        rotations.pending.append(rotation)
+        taken = len(rotations.kept) + len(rotations.dropped) + len(rotations.pending)
+        late = time.monotonic() > until and taken >= LEAST
+        if time.monotonic() - spoken > SPEAK_SECONDS:
+            spoken = time.monotonic()
+            say(f"turn {len(rotations.kept) + len(rotations.pending)}, {len(rotations.dropped)} dropped")
+        if watch.due or late or _enough(players, arms, effort, [*rotations.kept, *rotations.pending]):
+            rotations.judge(watch)
+        if late or taken >= 2 * effort.most or cold or _enough(players, arms, effort, rotations.kept):
+            break
+    if rotations.pending:
+        rotations.judge(watch)
+    return rotations
+
+
+def _enough(players: Sequence[Player], arms: int, effort: Effort, kept: Sequence[dict[int, Turn]]) -> bool:
+    """Whether each arm has the turns, samples and seconds that were asked for, and a ratio that is known."""
+    turns = [[rotation[place] for rotation in kept if place in rotation] for place in range(len(players))]
+    live = [place for place in range(arms) if players[place].failure is None]
+    if not live:
+        return True
+    if len(kept) >= effort.most:
+        return True
+    least = effort.turns if len(players) > 1 else 1
+    if not all(len(turns[place]) >= least and players[place].enough(turns[place]) for place in live):
+        return False
+    times = [[turn.step for turn in turns[place]] for place in live]
+    return len(kept) < LEAST or all(judge.precision(times[0], other) <= effort.precise for other in times[1:])
+
+
+def _sides(
+    players: Sequence[Player],
+    everyone: Sequence[Player],
+    sticks: dict[int, Yardstick],
+    rotations: Rotations,
+    pulses: Mapping[str, tuple[Mapping[str, float], str]],
+    effort: Effort,
+) -> list[Side]:
+    """The record of each arm: evidence first of all, then the accuracy of those that were asked for it."""
+    thin = _thin(rotations, effort)
+    spells = [_spell(place, everyone, rotations, thin=thin) for place in range(len(everyone))]
+    launches: list[Launch | None] = []
+    for place, one in enumerate(players):
+        felt, slow = pulses.get(one.arm.case.dtype, ({}, ""))
+        spell = spells[place]
+        contended = "; ".join(filter(None, (spell.contended, slow)))
+        spell = Spell(spell.turns, {**spell.shares, **felt}, contended, spell.notes)
+        if isinstance(one, Stepper) and place in sticks:
+            stick = sticks[place]
+            one.yardstick = stick, spells[everyone.index(stick)]
+        launch = None
+        if one.failure is None:
+            with guarded(one):
+                launch = one.accuracy(one.launch(spell))
+        launches.append(launch)
+    return [
+        Side(one.arm, launch or failed(one), one.environment, (spells[place].times,) if launch else (), one.failure)
+        for place, (one, launch) in enumerate(zip(players, launches, strict=True))
+    ]
+
+
+def _thin(rotations: Rotations, effort: Effort) -> bool:
+    """Whether too few turns count because the machine was busy with something else."""
+    return bool(rotations.dropped) and len(rotations.kept) < max(1, effort.turns // 2)
+
+
+def _spell(place: int, everyone: Sequence[Player], rotations: Rotations, *, thin: bool) -> Spell:
+    """The turns of an arm that count; where too few do, all of them, on a machine that is said to be contended."""
+    turns, contended = rotations.of(place), ""
+    stretches = rotations.calm
+    if thin:
+        lost = rotations.dropped
+        turns = [*turns, *(rotation[place] for rotation in lost if place in rotation)]
+        stretches = [*stretches, *rotations.busy]
+        contended = rotations.busy[-1].busy
+    shares = together(stretches)
+    shares |= {"turns": float(len(rotations.kept)), "turns_dropped": float(len(rotations.dropped))}
+    shares["arms"] = float(len(everyone))
+    notes = []
+    if rotations.dropped and not contended:
+        share = f"{len(rotations.dropped)} of {len(rotations.dropped) + len(rotations.kept)} turns"
+        notes.append(f"dropped {share}, as did its neighbours: {rotations.busy[-1].busy}")
+    if everyone[place].failure is None and not all(math.isfinite(turn.step) for turn in turns):
+        notes.append("a turn took no time that is a number")
+    return Spell(tuple(turns), shares, contended, tuple(notes))

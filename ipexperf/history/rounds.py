@@ -1,0 +1,159 @@
+"""Rounds in the database: the arms that took turns, what each of them did, and the ratio of each two."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import accumulate, combinations
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Connection, Select, exists, insert, select
+
+from ipexperf.errors import HistoryError
+from ipexperf.history.rows import case_of
+from ipexperf.history.schema import case as case_table
+from ipexperf.history.schema import environment, launch, paired, round_, run, seat
+from ipexperf.history.values import finite, pack, storable, unpack, utc
+from ipexperf.judge.rounds import log_ratio
+from ipexperf.result import RoundRecord, SeatRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ipexperf.case import Case
+
+
+def write(
+    connection: Connection, run_id: int, environment_id: int, one: RoundRecord, cases: Mapping[Case, int]
+) -> None:
+    """Write a round of a run; `cases` has the row of each case, and `environment_id` is where the run was."""
+    if len(one.seats) < 2:
+        raise HistoryError(f"the round {one.uid} has {len(one.seats)} arms; a round is of two or more.")
+    if connection.execute(select(exists().where(round_.c.uid == one.uid))).scalar_one():
+        raise HistoryError(f"the history has the round {one.uid} already; each is recorded once.")
+    pairs = [*_pairs(one, cases)]
+    where = _environment(connection, run_id, one, cases)
+    numbers = {name: getattr(one, name) for name in ("number", "seconds", "turns", "dropped")}
+    values = {"uid": one.uid, "run_id": run_id, "environment_id": environment_id if where is None else where}
+    texts = {"name": storable(one.group), "schedule": one.schedule, "started_at": utc(one.started_at)}
+    stored = insert(round_).returning(round_.c.id)
+    own = {"round_id": connection.execute(stored, {**values, **texts, **numbers}).scalar_one()}
+    connection.execute(insert(seat), [{**own, **_seat(place, x, cases)} for place, x in enumerate(one.seats)])
+    connection.execute(insert(paired), [{**own, **pair} for pair in pairs])
+
+
+def _environment(connection: Connection, run_id: int, one: RoundRecord, cases: Mapping[Case, int]) -> int | None:
+    """Where the round was: where its first launch was that is on record. A run may be on several devices."""
+    for arm in one.seats:
+        of_case = (launch.c.run_id == run_id, launch.c.case_id == cases[arm.case])
+        asked = select(launch.c.environment_id).where(*of_case, launch.c.launch == arm.launch)
+        if arm.launch is not None and (found := connection.execute(asked).scalar_one_or_none()) is not None:
+            return int(found)
+    return None
+
+
+def _seat(place: int, arm: SeatRecord, cases: Mapping[Case, int]) -> dict[str, Any]:
+    """A row of an arm: the times of its processes one after the other, and how many turns each of them had."""
+    return {
+        "place": place,
+        "case_id": cases[arm.case],
+        "role": arm.role,
+        "launch": arm.launch,
+        "turns": [len(part) for part in arm.times],
+        "data": pack([time for part in arm.times for time in part]),
+    }
+
+
+def _pairs(one: RoundRecord, cases: Mapping[Case, int]) -> Iterator[dict[str, Any]]:
+    """The ratio of each two arms, the later seat over the earlier one."""
+    for (first, base), (second, other) in combinations(enumerate(one.seats), 2):
+        try:
+            ratio = log_ratio(base.times, other.times, paired=one.schedule == "together")
+        except ValueError as error:
+            names = f"{base.case.id} and {other.case.id}"
+            raise HistoryError(f"the round {one.uid} has no ratio of {names}: {error}.") from error
+        yield {
+            "base_place": first,
+            "place": second,
+            "base_id": cases[base.case],
+            "case_id": cases[other.case],
+            "base_role": base.role,
+            "role": other.role,
+            "log_ratio": finite(ratio),
+            "turns": sum(min(len(a), len(b)) for a, b in zip(base.times, other.times, strict=True)),
+        }
+
+
+def of_run(connection: Connection, run_id: int, machine_key: str | None = None) -> tuple[RoundRecord, ...]:
+    """Return the rounds of a run in the order of time; of one of its machines, where that is named."""
+    where = [round_.c.run_id == run_id]
+    if machine_key is not None:
+        where.append(environment.c.machine_key == machine_key)
+    return _read(connection, *where)
+
+
+def of_machine(connection: Connection, machine_key: str, limit: int, before: str | None) -> tuple[RoundRecord, ...]:
+    """Return the rounds of the newest runs that have any on a machine, oldest first."""
+    numbers = [row.id for row in connection.execute(runs_of(machine_key, limit, before))]
+    return _read(connection, round_.c.run_id.in_(numbers), environment.c.machine_key == machine_key)
+
+
+def runs_of(machine_key: str, limit: int, before: str | None) -> Select[Any]:
+    """Ask for the newest runs that have rounds on a machine."""
+    here = select(environment.c.id).where(environment.c.machine_key == machine_key)
+    asked = select(run.c.id).where(exists().where(round_.c.run_id == run.c.id, round_.c.environment_id.in_(here)))
+    if before is not None:
+        asked = asked.where(run.c.started_at < before)
+    return asked.order_by(run.c.started_at.desc(), run.c.uid.desc()).limit(limit)
+
+
+def rounds_of(*where: ColumnElement[bool]) -> Select[Any]:
+    """Ask for rounds in the order of time."""
+    return (
+        select(round_)
+        .join(environment, environment.c.id == round_.c.environment_id)
+        .where(*where)
+        .order_by(round_.c.started_at, round_.c.number, round_.c.uid)
+    )
+
+
+def seats_of(*where: ColumnElement[bool]) -> Select[Any]:
+    """Ask for the seats of the same rounds, each with its case."""
+    axes = [column for column in case_table.columns if column.name not in ("id", "uid", "suite")]
+    return (
+        select(seat, *axes)
+        .select_from(round_)
+        .join(environment, environment.c.id == round_.c.environment_id)
+        .join(seat, seat.c.round_id == round_.c.id)
+        .join(case_table, case_table.c.id == seat.c.case_id)
+        .where(*where)
+        .order_by(seat.c.round_id, seat.c.place)
+    )
+
+
+def _read(connection: Connection, *where: ColumnElement[bool]) -> tuple[RoundRecord, ...]:
+    seats: dict[int, list[SeatRecord]] = defaultdict(list)
+    known: dict[int, Case] = {}
+    for row in connection.execute(seats_of(*where)).mappings():
+        if row["case_id"] not in known:
+            known[row["case_id"]] = case_of(row)
+        times = _parts(unpack(row["data"]), row["turns"])
+        seats[row["round_id"]].append(SeatRecord(known[row["case_id"]], row["role"], times, row["launch"]))
+    return tuple(
+        RoundRecord(
+            uid=row.uid,
+            group=row.name,
+            number=row.number,
+            schedule=row.schedule,
+            seats=tuple(seats[row.id]),
+            started_at=row.started_at,
+            seconds=row.seconds,
+            turns=row.turns,
+            dropped=row.dropped,
+        )
+        for row in connection.execute(rounds_of(*where))
+    )
+
+
+def _parts(times: tuple[float, ...], turns: list[int]) -> tuple[tuple[float, ...], ...]:
+    ends = [*accumulate(turns)]
+    return tuple(times[end - count : end] for count, end in zip(turns, ends, strict=True))

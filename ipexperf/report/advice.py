@@ -1,0 +1,162 @@
+"""What a reader came for: the best configuration of each model, what a stack and a dtype are worth, what got slower."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ipexperf.case import AGAINST, DTYPES, Case
+from ipexperf.judge.policy import Policy
+from ipexperf.plan.groups import Group, groups, reference
+from ipexperf.report.lines import named
+from ipexperf.report.speeds import APART, SINGLE, Speeds
+from ipexperf.report.units import plural
+from ipexperf.report.words import PLAIN_DTYPE, STOCK, Words, labels
+from ipexperf.result import Measurement, Verdict
+
+TURNS = "ratios compare cases that took turns in the same rounds"
+NO_TURNS = f"those with {APART} compare launches that did not, and are less exact"
+BRACKETS = "in brackets the 95 % interval of each ratio by itself"
+NOTHING = "no difference seen"
+UNSOUND = "one of the two has no numbers that count"
+SCORES = ("accuracy", "agreement")
+TIES = 2
+"""So many cases are named that are not seen to be slower than the best."""
+
+
+def advice(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
+    """A sentence for each model and kind of step, lines for what its choices are worth, and what got slower."""
+    found = groups(speeds.known)
+    told = labels(found)
+    lines = [line for group in found for line in _of_group(group, told[group.name], speeds, verdicts)]
+    if not lines:
+        return []
+    compared = any(sum(case in speeds.counted for case in group.cases) > 1 for group in found)
+    apart = any(APART in line for line in lines)
+    lines.append(_slower(speeds.known.values(), verdicts))
+    return [*lines, "; ".join([TURNS, *([NO_TURNS] if apart else []), BRACKETS])] if compared else lines
+
+
+def _of_group(group: Group, label: str, speeds: Speeds, verdicts: Mapping[str, Verdict]) -> Iterator[str]:
+    words = Words.of(group.cases)
+    counted = [case for case in group.cases if case in speeds.counted]
+    for twin in filter(None, map(speeds.twin, counted)):
+        if twin.differs:
+            yield (
+                f"DO NOT TRUST THE RATIOS of {label}: the same case a second time (its A/A twin) ran {twin.cell} times "
+                "as fast, where 1 is right: `ipexperf doctor` looks for what is wrong with this machine"
+            )
+    lost = Counter(_why(speeds.known[case], verdicts.get(case.uid)) for case in group.cases if case not in counted)
+    rest = f" ({', '.join(f'{count} {why}' for why, count in sorted(lost.items()))})" if lost else ""
+    if len(counted) > 1:
+        yield f"{label}: {_best(counted, words, speeds)}"
+        yield from _worth(group.cases, words, speeds)
+    elif counted:
+        (only,) = counted
+        score = _score(only, only, speeds)
+        others = f"no other case counts{rest}" if lost else "there is no other case"
+        yield f"{label}: {words.subject(only)} is held against nothing, for {others}{score}"
+    else:
+        yield f"{label}: no case counts{rest}"
+
+
+def _why(measurement: Measurement, verdict: Verdict | None) -> str:
+    """Why the numbers of a case do not count, in a word or two."""
+    if measurement.never_began:
+        return "not measured"
+    if measurement.failure:
+        return "failed"
+    return "contended" if measurement.contended or (verdict and verdict.contended) else "invalid"
+
+
+def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
+    """Which of several cases that count is fastest."""
+    base = reference(counted)
+    found = {case: one for case in counted if case != base and (one := speeds.compare(base, case)) is not None}
+    if not found:
+        return "no two cases can be compared"
+    best = max(found, key=lambda case: found[case].ratio.ratio)
+    one = found[best]
+    if one.ratio.ratio <= 1:
+        best = base
+    subject, score = words.subject(best), _score(best, base, speeds)
+    ratio = "" if best == base else f": {one.value} times {words.base(base)}"
+    if any(x.ratio.lo is None for x in found.values()):
+        return f"{subject} was fastest{ratio}, and {SINGLE}{score}"
+    ties = [case for case in counted if case != best and _alike(case, best, speeds)]
+    if base in ties or (best == base and ties):
+        rival = best if best != base else max(ties, key=lambda case: found[case].ratio.ratio)
+        told = f"{words.subject(rival)} is {found[rival].told('times as fast', NOTHING)}"
+        return f"nothing is seen to be faster than {words.base(base)}: {told}"
+    bounds = f" ({one.bounds})" if ratio else ""
+    if ties:
+        rivals = named([words.base(case) for case in ties], TIES)
+        return f"{subject} is among the fastest{ratio}{bounds}; {NOTHING} between it and {rivals}{score}"
+    return f"{subject} is fastest{ratio}{bounds}{score}"
+
+
+def _alike(case: Case, best: Case, speeds: Speeds) -> bool:
+    """Whether a case is not seen to differ from the best."""
+    one = speeds.compare(best, case)
+    return one is not None and not one.seen
+
+
+def _score(best: Case, base: Case, speeds: Speeds) -> str:
+    """How good the answers of the best are, beside those of stock fp32 where it was measured."""
+    for name in SCORES:
+        if (value := speeds.counted[best].median(name)) is None:
+            continue
+        told = f"; {name} {value:.1%}"
+        before = speeds.counted[base].median(name)
+        if best == base or before is None or (base.stack, base.dtype) != (STOCK, PLAIN_DTYPE):
+            return told
+        if abs(value - before) <= Policy().accuracy_bound:
+            return f"{told}, unchanged"
+        way = "above" if value > before else "below"
+        return f"{told}, {100 * abs(value - before):.1f} points {way} {STOCK} {PLAIN_DTYPE}"
+    return ""
+
+
+def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]:
+    """What each stack is worth over stock, and each dtype over fp32, where all else is the same."""
+    order = sorted(cases, key=lambda x: (DTYPES.index(x.dtype), x.stack, len(x.knobs), len(x.mode), x.id))
+    for axis, plain, values in (
+        ("stack", STOCK, sorted({case.stack for case in cases})),
+        ("dtype", PLAIN_DTYPE, [dtype for dtype in DTYPES if any(case.dtype == dtype for case in cases)]),
+    ):
+        for value in values:
+            parts, lost = [], []
+            for case in order:
+                base = replace(case, stack=plain) if axis == "stack" else replace(case, dtype=plain)
+                if value != plain and getattr(case, axis) == value and base in speeds.known:
+                    one, what = speeds.compare(base, case), words.short(case, axis)
+                    if one is None:
+                        lost.append(what)
+                    else:
+                        parts.append(f"{what} {one.told('times', NOTHING)}")
+            parts += [f"not told of {', '.join(lost)}: {UNSOUND}"] if lost else []
+            if parts:
+                yield f"  {value} over {plain}: {'; '.join(parts)}"
+
+
+def _slower(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]) -> str:
+    """Whether anything got slower, as far as the judge knows."""
+    known = list(measurements)
+    paired = any(name == AGAINST for one in known for name, _ in one.case.knobs)
+    question = f"slower than {'the other arm' if paired else 'the baseline'}"
+    found = {one.case: verdicts[one.case.uid] for one in known if one.case.uid in verdicts}
+    outcomes = {case: "contended" if verdict.contended else verdict.outcome for case, verdict in found.items()}
+    counts = Counter(outcomes.values())
+    slower = [case.id for case, outcome in outcomes.items() if outcome == "regressed"]
+    if slower:
+        return f"{question}: {len(slower)} of {plural(len(known), 'case')}: {named(slower)}"
+    fine = counts["ok"] + counts["improved"]
+    if fine:
+        told = [f"{fine} of {plural(len(known), 'case')}"]
+        told += [f"{counts[name]} {name}" for name in sorted(counts) if name not in ("ok", "improved")]
+        return f"{question}: none of those that could be judged ({', '.join(told)})"
+    if counts["no_baseline"] == len(known):
+        return f"{question}: not known, for there is none yet"
+    rest = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
+    return f"{question}: not known ({rest or 'nothing was judged'})"

@@ -1,0 +1,127 @@
+"""How fast the cases of a run are beside one another: from rounds that they shared, or else from their launches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ipexperf.case import Case
+from ipexperf.judge import ratios
+from ipexperf.judge import rounds as judge
+from ipexperf.judge.policy import Policy
+from ipexperf.judge.ratios import Ratio
+from ipexperf.judge.rounds import Pool
+from ipexperf.report.units import digits
+from ipexperf.result import PRIMARY, Measurement, RoundRecord, Verdict
+
+THROUGHPUT = "throughput"
+APART = "*"
+"""Stands behind a ratio of launches that did not take turns."""
+SINGLE = "a single launch has no interval"
+WIDE = 1e3
+"""An interval whose ends are so far apart is no number that anybody should read."""
+TOO_FEW = "too few launches to tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How many times one case is another, in speed or in time."""
+
+    ratio: Ratio
+    paired: bool
+    """Whether the two took turns, or followed one another, in the same rounds."""
+
+    @property
+    def seen(self) -> bool:
+        """Whether the two differ beyond doubt."""
+        return self.ratio.seen
+
+    @property
+    def value(self) -> str:
+        """The ratio alone."""
+        return f"{digits(self.ratio.ratio)}{'' if self.paired else APART}"
+
+    @property
+    def bounds(self) -> str:
+        """The interval in words, or why there is none."""
+        lo, hi = self.ratio.lo, self.ratio.hi
+        if lo is None or hi is None:
+            return SINGLE
+        return f"{digits(lo)} to {digits(hi)}" if hi / lo < WIDE else TOO_FEW
+
+    @property
+    def cell(self) -> str:
+        """The ratio with its interval, where it has one."""
+        return self.value if self.ratio.lo is None else f"{self.value} ({self.bounds})"
+
+    @property
+    def brief(self) -> str:
+        """The same where there is little room: '3.37 +-2%', never narrower than the interval."""
+        ratio, lo, hi = self.ratio.ratio, self.ratio.lo, self.ratio.hi
+        known = lo is not None and hi is not None and hi / lo < WIDE
+        return f"{self.value} +-{math.ceil(100 * (hi / ratio - 1))}%" if known and hi else self.value
+
+    def told(self, after: str, nothing: str) -> str:
+        """'1.74 times (1.61 to 1.88)', and that there is nothing to see where that is so."""
+        text = f"{self.value} {after} ({self.bounds})"
+        return text if self.seen or self.ratio.lo is None else f"{text}, {nothing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The same case a second time beside itself: how many times as fast it was, which should be 1."""
+
+    ratio: Ratio
+    differs: bool
+    """Whether it is too far from 1 to be chance."""
+
+    @property
+    def cell(self) -> str:
+        assert self.ratio.lo is not None and self.ratio.hi is not None  # noqa: PT018, S101 - rounds always have a spread
+        return f"{self.ratio.ratio:.3f} ({self.ratio.lo:.3f} to {self.ratio.hi:.3f})"
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """The cases of a run, those whose numbers count, and the rounds that they shared."""
+
+    known: Mapping[Case, Measurement]
+    counted: Mapping[Case, Measurement]
+    rounds: Mapping[Case, Sequence[RoundRecord]] = field(default_factory=dict)
+    pool: Pool = judge.PRIOR
+
+    @classmethod
+    def of(
+        cls,
+        measurements: Iterable[Measurement],
+        verdicts: Mapping[str, Verdict],
+        records: Sequence[RoundRecord] = (),
+    ) -> Speeds:
+        """The speeds of these measurements; what failed, is invalid or was contended does not count."""
+        known = {one.case: one for one in measurements}
+        counted = {case: one for case, one in known.items() if ratios.sound(one, verdicts.get(case.uid))}
+        shared: dict[Case, list[RoundRecord]] = {}
+        for record in records:
+            for case in {seat.case for seat in record.seats}:
+                shared.setdefault(case, []).append(record)
+        return cls(known, counted, shared, judge.usual(records))
+
+    def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> Compared | None:
+        """How many times the case's throughput (or step time) is that of its base; None: one of them does not count."""
+        if base not in self.counted or case not in self.counted:
+            return None
+        logs = judge.logs(self.rounds.get(case, ()), base, case)
+        if (found := judge.estimate(logs, self.pool)) is not None:
+            return Compared(found.ratio(inverted=metric != PRIMARY), paired=True)
+        first, second = (self.counted[side].values(metric) for side in (base, case))
+        if not first or not second or not all(0 < value < math.inf for value in (*first, *second)):
+            return None
+        return Compared(ratios.compare(first, second, Policy()), paired=False)
+
+    def twin(self, case: Case) -> Twin | None:
+        """The twin of a case that counts, where there was one."""
+        if case not in self.counted:
+            return None
+        found = judge.estimate(judge.twin_logs(self.rounds.get(case, ()), case), self.pool)
+        return None if found is None else Twin(found.ratio(inverted=True), found.p_value < judge.DISTRUST)

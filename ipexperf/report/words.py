@@ -1,0 +1,84 @@
+"""How a summary names groups and configurations, for people who do not know the ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ipexperf.case import Case
+from ipexperf.plan import groups
+from ipexperf.plan.groups import Group
+
+STOCK, PLAIN_DTYPE = "stock", "fp32"
+KINDS = {
+    "train": "training",
+    "train_ddp": "training on several ranks",
+    "infer": "inference",
+    "realtime": "real-time inference",
+    "load": "cold start",
+    "prefill": "reading prompts",
+    "decode": "next tokens",
+}
+"""The kinds of step, in words; a kind that is not here has its own name."""
+MODES = {"infer": "eager", "infer_jit": "traced", "infer_compile": "compiled", "infer_export": "exported"}
+
+
+def labels(found: Sequence[Group]) -> dict[str, str]:
+    """Group name -> its model and kind of step, and what else tells it from the other groups of the run."""
+    heads = {group.name: _head(group.cases[0]) for group in found}
+    told = {}
+    for group in found:
+        alike = [other.cases[0] for other in found if heads[other.name] == heads[group.name]]
+        own = _details(group.cases[0])
+        parts = [text for place, text in enumerate(own) if len({_details(case)[place] for case in alike}) > 1]
+        told[group.name] = ", ".join([heads[group.name], *parts])
+    return told
+
+
+def _head(case: Case) -> str:
+    family = groups.family(case)
+    return f"{case.model}, {KINDS.get(family, family)}"
+
+
+def _details(case: Case) -> tuple[str, ...]:
+    return f"on {case.device}", f"batch {case.batch}", f"size {case.size}", case.data or "no data"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words for the cases of one group: what all of them have in common is left out."""
+
+    shared: frozenset[tuple[str, str]] = frozenset()
+
+    @classmethod
+    def of(cls, cases: Iterable[Case]) -> Words:
+        """The words for these cases."""
+        return cls(frozenset.intersection(*(frozenset(case.knobs) for case in cases)))
+
+    def whole(self, case: Case) -> str:
+        """The configuration in full: 'bf16 on ipex, traced (infer_jit)'."""
+        mode = f"{MODES[case.mode]} ({case.mode})" if case.mode in MODES else self._mode(case)
+        return ", ".join(filter(None, (f"{case.dtype} on {case.stack}", mode, self._turned(case))))
+
+    def subject(self, case: Case) -> str:
+        """The same where a verb follows."""
+        told = self.whole(case)
+        return f"{told}," if ", " in told else told
+
+    def base(self, case: Case) -> str:
+        """What others are held against: 'stock fp32' where it is the plainest case that there can be."""
+        plain = (case.stack, case.dtype, case.mode) == (STOCK, PLAIN_DTYPE, groups.family(case))
+        return f"{STOCK} {PLAIN_DTYPE}" if plain and not self._turned(case) else self.whole(case)
+
+    def short(self, case: Case, axis: str) -> str:
+        """What the configuration has beside its stack or dtype, whichever the reader knows already: 'bf16 traced'."""
+        other = case.dtype if axis == "stack" else case.stack
+        return " ".join(filter(None, (other, MODES.get(case.mode, self._mode(case)), self._turned(case))))
+
+    @staticmethod
+    def _mode(case: Case) -> str:
+        return "" if case.mode == groups.family(case) else case.mode
+
+    def _turned(self, case: Case) -> str:
+        turned = [f"{name}={value}" for name, value in case.knobs if (name, value) not in self.shared]
+        return f"with {' and '.join(turned)}" if turned else ""

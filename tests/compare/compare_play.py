@@ -1,0 +1,132 @@
+"""What the tests of comparisons share: arms, rounds that were never played, and players that are no processes."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.bench.kinds import Settings
+from ipexperf.case import Case
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.players import Spell, Turn
+from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.together import Together
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check, Launch, Sample
+
+if TYPE_CHECKING:
+    import pytest
+
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+A = Arm(CASE, Conditions(Settings()), "arm a")
+B = replace(A, case=replace(CASE, dtype="bf16"), name="arm b")
+BUSY = "other processes took 50% (limit 25%)"
+QUICK = Effort(turns=4, most=6, seconds=0.01)
+
+
+def case(model: str = "tiny", dtype: str = "fp32", **more: Any) -> Case:
+    return replace(CASE, model=model, dtype=dtype, **more)
+
+
+def chance() -> random.Random:
+    return random.Random(1)  # noqa: S311 - a start order, no secret
+
+
+def quick(*load: str, **more: Any) -> Conditions:
+    """Conditions under which a turn or two are enough."""
+    return Conditions(Settings(load=load), **{"timeout": 30.0, "samples": 4, "seconds": 0.05, **more})
+
+
+def play(*arms: Arm, effort: Effort = QUICK, say: Callable[[str], None] = lambda _: None) -> Round:
+    return Together().play(arms, effort, chance(), say)
+
+
+def side(time: float, *checks: Check, arm: Arm = A, error: WorkerError | None = None) -> Side:
+    """What an arm did whose turns all took so long; one with an error did nothing."""
+    if error is not None:
+        return Side(arm, Launch(0, error.outcome, error.reason), {}, (), error)  # type: ignore[arg-type]
+    metrics = {"step_time": time}
+    return Side(arm, Launch(0, "ok", metrics=metrics, proof=checks), {"software": {}}, ((time,) * 3,))
+
+
+def pair(a: Side | float, b: Side | float, **more: Any) -> Round:
+    sides = [one if isinstance(one, Side) else side(one) for one in (a, b)]
+    return Round(tuple(sides), **{"schedule": "together", **more})
+
+
+def failed(error: WorkerError) -> Round:
+    """A round whose second arm ended with this."""
+    return pair(1.0, side(0.0, error=error))
+
+
+def slower(spread: float, shift: float = 1.0) -> Iterator[Round]:
+    """Rounds of pairs, in which the second arm is so many times slower, give or take."""
+    noise = random.Random(7)  # noqa: S311 - a simulation, no secret
+    while True:
+        yield pair(1.0, shift * math.exp(noise.gauss(0, spread)))
+
+
+def told(monkeypatch: pytest.MonkeyPatch, rounds: Iterator[Round], of: type = Together) -> list[list[Arm]]:
+    """Lets rounds be these, and keeps the arms that each was asked for."""
+    asked: list[list[Arm]] = []
+
+    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
+        asked.append(list(arms))
+        found = next(rounds)
+        sides = [replace(one, arm=arm) for one, arm in zip(found.sides, arms, strict=True)]
+        return replace(found, sides=tuple(sides))
+
+    monkeypatch.setattr(of, "play", played)
+    return asked
+
+
+class Scripted:
+    """A player that is no process: what its turns take is told beforehand."""
+
+    def __init__(self, arm: Arm, times: Callable[[int], float]) -> None:
+        self.arm = arm
+        self.failure: WorkerError | None = None
+        self.environment: dict[str, Any] = {}
+        self.workers: list[Any] = []
+        self._times = times
+        self.taken = 0
+
+    def start(self) -> None: ...
+    def ready(self) -> None: ...
+    def warm(self) -> None: ...
+    def look(self) -> None: ...
+
+    def turn(self) -> Turn:
+        time = self._times(self.taken)
+        self.taken += 1
+        return Turn.of([Sample(time, time, 0.0)], 1)
+
+    def enough(self, turns: Sequence[Turn]) -> bool:
+        return bool(turns)
+
+    def launch(self, spell: Spell) -> Launch:
+        samples = tuple(sample for turn in spell.turns for sample in turn.samples)
+        shares, contended, notes = spell.shares, spell.contended, spell.notes
+        return Launch(self.arm.index, "ok", samples=samples, gate=shares, contended=contended, notes=notes)
+
+    def accuracy(self, launch: Launch) -> Launch:
+        return launch
+
+
+@dataclass
+class Sent:
+    """The requests of all workers in their order, and who is told of each before it is sent."""
+
+    requests: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    """The dtype of the case that each process was asked to prepare."""
+    before: Callable[[str, str, int, int], None] = lambda *_: None
+    """Is told the dtype, the request, how many of that kind there were before, and the process."""
+
+    def of(self, do: str) -> list[str]:
+        """The dtypes of those that were sent such a request."""
+        return [self.names.get(pid, "") for pid, sent, _ in self.requests if sent == do]

@@ -1,0 +1,28 @@
+"""What the tests of comparisons watch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from compare_play import Sent
+
+from ipexperf.conduct.worker import Worker
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    """What is sent to workers."""
+    found = Sent()
+    send = Worker.send
+
+    def watched(self: Worker, do: str, **request: Any) -> None:
+        if do == "prepare":
+            found.names[self.pid] = request["case"]["dtype"]
+        earlier = sum(pid == self.pid and sent == do for pid, sent, _ in found.requests)
+        found.requests.append((self.pid, do, request))
+        found.before(found.names.get(self.pid, ""), do, earlier, self.pid)
+        send(self, do, **request)
+
+    monkeypatch.setattr(Worker, "send", watched)
+    return found

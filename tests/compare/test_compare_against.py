@@ -1,0 +1,188 @@
+"""`--perf-against`: each case of a run has a measurement and a verdict, whatever became of the other arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compare_play import CASE, QUICK, case, chance, failed, pair, side, slower, told
+
+from ipexperf.bench import registry
+from ipexperf.case import AGAINST, ITSELF, Case
+from ipexperf.compare.against import Against, AgainstRun, Judged
+from ipexperf.compare.arm import FLAG
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.errors import WorkerError
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan.arms import ArmWords, parse
+from ipexperf.plan.options import Options
+from ipexperf.result import Check
+
+LOSERS = str(Path(__file__).parents[1] / "fakes" / "losers.py")
+POLICY = PairPolicy()
+LOSSY = replace(CASE, device="lossy")
+OTHER = f"the arm of {FLAG}"
+
+
+@pytest.fixture
+def conductor(fake: str, tmp_path: Path) -> Conductor:
+    registry.load((fake, LOSERS))
+    return Conductor(Options(load=(fake, LOSERS), cache=tmp_path, no_roof=True), tmp_path, lambda _: None)
+
+
+def against(other: Case, words: ArmWords, policy: PairPolicy = POLICY, *, mine: Case = CASE) -> Against:
+    return Against(words, FLAG, {mine: other}, policy)
+
+
+def judged(conductor: Conductor, other: Against, *, tolerance: float | None = None, **more: Any) -> Judged:
+    """The one case of a run against this."""
+    [case] = other.cases
+    run = AgainstRun(other, [(case, tolerance)], conductor, lambda _: None, QUICK, chance())
+    run.run()
+    return run.judged(**more)[case]
+
+
+def test_a_case_against_another_arm_has_the_launches_of_its_own_workers(
+    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recorded under the name of the other arm, with what the judge said, and what a reader must know of the pairs."""
+    told(monkeypatch, slower(0.001, 1.2))
+    measurement, verdict, policy = judged(conductor, against(case(dtype="bf16"), parse("dtype=bf16", FLAG)))
+    assert dict(measurement.case.knobs)[AGAINST] == "dtype=bf16"
+    assert [(one.index, one.outcome) for one in measurement.launches] == [(0, "ok")] * 4
+    assert (verdict.outcome, policy, measurement.cut) == ("regressed", POLICY, "")
+    assert verdict.baseline is not None
+    facts = {name: verdict.baseline[name] for name in (AGAINST, "stopped", "differences", "apart")}
+    assert facts == {
+        AGAINST: "dtype=bf16",
+        "stopped": "it was decided after 4 of at most 24 pairs",
+        "differences": ["dtype: bf16 -> fp32"],
+        "apart": "",
+    }
+    assert len(verdict.baseline["log_ratios"]) == 4
+
+
+def test_a_test_may_have_a_tolerance_of_its_own(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is 20 % slower is nobody's business where half as slow again is allowed."""
+    told(monkeypatch, slower(0.001, 1.2))
+    _, verdict, policy = judged(conductor, against(CASE, ArmWords()), tolerance=0.5)
+    assert (verdict.outcome, policy.tolerance) == ("ok", 0.5)
+
+
+def test_an_arm_that_failed_is_the_last_launch_of_its_case(
+    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After those that it had, and the case failed."""
+    died = WorkerError("crashed", f"{OTHER}: killed by SIGSEGV", "its last words")
+    told(monkeypatch, iter([pair(1.0, 1.0), failed(died)]))
+    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
+    assert [(one.index, one.outcome) for one in measurement.launches] == [(0, "ok"), (1, "crashed")]
+    assert (measurement.launches[1].reason, measurement.launches[1].log) == (died.reason, "its last words")
+    assert verdict.outcome == "failed"
+    assert dict(measurement.case.knobs)[AGAINST] == ITSELF
+
+
+def test_another_arm_that_is_not_what_its_label_says_is_told_by_name(
+    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is compared to a liar."""
+    lie = Check("dtype", ok=False, found="float32", expected="bf16")
+    told(monkeypatch, iter([pair(side(1.0, lie), 1.0)]))
+    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
+    assert measurement.failure == f"error: {OTHER}: {lie}"
+    assert verdict.outcome == "failed"
+
+
+def test_a_device_that_the_other_arm_lost_is_that_arms(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next case against it is not launched; one that stays on its own device is."""
+    words = parse("device=lossy", FLAG)
+    lost = failed(WorkerError("device_lost", f"{OTHER}: gone"))
+    asked = told(monkeypatch, iter([replace(lost, sides=lost.sides[::-1]), pair(1.0, 1.0)]))
+    measurement, _, _ = judged(conductor, against(LOSSY, words))
+    assert measurement.launches[-1].outcome == "device_lost"
+    measurement, _, _ = judged(conductor, against(LOSSY, words))
+    assert len(asked) == 1
+    assert "lossy is in quarantine" in measurement.launches[-1].reason
+    judged(conductor, against(CASE, ArmWords(), replace(POLICY, max_pairs=1)))
+    assert len(asked) == 2
+
+
+def test_a_device_that_is_lost_while_the_other_arm_is_made_ready_is_that_arms(
+    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The case's own device stays in use, and the reason says whose failure it was."""
+    ready = conductor.ready
+
+    def lost(case: Case, python: str | None = None) -> Conditions:
+        if case.device == "lossy":
+            raise WorkerError("device_lost", "gone")
+        return ready(case, python)
+
+    monkeypatch.setattr(conductor, "ready", lost)
+    measurement, _, _ = judged(conductor, against(LOSSY, parse("device=lossy", FLAG)))
+    assert (measurement.launches[-1].outcome, measurement.launches[-1].reason) == ("device_lost", f"{OTHER}: gone")
+    assert conductor.quarantined(CASE) == []
+    assert conductor.quarantined(LOSSY)
+
+
+def test_a_case_that_the_budget_left_no_time_for_is_not_begun(
+    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even its weights are looked for, and it did not fail."""
+    monkeypatch.setattr(conductor, "_deadline", 0.5)
+    monkeypatch.setattr(conductor, "ready", lambda *_: pytest.fail("weights were looked for"))
+    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
+    assert (measurement.launches, measurement.failure) == ((), "")
+    assert measurement.never_began == "the budget (--perf-budget) was spent before it began"
+    assert not verdict.fails
+
+
+def test_pairs_that_the_budget_ended_say_so(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the judge was not sure by then: the measurement is cut."""
+    asked = told(monkeypatch, slower(0.5))
+    monkeypatch.setattr(conductor, "spent", lambda: len(asked) >= 2)
+    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
+    assert len(measurement.launches) == 2
+    assert measurement.cut == "the budget (--perf-budget) was spent after 2 pairs"
+    assert verdict.outcome == "inconclusive"
+
+
+def _stop() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("when", ["in a round", "after a round", "before"])
+def test_what_is_known_when_somebody_stops_it_is_judged(
+    when: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever that is: each case of the run has a measurement and a verdict that is no alarm."""
+    cases = {case(dtype=dtype): CASE for dtype in ("fp32", "bf16")}
+    ready, stop = conductor.ready, KeyboardInterrupt
+
+    def prepared(one: Case, python: str | None = None) -> Conditions:
+        if when == "before" and one.dtype == "bf16":
+            raise stop
+        return ready(one, python)
+
+    def say(text: str) -> None:
+        if when == "in a round" and "pair 2" in text:
+            raise stop
+
+    after: Callable[[], None] = _stop if when == "after a round" else lambda: None
+    monkeypatch.setattr(conductor, "ready", prepared)
+    told(monkeypatch, (replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0)))
+    run = AgainstRun(
+        Against(ArmWords(), FLAG, cases, POLICY), [(one, None) for one in cases], conductor, say, QUICK, chance()
+    )
+    with pytest.raises(stop):
+        run.run(after)
+    known = run.judged("somebody stopped it")
+    assert list(known) == list(cases)
+    for measurement, verdict, _ in known.values():
+        assert len(measurement.launches) == (0 if when == "before" else 1)
+        assert measurement.cut == ("somebody stopped it" if when == "before" else "interrupted after 1 pair")
+        assert (verdict.outcome, verdict.fails) == ("inconclusive", False)

@@ -1,0 +1,141 @@
+"""Arms of which no two are alive together: for what does not fit side by side, and for cold starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compare_play import BUSY, QUICK, A, B, case, chance, quick, side
+
+from ipexperf.bench import registry
+from ipexperf.compare import apart
+from ipexperf.compare.apart import Apart
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Round
+from ipexperf.compare.together import Together
+from ipexperf.conduct import gate
+from ipexperf.conduct.worker import Worker
+from ipexperf.errors import WorkerError
+from ipexperf.result import Launch, Sample
+
+COLD = str(Path(__file__).parents[1] / "fakes" / "cold.py")
+
+
+def played(*arms: Arm, mirrored: bool = True) -> Round:
+    return Apart(mirrored).play(arms, QUICK, chance(), lambda _: None)
+
+
+def alone(monkeypatch: pytest.MonkeyPatch, *steps: float, busy: str = "", thin: bool = False) -> list[Arm]:
+    """Lets launch k of a round take steps of this length; keeps the arms in their order."""
+    asked: list[Arm] = []
+
+    def play(_: object, arms: Sequence[Arm], *__: object) -> Round:
+        [arm] = arms
+        step = steps[len(asked)]
+        asked.append(arm)
+        metrics = {"step_time": step, "throughput": 8 / step}
+        done = Launch(
+            arm.index, "ok", samples=(Sample(step, step, 0.0),) * 2, metrics=metrics, contended=busy, notes=("a note",)
+        )
+        found = replace(side(step, arm=arm), launch=done)
+        return Round((found,), "together", turns=3, dropped=1, thin=thin)
+
+    monkeypatch.setattr(Together, "play", play)
+    return asked
+
+
+def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
+    fake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A B B A, or B A A B: each arm has all its turns, its proof, and the note that says so."""
+    registry.load((fake,))
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    alive: set[int] = set()
+    order: list[str] = []
+    asked: list[str] = []
+    send, end = Worker.send, Worker.__exit__
+
+    def watched(self: Worker, do: str, **request: Any) -> None:
+        alive.add(self.pid)
+        assert len(alive) == 1
+        asked.append(do)
+        if do == "prepare":
+            order.append(request["case"]["dtype"])
+        send(self, do, **request)
+
+    def ended(self: Worker, *error: Any) -> None:
+        end(self, *error)
+        alive.discard(self.pid)
+
+    monkeypatch.setattr(Worker, "send", watched)
+    monkeypatch.setattr(Worker, "__exit__", ended)
+    found = played(*(Arm(case(dtype=dtype), quick(fake), index=2, accuracy=True) for dtype in ("fp32", "bf16")))
+    assert order in (["fp32", "bf16", "bf16", "fp32"], ["bf16", "fp32", "fp32", "bf16"])
+    for one in found.sides:
+        assert len(one.times) == 2
+        assert len(one.launch.samples) >= 2 * 4
+        assert (one.launch.index, one.launch.metrics["accuracy"]) == (2, 1.0)
+        assert [check.name for check in one.launch.proof] == ["dtype"]
+        assert one.launch.notes == (apart.NOTE,)
+    assert (asked.count("proof"), asked.count("accuracy")) == (2, 2)
+    assert found.schedule == "apart"
+    assert math.isfinite(found.log_ratio(0, 1))
+
+
+def test_an_even_drift_drops_out_of_a_pair_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A B B A: the second process of an arm is as much later than the other's as its first was sooner."""
+    drift = [math.exp(0.1 * launch) for launch in range(4)]
+    alone(monkeypatch, *drift)
+    assert played(A, B).log_ratio(0, 1) == pytest.approx(0)
+    asked = alone(monkeypatch, *drift)
+    there = played(A, B, mirrored=False)
+    assert abs(there.log_ratio(0, 1)) == pytest.approx(0.1)
+    assert [len(one.times) for one in there.sides] == [1, 1]
+    assert len(asked) == 2
+
+
+def test_the_record_of_an_arm_is_of_both_its_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their samples, with the figures of all of them; only the last is asked for proof."""
+    asked = alone(monkeypatch, 1.0, 1.0, 3.0, 3.0)
+    found = played(replace(A, accuracy=True), replace(B, accuracy=True))
+    assert [(arm.prove, arm.accuracy) for arm in asked] == [(False, False)] * 2 + [(True, True)] * 2
+    for one in found.sides:
+        assert [sample.wall for sample in one.launch.samples] == [1.0, 1.0, 3.0, 3.0]
+        assert one.launch.metrics == {"step_time": 2.0, "throughput": 4.0}
+        assert one.launch.notes == ("a note", apart.NOTE)
+        assert one.times == ((1.0,) * 3, (3.0,) * 3)
+    assert (found.turns, found.dropped, found.thin) == (3, 4, False)
+
+
+def test_a_busy_machine_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a sentence for both launches of an arm; one of them with too few turns makes a round with too few."""
+    alone(monkeypatch, *[1.0] * 4, busy=BUSY, thin=True)
+    found = played(A, B)
+    assert [one.launch.contended for one in found.sides] == [BUSY, BUSY]
+    assert found.thin
+
+
+def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
+    """The other has both its launches."""
+    registry.load((fake,))
+    arms = [Arm(case(model), quick(fake), model) for model in ("segfault", "tiny")]
+    found = played(*arms)
+    assert [one.launch.outcome for one in found.sides] == ["crashed", "ok"]
+    assert isinstance(found.sides[0].error, WorkerError)
+    assert found.sides[0].error.reason == "segfault: killed by SIGSEGV"
+    assert (found.sides[0].times, len(found.sides[1].times)) == ((), 2)
+
+
+def test_cold_starts_have_a_ratio_of_one_step_each(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process each, one sample each, in random order."""
+    registry.load((fake, COLD))
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    arms = [Arm(case(dtype=dtype, mode="start"), quick(fake, COLD)) for dtype in ("fp32", "bf16")]
+    found = played(*arms, mirrored=False)
+    assert [[len(part) for part in one.times] for one in found.sides] == [[1], [1]]
+    assert [one.launch.proof[0].ok for one in found.sides] == [True, True]
+    assert math.isfinite(found.log_ratio(0, 1))

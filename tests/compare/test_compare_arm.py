@@ -1,0 +1,127 @@
+"""Arms: what their words give them, and what two of them differ in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compare_play import CASE, A, B
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.case import Case
+from ipexperf.compare import arm
+from ipexperf.compare.arm import Arm
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.plan import arms, placement
+from ipexperf.plan.arms import parse
+from ipexperf.plan.options import Options
+
+
+def given(base: Arm, **more: Any) -> Arm:
+    """The arm under other conditions."""
+    return replace(base, conditions=replace(base.conditions, **more))
+
+
+def test_whatever_was_asked_for_is_a_difference() -> None:
+    """The case, its knobs, the variables and the interpreter; an arm and itself have none."""
+    assert arm.differ(A, A, None) == []
+    assert arm.differ(A, B, None) == ["dtype: fp32 -> bf16"]
+    more = given(A, python="/other/python", variables={"OMP_NUM_THREADS": "1"})
+    lines = arm.differ(A, replace(more, case=replace(CASE, knobs=(("level", "O0"),))), None)
+    assert lines[:2] == ["level: as it is -> O0", "OMP_NUM_THREADS: as it is -> 1"]
+    assert lines[2].endswith(" -> /other/python")
+
+
+@pytest.mark.parametrize("spelling", ["here/bin/python", "here/bin/python3", "here/bin/../bin/python"])
+def test_two_spellings_of_an_interpreter_are_no_difference(
+    spelling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But two environments are, though both have the same file behind their `python`."""
+    for name in ("here", "there"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "python").symlink_to(sys.executable)
+        (tmp_path / name / "bin" / "python3").symlink_to("python")
+    monkeypatch.chdir(tmp_path)
+    a, b, c = (
+        given(A, python=python) for python in (str(tmp_path / "here" / "bin" / "python"), spelling, "there/bin/python")
+    )
+    assert arm.differ(a, b, None) == []
+    assert arm.differ(a, c, None) == [f"interpreter: {tmp_path}/here/bin/python -> there/bin/python"]
+
+
+def test_what_the_shell_says_too_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is what the processes get, whoever says it."""
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    b = given(A, variables={"ONEDNN_MAX_CPU_ISA": "AVX2"})
+    assert arm.differ(A, b, None) == ["ONEDNN_MAX_CPU_ISA: as it is -> AVX2"]
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert arm.differ(A, b, None) == []
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    assert arm.differ(A, b, None) == ["ONEDNN_MAX_CPU_ISA: SSE41 -> AVX2"]
+
+
+@pytest.fixture
+def made(fake: str, tmp_path: Path) -> Callable[..., Arm]:
+    """An arm of its words, in a run with these options."""
+    registry.load((fake,))
+
+    def made(text: str, case: Case = CASE, **options: Any) -> Arm:
+        conductor = Conductor(Options(load=(fake,), **options), tmp_path, lambda _: None)
+        return arm.arm(conductor, case, parse(text, "arm"), "its name")
+
+    return made
+
+
+def test_the_threads_of_an_arm_are_those_of_its_workers(made: Callable[..., Arm]) -> None:
+    """A worker has a thread a core, whatever the variable says: an arm that says it means it."""
+    plain, single = (made(text, threads=2) for text in ("", "OMP_NUM_THREADS=1"))
+    assert (plain.conditions.settings.threads, single.conditions.settings.threads) == (2, 1)
+    assert single.conditions.variables["OMP_NUM_THREADS"] == "1"
+    assert plain.name == single.name == "its name"
+
+
+def test_the_threads_of_an_arm_are_no_breach_of_its_placement(made: Callable[..., Arm]) -> None:
+    """What the placement says of threads is what the arm says; multistream, which has a thread a core, refuses it."""
+    placed = placement.read("cores=0")
+    one = replace(CASE, knobs=((placement.KNOB, "cores=0"),))
+    plain, told = (made(text, one, placement=placed).conditions.settings for text in ("", "OMP_NUM_THREADS=3"))
+    assert plain.placement is not None
+    assert told.placement == {**plain.placement, "threads": 3}
+    streams = Case("resnet18", "cpu", "fp32", "multistream", "ipex", 64, 32, 1, "digits")
+    packages = dict.fromkeys(("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn"), "2.8.0")
+    facts = Facts("python", {**packages, "torchvision": "0.23.0"}, frozenset({"avx2", "fma"}), iomp5="libiomp5.so")
+    assert arms.why_not(streams, facts, None) is None
+    assert "thread a core always" in str(arms.why_not(streams, facts, None, 1))
+
+
+def test_the_threads_of_an_arm_that_waits_sleep_whatever_the_shell_says(
+    made: Callable[..., Arm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that spins burns the core of the other's turn: only the arm itself may ask for that."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    assert made("").conditions.variables["OMP_WAIT_POLICY"] == "PASSIVE"
+    spinning = made("OMP_WAIT_POLICY=ACTIVE").conditions.variables
+    assert (spinning["OMP_WAIT_POLICY"], "KMP_BLOCKTIME" in spinning) == ("ACTIVE", False)
+
+
+def test_an_arm_that_cannot_import_its_stack_is_refused_in_one_sentence(fake: str) -> None:
+    """Before anything is measured; an arm that changes neither interpreter nor variables is not asked."""
+    registry.load((fake,))
+    options = Options(load=(fake, "/nowhere/at/all.py"), timeout=30)
+    arm.check_imports([CASE], parse("dtype=bf16", "arm"), options, "--perf-against")
+    with pytest.raises(UsageError, match=r"^--perf-against: it cannot run plain on fake: .*all\.py"):
+        arm.check_imports([CASE], parse("A=1", "arm"), options, "--perf-against")
+
+
+def test_a_failure_says_whose_it_is() -> None:
+    """By the arm's name, where it has one: the case's own failure begins with nothing."""
+    died = WorkerError("crashed", "killed by SIGSEGV", "a log")
+    assert A.blamed(died).reason == "arm a: killed by SIGSEGV"
+    assert (A.blamed(died).outcome, A.blamed(died).log) == ("crashed", "a log")
+    assert replace(A, name="").blamed(died).reason == "killed by SIGSEGV"

@@ -1,0 +1,582 @@
+"""The rounds of a run: what becomes of launches that fail, do not fit, or were not alone on the machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compare_play import BUSY, CASE, QUICK, case, chance
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.compare import group
+from ipexperf.compare.apart import Apart
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.group import GroupRun
+from ipexperf.compare.round import Round, Side
+from ipexperf.compare.together import Together
+from ipexperf.conduct import gate, held
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.worker import Worker
+from ipexperf.errors import WorkerError
+from ipexperf.judge import rounds as judge
+from ipexperf.plan.groups import Group
+from ipexperf.plan.options import Options
+from ipexperf.result import Check, Launch, Measurement, RoundRecord
+
+FAKES = Path(__file__).parents[1] / "fakes"
+COLD, LOSERS = (str(FAKES / name) for name in ("cold.py", "losers.py"))
+FP32, BF16, FP16 = (case(dtype=dtype) for dtype in ("fp32", "bf16", "fp16"))
+
+
+@pytest.fixture
+def make(fake: str, tmp_path: Path) -> Callable[..., Conductor]:
+    """A conductor of fake cases."""
+    load = (fake, COLD, LOSERS)
+    registry.load(load)
+
+    def make(**options: Any) -> Conductor:
+        asked: dict[str, Any] = {"load": load, "samples": 5, "seconds": 0.05, "timeout": 30.0, **options}
+        return Conductor(Options(**asked), tmp_path, lambda _: None)
+
+    return make
+
+
+def of(
+    conductor: Conductor,
+    *cases: Case,
+    launches: int = 1,
+    say: Callable[[str], None] = lambda _: None,
+    **more: Any,
+) -> GroupRun:
+    return GroupRun(Group("a group", cases), launches, conductor, say, effort=QUICK, chance=chance(), **more)
+
+
+def measured(conductor: Conductor, launches: int = 1, **more: Any) -> Measurement:
+    """A case that is alone in its group."""
+    run = of(conductor, CASE, launches=launches, **more)
+    run.run()
+    return run.measurements()[CASE]
+
+
+def launched(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> list[tuple[int, bool, bool]]:
+    """Lets launches be contended or crash as told, each with its number as step time; what they were asked is kept.
+
+    Contended ones seem unproven as well: it must not matter.
+    """
+    asked: list[tuple[int, bool, bool]] = []
+
+    def launch(arm: Arm) -> Launch:
+        index, busy = arm.index, told[arm.index]
+        asked.append((index, arm.accuracy, arm.final))
+        looked = arm.accuracy and (arm.final or not busy)
+        metrics = {"step_time": float(index), **({"accuracy": float(index)} if looked else {})}
+        proof = (Check("dtype", not busy, "anything", "fp32"),)
+        right = (Check("accuracy", True, "right", "right"),) if looked else ()
+        return Launch(index, "ok", metrics=metrics, accuracy=right, proof=proof, contended=busy)
+
+    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
+        [arm] = arms
+        if told[arm.index] == "crashed":
+            asked.append((arm.index, arm.accuracy, arm.final))
+            error = WorkerError("crashed", "it fell over")
+            return Round((Side(arm, Launch(arm.index, "crashed", error.reason), {}, (), error),), "together")
+        return Round((Side(arm, launch(arm), {"machine_key": "m"}, ((1.0,),)),), "together")
+
+    monkeypatch.setattr(Together, "play", played)
+    return asked
+
+
+def test_a_measurement_has_every_launch(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case is launched as often as planned, each time in a process of its own."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    found = measured(make(), launches=2)
+    assert [(x.index, x.outcome) for x in found.launches] == [(0, "ok"), (1, "ok")]
+    assert (found.failure, found.invalid) == ("", "")
+    assert len(found.values("step_time")) == 2
+    assert found.environment["git"] == {"commit": None, "branch": None, "dirty": None}
+    assert found.started_at < found.finished_at
+
+
+def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> None:
+    """A case that failed is not launched again, and its measurement still says on which machine."""
+    broken = case("segfault")
+    run = of(make(), broken, launches=3)
+    run.run()
+    found = run.measurements()[broken]
+    assert [x.outcome for x in found.launches] == ["crashed"]
+    assert found.failure == "crashed: killed by SIGSEGV"
+    assert found.environment["machine_key"]
+
+
+def test_a_contended_launch_is_measured_once_more(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second try counts; where it is contended too, the case says why. Accuracy is of the first that is not."""
+    asked = launched(monkeypatch, [BUSY, "", BUSY, BUSY])
+    found = measured(make(), launches=2)
+    assert asked == [(0, True, False), (1, True, False), (2, False, False), (3, False, False)]
+    assert [(x.index, x.outcome, bool(x.contended)) for x in found.launches] == [
+        (0, "contended", True),
+        (1, "ok", False),
+        (2, "contended", True),
+        (3, "ok", True),
+    ]
+    assert found.failure == ""
+    assert found.contended == f"machine contended: {BUSY}"
+
+
+def test_a_launch_that_was_measured_again_is_kept_and_does_not_count(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its numbers and its reason are recorded; no statistic, no check and no outcome of the case is made of them."""
+    launched(monkeypatch, [BUSY, "", ""])
+    found = measured(make(), launches=2)
+    assert (found.failure, found.contended, found.invalid) == ("", "", "")
+    assert [x.index for x in found.counted] == [1, 2]
+    assert found.values("step_time") == (1.0, 2.0)
+    assert found.values("accuracy") == (1.0,)
+    first = found.launches[0]
+    assert (first.outcome, first.reason, first.metrics["step_time"]) == ("contended", BUSY, 0.0)
+    assert not first.proof[0].ok
+
+
+def test_what_stayed_contended_is_made_again_and_the_rest_stays(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later in the run only the launch that was disturbed is made again, whichever it was, and told of once."""
+    asked = launched(monkeypatch, [BUSY, BUSY, "", "", ""])
+    conductor = make()
+    before = measured(conductor, launches=3)
+    assert (before.contended, before.values("accuracy")) == (f"machine contended: {BUSY}", (2.0,))
+    found = measured(conductor, launches=3, before={CASE: before})
+    assert asked == [(0, True, False), (1, True, False), (2, True, False), (3, False, False), (4, False, False)]
+    assert (found.contended, found.failure, found.invalid) == ("", "", "")
+    assert [x.outcome for x in found.launches] == ["contended", "contended", "ok", "ok", "ok"]
+    assert found.values("step_time") == (2.0, 3.0, 4.0)
+    assert found.values("accuracy") == (2.0,)
+    assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
+
+
+def test_launches_are_numbered_on_from_an_earlier_look(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that had three of them has the fourth next."""
+    launched(monkeypatch, [""] * 5)
+    assert [x.index for x in measured(make(), launches=2, numbers={CASE: 3}).launches] == [3, 4]
+
+
+def test_what_is_kept_is_held_against_the_ceilings_once(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second time would tell the notes of its roof twice."""
+    launched(monkeypatch, [BUSY, BUSY, "", ""])
+    roofed: list[list[int]] = []
+
+    def over(launches: list[Launch], *_: Any) -> list[Launch]:
+        roofed.append([x.index for x in launches])
+        return [dataclasses.replace(x, notes=(*x.notes, "has a roof")) for x in launches]
+
+    conductor = make()
+    monkeypatch.setattr(conductor._roofs, "over", over)
+    found = measured(conductor, launches=2, before={CASE: measured(conductor, launches=2)})
+    assert roofed == [[0, 1, 2], [3]]
+    assert [x.notes for x in found.launches] == [("has a roof",)] * 4
+
+
+def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very last try is asked for accuracy, contended or not: it is none the worse for it."""
+    asked = launched(monkeypatch, [BUSY] * 6)
+    conductor = make()
+    before = measured(conductor)
+    found = measured(conductor, before={CASE: before})
+    assert asked == [(0, True, False), (1, True, False), (2, True, False), (3, True, True)]
+    assert (before.values("accuracy"), found.values("accuracy")) == ((), (3.0,))
+    assert found.contended == f"machine contended: {BUSY}"
+    assert [x.outcome for x in found.launches] == ["contended"] * 3 + ["ok"]
+
+
+def test_nothing_is_made_again_once_the_budget_is_spent(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then what was measured stays as it was, contended and all."""
+    launched(monkeypatch, [BUSY] * 2)
+    conductor = make(budget=3600.0)
+    before = measured(conductor)
+    monkeypatch.setattr(conductor, "_deadline", 0.5)
+    assert measured(conductor, before={CASE: before}) is before
+
+
+def test_a_failure_after_a_contended_launch_is_the_cases(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the second try ended with is the outcome of the case, on the machine that the first one told of."""
+    launched(monkeypatch, [BUSY, "crashed"])
+    found = measured(make(), launches=3)
+    assert [x.outcome for x in found.launches] == ["contended", "crashed"]
+    assert found.failure == "crashed: it fell over"
+    assert found.environment["machine_key"] == "m"
+    assert found.values("step_time") == ()
+
+
+def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even its weights are looked for: it never began, it says why, and it did not fail."""
+    planned = make(budget=0.001)
+    monkeypatch.setattr(planned, "_deadline", 0.5)
+    monkeypatch.setattr(planned, "ready", lambda _: pytest.fail("weights were looked for"))
+    found = measured(planned)
+    assert (found.launches, found.failure, found.metrics) == ((), "", ())
+    assert found.never_began == "the budget (--perf-budget) was spent before it began"
+
+
+def test_launches_that_the_budget_left_no_time_for_are_told(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launches that there was time for count, and the measurement says how many are missing."""
+    launched(monkeypatch, [""] * 3)
+    planned = make(budget=3600.0)
+    run = of(planned, CASE, launches=3)
+    run.run(after_round=lambda: monkeypatch.setattr(planned, "_deadline", 0.5))
+    found = run.measurements()[CASE]
+    assert (found.values("step_time"), found.failure, found.never_began) == ((0.0,), "", "")
+    assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
+
+
+def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No launch begins after the budget, not a second try either: the case stays contended."""
+    asked = launched(monkeypatch, [BUSY, ""])
+    planned = make(budget=3600.0)
+    monkeypatch.setattr(planned, "spent", lambda: bool(asked))
+    assert measured(planned).contended == f"machine contended: {BUSY}"
+    assert asked == [(0, True, False)]
+
+
+def test_an_interrupted_group_has_what_was_measured(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever somebody stops it: the launches that are whole, and why there are no more."""
+    launched(monkeypatch, ["", "", ""])
+
+    def say(text: str) -> None:
+        if "round 3" in text:
+            raise KeyboardInterrupt
+
+    run = of(make(), CASE, launches=4, say=say)
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
+    found = run.measurements("somebody stopped it")[CASE]
+    assert ([x.outcome for x in found.launches], found.failure) == (["ok", "ok"], "")
+    assert found.cut == "somebody stopped it"
+
+
+def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of its cases that never began are not in it; what is whole is not said to be cut."""
+    made: list[str] = []
+
+    def after() -> None:
+        made.append("a round")
+        raise KeyboardInterrupt
+
+    beside(monkeypatch, lambda *_: "")
+    run = of(make(), FP32, BF16)
+    with pytest.raises(KeyboardInterrupt):
+        run.run(after)
+    found = run.measurements("somebody stopped it")
+    assert {one: (len(told.launches), told.cut) for one, told in found.items()} == {FP32: (1, ""), BF16: (1, "")}
+    assert (len(run.rounds), made) == (1, ["a round"])
+    never = of(make(), FP32)
+    assert never.measurements("somebody stopped it") == {}
+
+
+def test_each_round_is_handed_over_once(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that could not be kept is handed over again the next time, before those that came after it."""
+    beside(monkeypatch, lambda *_: "")
+    run = of(make(), FP32, BF16, launches=3)
+    kept: list[int] = []
+    run.run(lambda: run.hand_over(lambda one: kept.append(one.number)))
+    assert kept == [1, 2, 3]
+    run._told, full = 1, iter([True, False, False])
+
+    def keep(one: RoundRecord) -> None:
+        if next(full):
+            raise OSError("the disk is full")
+        kept.append(one.number)
+
+    with pytest.raises(OSError, match="full"):
+        run.hand_over(keep)
+    run.hand_over(keep)
+    assert kept == [1, 2, 3, 2, 3]
+
+
+def beside(monkeypatch: pytest.MonkeyPatch, ends: Callable[[Arm, int], str]) -> list[list[tuple[str, str]]]:
+    """Lets each arm among so many end as told, or well; keeps who took turns: their names and their dtypes."""
+    rounds: list[list[tuple[str, str]]] = []
+
+    def side(arm: Arm, arms: int) -> Side:
+        ended = ends(arm, arms)
+        if ended and ended != BUSY:
+            error = WorkerError(ended, f"{arm.case.dtype} ended")
+            return Side(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
+        done = Launch(arm.index, "ok", metrics={"step_time": 1.0}, contended=ended)
+        return Side(arm, done, {"machine_key": "m"}, ((1.0, 1.0),))
+
+    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
+        rounds.append([(arm.name, arm.case.dtype) for arm in arms])
+        return Round(tuple(side(arm, len(arms)) for arm in arms), "together", 2)
+
+    monkeypatch.setattr(Together, "play", played)
+    return rounds
+
+
+REFERENCE, TWIN = ("the reference", "fp32"), ("the twin", "fp32")
+OWN = [("", "fp32"), ("", "bf16"), ("", "fp16")]
+
+
+def test_the_cases_of_a_group_take_turns_and_are_on_record_as_one_round(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launch k of each is its worker in round k; any two of them have a ratio."""
+    rounds = beside(monkeypatch, lambda *_: "")
+    run = of(make(), BF16, FP32, FP16, launches=2)
+    run.run()
+    assert [sorted(one) for one in rounds] == [sorted(OWN)] * 2
+    assert [[x.index for x in found.launches] for found in run.measurements().values()] == [[0, 1]] * 3
+    assert [(one.number, one.schedule, one.turns, len(one.seats)) for one in run.rounds] == [
+        (1, "together", 2, 3),
+        (2, "together", 2, 3),
+    ]
+    assert {seat.launch for seat in run.rounds[1].seats} == {1}
+    assert judge.logs(run.rounds, FP32, FP16) == [0.0, 0.0]
+
+
+def test_a_twin_sits_beside_the_reference_and_has_no_launch(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how far equal arms lie apart; its numbers are nobody's measurement."""
+    rounds = beside(monkeypatch, lambda *_: "")
+    run = of(make(), BF16, FP32, twin=True)
+    run.run()
+    assert rounds == [[("", "fp32"), TWIN, ("", "bf16")]]
+    assert [(seat.role, seat.launch) for seat in run.rounds[0].seats] == [("case", 0), ("twin", None), ("case", 0)]
+    assert all(len(found.launches) == 1 for found in run.measurements().values())
+    assert judge.twin_logs(run.rounds, FP32) == [0.0]
+
+
+def test_a_group_of_one_has_no_twin(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is held against it: there is no ratio that a twin could vouch for, and no round on record."""
+    rounds = beside(monkeypatch, lambda *_: "")
+    run = of(make(), FP32, twin=True)
+    run.run()
+    assert (rounds, run.rounds) == ([[("", "fp32")]], [])
+
+
+def test_an_arm_that_fails_ends_alone_and_the_others_have_their_launches(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first failed launch of a case is its last; the rounds of the others go on without it."""
+    rounds = beside(monkeypatch, lambda arm, _: "crashed" if arm.case == BF16 else "")
+    run = of(make(), FP32, BF16, FP16, launches=2)
+    run.run()
+    found = run.measurements()
+    assert [x.outcome for x in found[BF16].launches] == ["crashed"]
+    assert [x.outcome for x in found[FP16].launches] == ["ok", "ok"]
+    assert rounds == [OWN, [OWN[0], OWN[2]]]
+
+
+def test_only_those_are_made_again_whose_launch_was_contended(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the reference, so that the second try has a ratio too; the first is no seat of its round."""
+    rounds = beside(monkeypatch, lambda arm, _: BUSY if arm.case == BF16 and arm.index == 0 else "")
+    run = of(make(), FP32, BF16, FP16)
+    run.run()
+    assert rounds == [OWN, [("", "bf16"), REFERENCE]]
+    assert [x.outcome for x in run.measurements()[BF16].launches] == ["contended", "ok"]
+    assert [[seat.case for seat in one.seats] for one in run.rounds] == [[FP32, FP16], [BF16, FP32]]
+    assert judge.logs(run.rounds, FP32, BF16) == [0.0]
+
+
+def test_what_does_not_fit_beside_the_others_is_tried_beside_the_reference_and_then_alone(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same launch, each time: no failure is on record. In later rounds it is where it fitted, at once."""
+    said: list[str] = []
+    rounds = beside(monkeypatch, lambda arm, arms: "out_of_memory" if arm.case == BF16 and arms > 1 else "")
+    run = of(make(), FP32, BF16, FP16, launches=2, say=said.append)
+    run.run()
+    first = [OWN, [("", "bf16"), REFERENCE], [("", "bf16")]]
+    assert rounds == [*first, [OWN[0], OWN[2]], [("", "bf16")]]
+    assert [(x.index, x.outcome) for x in run.measurements()[BF16].launches] == [(0, "ok"), (1, "ok")]
+    assert [text.rpartition(": ")[2] for text in said if "bf16 ended" in text] == [
+        "it is measured again beside the reference alone",
+        "it is measured again beside no other",
+    ]
+
+
+def test_what_does_not_even_fit_alone_is_out_of_memory(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then that is how its launch ended, and the others are what they were."""
+    rounds = beside(monkeypatch, lambda arm, _: "out_of_memory" if arm.case == BF16 else "")
+    run = of(make(), FP32, BF16, launches=2)
+    run.run()
+    assert [x.outcome for x in run.measurements()[BF16].launches] == ["out_of_memory"]
+    assert [x.outcome for x in run.measurements()[FP32].launches] == ["ok", "ok"]
+    assert rounds == [OWN[:2], [("", "bf16")], [("", "fp32")]]
+
+
+def test_what_is_known_to_be_too_much_together_is_not_tried(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once their peaks are known, and are more than there is, they sit beside the reference one after the other."""
+    monkeypatch.setattr(held, "limit", lambda: 10)
+    rounds = beside(monkeypatch, lambda *_: "")
+    peaked = Together.play
+
+    def played(self: Together, arms: Sequence[Arm], *more: Any) -> Round:
+        found = peaked(self, arms, *more)
+        launches = (replace(one.launch, metrics={"step_time": 1.0, "peak_memory": 4.0}) for one in found.sides)
+        return replace(found, sides=tuple(map(_with, found.sides, launches)))
+
+    monkeypatch.setattr(Together, "play", played)
+    run = of(make(), FP32, BF16, FP16, launches=2)
+    run.run()
+    assert rounds == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
+
+
+def _with(side: Side, launch: Launch) -> Side:
+    return replace(side, launch=launch)
+
+
+def test_more_arms_than_may_take_turns_are_split_around_the_reference(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part has it, once more where its launch is in another part: all have a ratio to it."""
+    monkeypatch.setattr(group, "MOST_ARMS", 3)
+    rounds = beside(monkeypatch, lambda *_: "")
+    cases = [case(dtype="fp32"), *(case(dtype="bf16", batch=batch) for batch in range(1, 6))]
+    run = of(make(), *cases)
+    run.run()
+    assert [len(one) for one in rounds] == [3, 3, 2]
+    assert [one[1] for one in rounds[1:]] == [REFERENCE] * 2
+    assert all(len(judge.logs(run.rounds, FP32, one)) == 1 for one in cases[1:])
+
+
+def test_a_lost_device_ends_the_other_cases_on_it(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is launched there in the next round, nor in the next group; a case on another device is."""
+    lossy = [case(dtype=dtype, device="lossy") for dtype in ("fp32", "bf16")]
+    rounds = beside(monkeypatch, lambda arm, _: "device_lost" if arm.case == lossy[1] else "")
+    conductor = make()
+    run = of(conductor, *lossy, launches=3)
+    run.run()
+    found = run.measurements()
+    assert [x.outcome for x in found[lossy[1]].launches] == ["device_lost"]
+    assert [x.outcome for x in found[lossy[0]].launches] == ["ok", "device_lost"]
+    assert "lossy is in quarantine" in found[lossy[0]].launches[-1].reason
+    next_group = of(conductor, lossy[0], FP32)
+    next_group.run()
+    found = next_group.measurements()
+    assert [x.outcome for x in found[lossy[0]].launches] == ["device_lost"]
+    assert [x.outcome for x in found[FP32].launches] == ["ok"]
+    assert len(rounds) == 2
+
+
+def test_a_case_that_cannot_be_made_ready_fails_alone(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights that cannot be trained are its own trouble: it has one launch that says so."""
+    rounds = beside(monkeypatch, lambda *_: "")
+    conductor = make()
+    ready = conductor.ready
+
+    def prepared(one: Case, python: str | None = None) -> Conditions:
+        if one == BF16:
+            raise WorkerError("error", "its weights cannot be trained", "a log")
+        return ready(one, python)
+
+    monkeypatch.setattr(conductor, "ready", prepared)
+    run = of(conductor, FP32, BF16, launches=2)
+    run.run()
+    found = run.measurements()
+    assert found[BF16].failure == "error: its weights cannot be trained"
+    assert [x.log for x in found[BF16].launches] == ["a log"]
+    assert (found[FP32].failure, rounds) == ("", [OWN[:1]] * 2)
+
+
+@pytest.fixture
+def alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many workers were alive whenever one more was started."""
+    now: list[int] = []
+    counts: list[int] = []
+    begin, end = Worker.__init__, Worker.__exit__
+
+    def begun(self: Worker, *told: Any, **more: Any) -> None:
+        begin(self, *told, **more)
+        now.append(self.pid)
+        counts.append(len(now))
+
+    def ended(self: Worker, *error: Any) -> None:
+        end(self, *error)
+        now.remove(self.pid)
+
+    monkeypatch.setattr(Worker, "__init__", begun)
+    monkeypatch.setattr(Worker, "__exit__", ended)
+    yield counts
+    assert now == []
+
+
+def test_cold_starts_are_interleaved_and_never_alive_together(
+    make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round has one cold start of each, in random order: an hour between them would be an hour of drift."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    started: list[str] = []
+    send = Worker.send
+
+    def watched(self: Worker, do: str, **request: Any) -> None:
+        if do == "prepare":
+            started.append(request["case"]["dtype"])
+        send(self, do, **request)
+
+    monkeypatch.setattr(Worker, "send", watched)
+    cases = [replace(one, mode="start") for one in (FP32, BF16)]
+    run = of(make(no_roof=True), *cases, launches=3, twin=True)
+    run.run()
+    assert [sorted(started[2 * number : 2 * number + 2]) for number in range(3)] == [["bf16", "fp32"]] * 3
+    assert alive == [1] * 6
+    assert [(one.schedule, [seat.role for seat in one.seats]) for one in run.rounds] == [("apart", ["case"] * 2)] * 3
+    for found in run.measurements().values():
+        assert [(x.outcome, len(x.samples), x.proof[0].ok) for x in found.launches] == [("ok", 1, True)] * 3
+    assert Apart().mirrored is False
+
+
+def test_cases_that_take_turns_are_all_alive_together(
+    make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group of real workers: each has its launch, its proof and its accuracy, and the twin no launch."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    run = of(make(no_roof=True), FP32, BF16, twin=True)
+    run.run()
+    assert alive == [1, 2, 3]
+    for found in run.measurements().values():
+        assert (found.failure, found.invalid, len(found.launches)) == ("", "", 1)
+        assert found.values("accuracy") == (1.0,)
+    [record] = run.rounds
+    assert [seat.role for seat in record.seats] == ["case", "twin", "case"]
+    assert record.turns >= QUICK.turns
+    assert len({len(seat.times[0]) for seat in record.seats}) == 1

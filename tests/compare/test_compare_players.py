@@ -1,0 +1,130 @@
+"""Players: how a turn of an arm begins, when it has enough of them, and what becomes of its failure."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from compare_play import CASE, A, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.compare import players
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.players import LONG, LOOK_STEPS, NEVER_COLD, Stepper, Turn, guarded
+from ipexperf.errors import WorkerError
+from ipexperf.result import Sample
+
+
+def stepper(*looks: list[float], arm: Arm = A, **told: Any) -> Stepper:
+    """One that took these looks, and was told this."""
+    found = Stepper(arm, contextlib.ExitStack())
+    found.told = {"step": 0.001, **told}
+    found._looks = list(looks)
+    return found
+
+
+class Answers:
+    """A worker that stands in: it takes steps of one length, or fails."""
+
+    def __init__(self, step: float, *, fails: WorkerError | None = None) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.killed = False
+        self._step, self._fails = step, fails
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        self.asked.append({"do": do, **request})
+        if self._fails:
+            raise self._fails
+        return {"samples": [[self._step, self._step, 0.0]] * request["count"]}
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def test_steps_that_are_slow_after_another_arms_turn_are_warm_up() -> None:
+    """As many as are seen to be slower than the later ones; what one look saw alone is no habit."""
+    cold = [3.0, 1.5, *[1.0] * 10]
+    assert stepper(cold, cold, cold).warm_steps() == 2
+    assert stepper([1.0] * 12, [1.0] * 12, [1.0] * 12).warm_steps() == 0
+    assert stepper(cold, [1.0] * 12, [1.0] * 12).warm_steps() == 0
+    assert stepper([2.0, 1.0], [2.0, 1.0]).warm_steps() == 1
+
+
+def test_a_step_that_is_slow_by_chance_in_the_middle_is_no_warm_up() -> None:
+    """Only the first half is looked at: an arm would be warmed for ever."""
+    late = [*[1.0] * 9, 5.0, 1.0, 1.0]
+    assert stepper(late, late, late).warm_steps() == 0
+
+
+def test_who_was_not_looked_at_is_not_warmed() -> None:
+    assert stepper().warm_steps() == 0
+
+
+@given(st.lists(st.lists(st.floats(1e-6, 1), min_size=12, max_size=12), min_size=1, max_size=3))
+def test_never_more_than_the_first_half_is_warm_up(looks: list[list[float]]) -> None:
+    assert 0 <= stepper(*looks).warm_steps() <= LOOK_STEPS // 2 + 1
+
+
+@pytest.mark.parametrize(("step", "count"), [(0.001, 12), (0.01, 6), (0.02, 4)])
+def test_a_look_is_short(step: float, count: int) -> None:
+    """Twelve steps, or what there is time for, and at least four: each by itself, and none of them warm."""
+    one, answers = stepper(step=step), Answers(step)
+    one._worker = answers  # type: ignore[assignment] # what is asked of a worker is all that is needed
+    one.look()
+    assert answers.asked == [{"do": "sample", "count": count, "block": 1}]
+
+
+@pytest.mark.parametrize(("told", "warm"), [({"step": LONG}, 1), ({"step": NEVER_COLD}, 0), ({"cold": True}, 0)])
+def test_who_need_not_be_looked_at_is_not(told: dict[str, Any], warm: int) -> None:
+    """One long step is warm-up enough, a very long one needs none, and the second step of a cold start is none."""
+    one, answers = stepper(**told), Answers(1.0)
+    one._worker = answers  # type: ignore[assignment]
+    one.look()
+    assert (answers.asked, one.warm_steps()) == ([], warm)
+
+
+def turn(wall: float, samples: int = 1, block: int = 1) -> Turn:
+    return Turn.of([Sample(wall, wall, 0.0)] * samples, block)
+
+
+def test_a_turn_is_its_mean_step_and_lasts_as_long_as_all_of_them() -> None:
+    """A block of ten steps is timed as one, and its sample tells the mean of them."""
+    found = Turn.of([Sample(0.002, 0.0, 0.0), Sample(0.004, 0.0, 0.0)], 10)
+    assert (found.step, found.wall) == (pytest.approx(0.003), pytest.approx(0.06))
+
+
+def test_an_arm_has_enough_when_it_has_the_samples_and_the_seconds() -> None:
+    """Few long steps are as little evidence as many short ones in an instant."""
+    one = stepper(arm=Arm(CASE, quick(samples=4, seconds=1.0)))
+    assert not one.enough([turn(0.01, samples=4)])
+    assert not one.enough([turn(0.6), turn(0.6)])
+    assert one.enough([turn(0.3)] * 4)
+    assert one.enough([turn(0.01, samples=2, block=50)] * 2)
+
+
+def test_a_cold_arm_has_enough_with_its_one_step() -> None:
+    assert stepper(cold=True).enough([turn(0.01)])
+
+
+def test_who_fails_is_ended_and_named() -> None:
+    """What ends one player is kept, and does not leave the block."""
+    one, died = stepper(), WorkerError("crashed", "killed by SIGSEGV", "a log")
+    answers = Answers(1.0, fails=died)
+    one._worker = answers  # type: ignore[assignment]
+    with guarded(one):
+        one.turn()
+    assert one.failure is not None
+    assert (one.failure.outcome, one.failure.reason) == ("crashed", "arm a: killed by SIGSEGV")
+    assert answers.killed
+    record = players.failed(one)
+    assert (record.outcome, record.reason, record.log) == ("crashed", "arm a: killed by SIGSEGV", "a log")
+
+
+def test_what_is_no_failure_of_an_arm_is_nobodys() -> None:
+    """Somebody who stops the run stops all of it."""
+    one = stepper()
+    with pytest.raises(KeyboardInterrupt), guarded(one):
+        raise KeyboardInterrupt
+    assert one.failure is None

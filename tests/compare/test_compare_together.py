@@ -1,0 +1,411 @@
+"""Arms that take turns: one that fails ends alone, and what disturbs one is dropped of all."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compare_play import BUSY, A, B, Scripted, Sent, case, chance, play, quick
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.compare import together
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Effort, Round
+from ipexperf.compare.together import LEAST, Together
+from ipexperf.conduct import gate, held, watch
+from ipexperf.conduct.watch import Stretch
+from ipexperf.errors import WorkerError
+from ipexperf.result import Sample
+
+FAKES = Path(__file__).parents[1] / "fakes"
+OBEDIENT, COLD = (str(FAKES / name) for name in ("obedient.py", "cold.py"))
+DTYPES = ("fp32", "bf16", "fp16")
+MIB = 2**20
+
+
+class Quiet:
+    """A watch that looks after each rotation: what says that it was busy is told beforehand."""
+
+    def __init__(self, busy: Callable[[int], bool]) -> None:
+        self.looked = 0
+        self.due = True
+        self._busy = busy
+
+    def begin(self, *workers: int) -> None: ...
+
+    def stretch(self, samples: Sequence[Sample]) -> Stretch:
+        del samples
+        self.looked += 1
+        return Stretch(1.0, {"others": 0.5}, BUSY if self._busy(self.looked - 1) else "")
+
+    def end(self) -> dict[str, tuple[dict[str, float], str]]:
+        return {}
+
+
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, *times: Callable[[int], float], busy: Callable[[int], bool] = lambda _: False
+) -> list[Scripted]:
+    """Lets arms be no processes, of which turn k takes as long as told, while the machine is busy in rotation k."""
+    found: list[Scripted] = []
+
+    def player(arm: Arm, _: contextlib.ExitStack) -> Scripted:
+        found.append(Scripted(arm, times[len(found)]))
+        return found[-1]
+
+    monkeypatch.setattr(together, "player", player)
+    monkeypatch.setattr(together, "Watch", lambda _: Quiet(busy))
+    return found
+
+
+def rounds_of(number: int, effort: Effort) -> Round:
+    return play(*(replace(A, name=f"arm {place}") for place in range(number)), effort=effort)
+
+
+FOUR = Effort(turns=4, most=4)
+
+
+def test_each_arm_has_its_turns_and_the_ratio_is_that_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that gets slower and slower makes all of them slower: not the ratio of two."""
+    scripted(monkeypatch, *(lambda turn, times=times: times * 2.0**turn for times in (1.0, 3.0, 1.0)))  # type: ignore[misc]
+    found = rounds_of(3, FOUR)
+    assert [side.times for side in found.sides[:2]] == [((1.0, 2.0, 4.0, 8.0),), ((3.0, 6.0, 12.0, 24.0),)]
+    assert found.log_ratio(0, 1) == pytest.approx(math.log(3))
+    assert found.log_ratio(1, 0) == pytest.approx(-math.log(3))
+    assert found.log_ratio(0, 2) == 0.0
+    assert (found.schedule, found.turns, found.dropped, found.thin) == ("together", 4, 0, False)
+
+
+def test_turns_go_on_until_the_ratios_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What spreads has the most turns, and what does not the least; never more than may be."""
+    noise = itertools.cycle((1.0, 1.3, 0.8))
+    for second, turns in ((lambda _: 1.0, 4), (lambda _: next(noise), 9)):
+        scripted(monkeypatch, lambda _: 1.0, second)
+        assert rounds_of(2, Effort(turns=4, most=9)).turns == turns
+
+
+def test_contended_stretches_drop_the_turns_of_every_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What disturbed one arm alone would be its slowdown: none of its neighbours' turns counts either."""
+    busy = {1, 3}
+    scripted(
+        monkeypatch,
+        lambda _: 1.0,
+        lambda turn: 20.0 if turn in busy else 2.0,
+        busy=lambda rotation: rotation in busy,
+    )
+    found = rounds_of(2, FOUR)
+    assert found.log_ratio(0, 1) == pytest.approx(math.log(2))
+    assert (found.turns, found.dropped, found.thin) == (4, 2, False)
+    for side in found.sides:
+        assert len(side.times[0]) == len(side.launch.samples) == 4
+        assert side.launch.contended == ""
+        assert side.launch.notes == (f"dropped 2 of 6 turns, as did its neighbours: {BUSY}",)
+        assert (side.launch.gate["turns"], side.launch.gate["turns_dropped"], side.launch.gate["arms"]) == (4, 2, 2)
+
+
+def test_too_few_turns_that_count_are_told_and_then_all_of_them_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch has numbers whatever the machine did: it says that it was contended, and why."""
+    scripted(monkeypatch, lambda _: 1.0, lambda _: 2.0, busy=lambda rotation: rotation > 0)
+    found = rounds_of(2, FOUR)
+    assert found.thin
+    assert (found.turns, found.dropped) == (1, 2 * FOUR.most - 1)
+    for side in found.sides:
+        assert side.launch.contended == BUSY
+        assert len(side.times[0]) == 2 * FOUR.most
+    assert found.log_ratio(0, 1) == pytest.approx(math.log(2))
+
+
+def test_a_machine_that_is_always_busy_ends_the_turns_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(monkeypatch, lambda _: 1.0, lambda _: 1.0, busy=lambda _: True)
+    found = rounds_of(2, FOUR)
+    assert (found.thin, found.turns, found.dropped) == (True, 0, 2 * FOUR.most)
+
+
+def test_patience_ends_the_turns_of_slow_arms_with_as_many_as_tell_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seconds that were asked for, twelve times over; but never fewer turns than make a median."""
+    monkeypatch.setattr(together, "PATIENCE", 0)
+    scripted(monkeypatch, lambda _: 1.0, lambda _: 2.0)
+    assert rounds_of(2, Effort(turns=50, most=99)).turns == LEAST
+
+
+def test_a_time_that_is_no_number_gives_no_ratio_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that stood still makes nothing fast."""
+    scripted(monkeypatch, lambda _: 1.0, lambda turn: math.inf if turn == 2 else 1.0)
+    found = rounds_of(2, FOUR)
+    assert math.isnan(found.log_ratio(0, 1))
+    assert "a turn took no time that is a number" in found.sides[1].launch.notes
+    assert found.sides[0].launch.notes == ()
+
+
+def test_an_arm_that_fails_in_a_turn_leaves_the_turns_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that it had are nobody's; the others have all that they were to have."""
+
+    def dies(turn: int) -> float:
+        if turn == 2:
+            raise WorkerError("crashed", "killed by SIGSEGV")
+        return 1.0
+
+    arms = scripted(monkeypatch, lambda _: 1.0, dies, lambda _: 2.0)
+    found = rounds_of(3, FOUR)
+    assert [side.launch.outcome for side in found.sides] == ["ok", "crashed", "ok"]
+    assert found.sides[1].error is not None
+    assert (found.sides[1].error.reason, found.sides[1].times) == ("arm 1: killed by SIGSEGV", ())
+    assert [len(side.times[0]) for side in (found.sides[0], found.sides[2])] == [4, 4]
+    assert found.log_ratio(0, 2) == pytest.approx(math.log(2))
+    assert arms[1].taken == 2
+
+
+def test_where_all_arms_fail_the_turns_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(_: int) -> float:
+        raise WorkerError("error", "it had enough")
+
+    scripted(monkeypatch, dies, dies)
+    found = rounds_of(2, FOUR)
+    assert [side.launch.outcome for side in found.sides] == ["error", "error"]
+    assert found.turns <= 1
+
+
+def test_a_long_round_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for minutes without a word."""
+    monkeypatch.setattr(together, "SPEAK_SECONDS", -1.0)
+    scripted(monkeypatch, lambda _: 1.0, lambda _: 1.0, busy=lambda rotation: rotation == 0)
+    said: list[str] = []
+    Together().play([A, B], FOUR, chance(), said.append)
+    assert said[:2] == ["turn 1, 0 dropped", "turn 1, 1 dropped"]
+
+
+@pytest.fixture
+def arms(fake: str) -> Callable[..., list[Arm]]:
+    """Real workers, one of each dtype."""
+    load = (fake, OBEDIENT, COLD)
+    registry.load(load)
+
+    def arms(*models: str, **more: Any) -> list[Arm]:
+        conditions = quick(*load, **more)
+        return [Arm(case(model, dtype), conditions) for model, dtype in zip(models, DTYPES, strict=False)]
+
+    return arms
+
+
+@pytest.fixture
+def calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is ours alone."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+
+
+@pytest.mark.usefixtures("calm")
+def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
+    arms: Callable[..., list[Arm]], sent: Sent, gone: Callable[[int], bool]
+) -> None:
+    """Each rotation has a turn of each, each follows each of the others equally often, and blocks are of one length."""
+    found = play(*arms("tiny", "tiny", "tiny"), effort=Effort(turns=6, most=6, seconds=0.01))
+    turns = [(pid, request) for pid, do, request in sent.requests if do == "sample" and "warm" in request]
+    assert len(turns) == 18
+    rotations = [[sent.names[pid] for pid, _ in turns[at : at + 3]] for at in range(0, 18, 3)]
+    assert all(sorted(rotation) == sorted(DTYPES) for rotation in rotations)
+    follows = Counter(neighbours for rotation in rotations for neighbours in itertools.pairwise(rotation))
+    assert set(follows.values()) == {2}
+    assert len(follows) == 6
+    assert len({request["block"] for _, request in turns}) == 1
+    assert all(len(side.times[0]) == 6 for side in found.sides)
+    assert sent.of("warm") == sorted(sent.of("warm"), key=DTYPES.index)
+    assert len(sent.names) == 3
+    assert all(gone(pid) for pid in sent.names)
+
+
+@pytest.mark.usefixtures("calm")
+def test_each_arm_of_a_round_is_a_launch_on_record(arms: Callable[..., list[Arm]]) -> None:
+    """Real workers: both have numbers, proof and accuracy, and share what the machine did."""
+    found = play(*(replace(arm, index=3, accuracy=True) for arm in arms("tiny", "other")))
+    for side in found.sides:
+        assert (side.launch.index, side.launch.outcome, side.launch.notes) == (3, "ok", ())
+        assert len(side.launch.samples) >= 4
+        assert side.launch.metrics["step_time"] > 0
+        assert side.launch.metrics["accuracy"] == 1.0
+        assert [check.name for check in side.launch.proof] == ["dtype"]
+        assert side.environment["machine_key"]
+    first, second = (side.launch.gate for side in found.sides)
+    assert {name: first[name] for name in ("others", "steal")} == {name: second[name] for name in ("others", "steal")}
+    assert math.isfinite(found.log_ratio(0, 1))
+
+
+@pytest.mark.usefixtures("calm")
+def test_what_is_asked_of_an_arm_is_what_it_tells(arms: Callable[..., list[Arm]], sent: Sent) -> None:
+    """A twin is asked for neither proof nor accuracy: it is there for the others."""
+    first, second = arms("tiny", "tiny")
+    found = play(replace(first, accuracy=True), replace(second, prove=False))
+    assert (sent.of("proof"), sent.of("accuracy")) == (["fp32"], ["fp32"])
+    assert (found.sides[1].launch.outcome, found.sides[1].launch.proof) == ("ok", ())
+
+
+def test_equal_arms_are_not_far_apart(arms: Callable[..., list[Arm]]) -> None:
+    """What they take of each other cannot be many times the same arithmetic, on whatever machine this is."""
+    found = play(*arms("tiny", "tiny"), effort=Effort(turns=8, most=8, seconds=0.01))
+    assert 1 / 3 < math.exp(found.log_ratio(0, 1)) < 3
+
+
+def test_a_slower_arm_is_seen_to_be(arms: Callable[..., list[Arm]]) -> None:
+    """It sleeps for thirty times as long as the other one works."""
+    assert play(*arms("tiny", "slow")).log_ratio(0, 1) > math.log(3)
+
+
+@pytest.mark.usefixtures("calm")
+@pytest.mark.parametrize(
+    ("told", "outcome", "reason"),
+    [
+        ("raise", "error", "it had enough"),
+        ("hang", "timed_out", "no reply within 6 s"),
+        ("die", "crashed", "killed by SIGKILL"),
+        ("hang and grow", "out_of_memory", "took more than"),
+    ],
+)
+def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
+    told: str,
+    outcome: str,
+    reason: str,
+    arms: Callable[..., list[Arm]],
+    sent: Sent,
+    gone: Callable[[int], bool],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However that is: it is named, it is gone, and the others have their turns, their launches and their proof."""
+    sign = tmp_path / "sign"
+    monkeypatch.setattr(held, "limit", lambda: 400 * MIB)
+    one, bad, other = arms("tiny", "obedient", "tiny", variables={"FAKE_SIGN": str(sign)})
+    bad = replace(bad, name="the bad one", conditions=replace(bad.conditions, timeout=6.0 if told == "hang" else 60.0))
+
+    def act(dtype: str, do: str, earlier: int, pid: int) -> None:
+        # Its looks are over by then, and so are a few turns of each.
+        if (dtype, do, earlier) != (bad.case.dtype, "sample", 6):
+            return
+        if told == "die":
+            os.kill(pid, signal.SIGKILL)
+        else:
+            sign.write_text(told)
+
+    sent.before = act
+    found = play(one, bad, other, effort=Effort(turns=12, most=12, seconds=0.01))
+    first, failed, last = found.sides
+    assert (failed.launch.outcome, failed.launch.samples, failed.times) == (outcome, (), ())
+    assert failed.launch.reason.startswith(f"the bad one: {reason}")
+    for side in (first, last):
+        assert (side.launch.outcome, side.error) == ("ok", None)
+        assert [check.ok for check in side.launch.proof] == [True]
+        assert side.launch.samples
+    assert len(first.times[0]) == len(last.times[0]) == found.turns
+    assert math.isfinite(found.log_ratio(0, 2))
+    assert all(gone(pid) for pid in sent.names)
+
+
+def test_the_worker_that_grew_is_blamed_and_not_the_one_that_is_waited_for(
+    arms: Callable[..., list[Arm]], sent: Sent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them count together; who is asked just when it is seen has done nothing."""
+    sign = tmp_path / "sign"
+    monkeypatch.setattr(held, "limit", lambda: 400 * MIB)
+    grown, waiting = arms("obedient", "hang", variables={"FAKE_SIGN": str(sign)}, timeout=8.0)
+
+    def act(dtype: str, do: str, *_: int) -> None:
+        # The other hangs in its first step: the one that is warm grows while nobody asks it.
+        if (dtype, do) == (waiting.case.dtype, "warm"):
+            sign.write_text("grow")
+
+    sent.before = act
+    found = play(grown, waiting)
+    assert found.sides[0].launch.outcome == "out_of_memory"
+    assert found.sides[0].launch.reason.endswith("and with what takes turns with it")
+    assert found.sides[1].launch.reason == "no reply within 8 s"
+
+
+def test_an_arm_that_never_becomes_ready_ends_alone(arms: Callable[..., list[Arm]]) -> None:
+    """Before any turn: the other one has its round as if it had been alone."""
+    found = play(*arms("import_error", "tiny"))
+    assert [side.launch.outcome for side in found.sides] == ["import_error", "ok"]
+    assert found.sides[1].launch.samples
+
+
+def test_where_no_arm_becomes_ready_nobody_feels_the_pulse(arms: Callable[..., list[Arm]]) -> None:
+    """A process on a device that was just lost would be the next to hang there."""
+
+    class Pulse:
+        def read(self, *_: object) -> dict[str, float]:
+            pytest.fail("its pulse was felt")
+
+    found = play(*arms("import_error", "import_error", pulse=Pulse()))
+    assert [side.launch.outcome for side in found.sides] == ["import_error"] * 2
+    assert found.turns == 0
+
+
+def test_a_pulse_that_was_slow_is_of_the_arms_of_its_dtype(
+    arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is felt once for each dtype, whose kernels it has; the others' launches are none the worse."""
+    monkeypatch.setattr(gate, "contended", lambda _: "")
+    felt: list[str] = []
+
+    class Pulse:
+        def read(self, case: Case, _: object) -> dict[str, float]:
+            felt.append(case.dtype)
+            return {}
+
+        def judged(self, case: Case, *_: object) -> tuple[dict[str, float], str]:
+            return {"copy_after": 4.0}, "a fixed copy was slow" if case.dtype == "bf16" else ""
+
+    found = play(*arms("tiny", "tiny", pulse=Pulse()))
+    assert [side.launch.contended for side in found.sides] == ["", "a fixed copy was slow"]
+    assert [side.launch.gate["copy_after"] for side in found.sides] == [4.0, 4.0]
+    assert sorted(felt) == ["bf16", "bf16", "fp32", "fp32"]
+
+
+def test_the_kernels_accounts_drop_the_turns_of_real_workers(
+    arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the gate says of a stretch is said of all turns in it."""
+    stretches = iter([BUSY, BUSY])
+    monkeypatch.setattr(gate, "contended", lambda _: next(stretches, ""))
+    monkeypatch.setattr(watch, "STRETCH_SECONDS", 0.0)
+    found = play(*arms("tiny", "tiny"), effort=Effort(turns=4, most=4, seconds=0.01))
+    assert (found.turns, found.dropped, found.thin) == (4, 2, False)
+    assert [len(side.times[0]) for side in found.sides] == [4, 4]
+
+
+@pytest.mark.parametrize("busy", ["", BUSY])
+def test_a_cold_start_is_stepped_once_however_busy_the_machine_is(
+    busy: str, arms: Callable[..., list[Arm]], sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its second step would be none: where it was disturbed, the launch says so."""
+    monkeypatch.setattr(gate, "contended", lambda _: busy)
+    [arm] = arms("tiny")
+    [side] = play(replace(arm, case=replace(arm.case, mode="start"))).sides
+    assert (len(sent.of("sample")), sent.of("warm")) == (1, [])
+    assert (len(side.launch.samples), side.launch.contended) == (1, busy)
+    assert side.launch.proof[0].ok
+
+
+def test_arms_share_the_yardstick_of_their_kind_of_work(
+    arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker more, whatever their number; where it fails, it is named, and nothing is wrong with the cases."""
+    made: list[object] = []
+    start = together.Yardstick.start
+
+    def counted(self: together.Yardstick) -> None:
+        made.append(self)
+        start(self)
+
+    monkeypatch.setattr(together.Yardstick, "start", counted)
+    found = play(*arms("tiny", "tiny", yardstick="/bin/false"))
+    assert len(made) == 1
+    for side in found.sides:
+        assert side.launch.outcome == "error"
+        assert side.launch.reason == "the yardstick: crashed: ended with exit status 1"

@@ -1,0 +1,33 @@
+"""One launch and one measurement, as a round of one arm and a group of one case make them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from ipexperf.case import Case
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.group import GroupRun
+from ipexperf.compare.round import Effort
+from ipexperf.compare.together import Together
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.plan.groups import Group
+from ipexperf.result import Launch, Measurement
+
+
+def launch(
+    case: Case, index: int, conditions: Conditions, *, accuracy: bool, final: bool = True
+) -> tuple[Launch, dict[str, Any]]:
+    """A launch of the case with nothing beside it, and the environment that its worker told."""
+    arm = Arm(case, conditions, index=index, accuracy=accuracy, final=final)
+    chance = random.Random(1)  # noqa: S311 - a start order, no secret
+    [side] = Together().play([arm], Effort(), chance, lambda _: None).sides
+    return side.launch, dict(side.environment)
+
+
+def measure(conductor: Conductor, case: Case, launches: int = 1) -> Measurement:
+    """A case that is alone in its group."""
+    run = GroupRun(Group("alone", (case,)), launches, conductor, lambda _: None)
+    run.run()
+    return run.measurements()[case]

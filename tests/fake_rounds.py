@@ -1,0 +1,57 @@
+"""Rounds without workers: what each arm takes is said, and what becomes of that is looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.together import Together
+from ipexperf.conduct import launch
+from ipexperf.errors import WorkerError
+from ipexperf.result import Check, Launch, Sample
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ipexperf.compare.arm import Arm
+
+WHERE: Mapping[str, Any] = {"machine_key": "fake-2c", "hardware": {}, "software": {}, "variables": {}}
+
+
+def played(
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: Callable[[Arm], float],
+    *checks: Check,
+    wrong: Mapping[str, Sequence[Check]] = MappingProxyType({}),
+    environment: Mapping[str, Any] = WHERE,
+) -> list[list[Arm]]:
+    """Lets each arm of a round take so many seconds a step, or fail. Returns the arms of each round, as they come.
+
+    `checks` are what every arm finds of itself that is asked for its proof, and `wrong` what the arms of a name find.
+    """
+    rounds: list[list[Arm]] = []
+
+    def side(arm: Arm) -> Side:
+        try:
+            time = seconds(arm)
+        except WorkerError as error:
+            blamed = arm.blamed(error)
+            ended = launch.ended(blamed, arm.conditions.accelerator)
+            return Side(arm, Launch(arm.index, *ended, log=error.log), environment, error=blamed)
+        one = Launch(arm.index, "ok", samples=(Sample(time, time, 0.0),), metrics={"step_time": time})
+        found = (*checks, *wrong.get(arm.name, ())) if arm.prove else ()
+        return Side(arm, dataclasses.replace(one, proof=found), environment, ((time,),))
+
+    def play(
+        self: Together, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]
+    ) -> Round:
+        del self, effort, chance, say
+        rounds.append(list(arms))
+        return Round(tuple(side(arm) for arm in arms), "together", turns=1)
+
+    monkeypatch.setattr(Together, "play", play)
+    return rounds

@@ -1,0 +1,207 @@
+"""Rounds: they come back as they were, and stay what they are when their cases are recorded again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement, make_round, make_seat
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from ipexperf.case import Case
+from ipexperf.errors import HistoryError
+from ipexperf.history import History
+from ipexperf.judge import rounds as judge
+from ipexperf.result import RoundRecord, SeatRecord
+
+CASE, BASE = make_case(), make_case(dtype="fp32")
+SECONDS = st.floats(min_value=1e-9, max_value=1e6)
+
+
+def begin(history, *cases, day=4, environment=ENVIRONMENT):
+    """A run of these cases."""
+    uid = history.start_run(environment, {"started_at": f"2026-05-{day:02d}T08:00:00Z", "suite": "nightly"})
+    for case in cases or (CASE, BASE):
+        history.record(uid, make_measurement(case, environment=environment), OK)
+    return uid
+
+
+def query(history, sql):
+    with history._engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(sql))]
+
+
+@st.composite
+def rounds(draw):
+    """Any round: two to eight arms of one to three processes, which had as many turns as their neighbours."""
+    schedule = draw(st.sampled_from(["together", "apart"]))
+    counts = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    seats = []
+    for _ in range(draw(st.integers(2, 8))):
+        role = draw(st.sampled_from(["case", "twin", "reference"]))
+        own = counts if schedule == "together" else [draw(st.integers(1, 5)) for _ in counts]
+        times = tuple(tuple(draw(st.lists(SECONDS, min_size=n, max_size=n))) for n in own)
+        knobs = draw(st.sampled_from([(), (("threads", "4"),)]))
+        case = Case("resnet50", "cpu", draw(st.sampled_from(["fp32", "bf16"])), "infer", "ipex", 16, 224, knobs=knobs)
+        seats.append(SeatRecord(case, role, times, draw(st.integers(0, 9)) if role == "case" else None))
+    name = draw(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20))
+    numbers = (draw(st.floats(0, 1e5)), draw(st.integers(0, 99)), draw(st.integers(0, 99)))
+    uid = draw(st.uuids()).hex
+    return RoundRecord(uid, name, draw(st.integers(1, 99)), schedule, tuple(seats), make_round().started_at, *numbers)
+
+
+@pytest.fixture(scope="module")
+def opened(place):
+    """One history for all examples of a property."""
+    with History.open(place()) as history:
+        yield history
+
+
+@given(one=rounds())
+def test_a_round_comes_back_as_it_was(opened, one):
+    """Every arm in its place, with the very numbers."""
+    uid = opened.start_run(ENVIRONMENT, {})
+    # Every run of the property is another one; the same round is in one history once.
+    one = replace(one, uid=uid.replace("-", ""))
+    opened.record_round(uid, one)
+    assert opened.show(uid).rounds == (one,)
+
+
+def test_a_turn_without_a_number_comes_back_too(history):
+    """It makes the ratio no number, which is no row's 0."""
+    bad = SeatRecord(CASE, "case", ((0.0, 0.01, math.nan, math.inf),), 0)
+    uid = begin(history)
+    history.record_round(uid, make_round(make_seat(BASE, 0.02), replace(bad, times=((0.0,) * 8,))))
+    history.record_round(uid, make_round(replace(bad, case=BASE), bad, number=2))
+    first, second = history.show(uid).rounds
+    assert first.seats[1].times == ((0.0,) * 8,)
+    assert list(map(repr, second.seats[1].times[0])) == ["0.0", "0.01", "nan", "inf"]
+    assert query(history, "SELECT log_ratio FROM paired") == [(None,), (None,)]
+
+
+def test_each_two_arms_have_a_row_for_those_who_ask_in_sql(history):
+    """The later seat over the earlier one, and the judge's own number."""
+    uid = begin(history)
+    arms = (make_seat(BASE, 0.02), make_seat(BASE, 0.0202, "twin"), make_seat(CASE, 0.01))
+    one = make_round(*arms)
+    history.record_round(uid, one)
+    asked = """SELECT base.dtype, paired.base_role, "case".dtype, paired.role, paired.log_ratio, paired.turns
+        FROM paired JOIN round ON round.id = paired.round_id JOIN "case" ON "case".id = paired.case_id
+        JOIN "case" base ON base.id = paired.base_id ORDER BY paired.base_place, paired.place"""
+    assert query(history, asked) == [
+        ("fp32", "case", "fp32", "twin", pytest.approx(math.log(1.01)), 8),
+        ("fp32", "case", "bf16", "case", pytest.approx(-math.log(2)), 8),
+        ("fp32", "twin", "bf16", "case", pytest.approx(-math.log(2.02)), 8),
+    ]
+    assert query(history, asked)[1][4] == judge.logs([one], BASE, CASE)[0]
+
+
+def test_rounds_survive_that_their_cases_are_recorded_again(history):
+    """A case is written anew after each round of its group: its launches, and not its rounds."""
+    uid = begin(history)
+    for number in (1, 2, 3):
+        history.record_round(uid, make_round(number=number))
+        for case in (CASE, BASE):
+            launches = tuple(make_launch(index, 0.01) for index in range(number))
+            history.record(uid, make_measurement(case, launches=launches), OK, again=True)
+    detail = history.show(uid)
+    assert [one.number for one in detail.rounds] == [1, 2, 3]
+    assert [len(one.launches) for one in detail.cases] == [3, 3]
+
+
+def test_a_case_that_only_others_were_held_against_needs_no_record(history):
+    """The reference of a later part of a group may have failed meanwhile, or not be on record yet."""
+    uid = begin(history, CASE)
+    one = make_round(make_seat(BASE, 0.02, "reference"), make_seat(CASE, 0.01))
+    history.record_round(uid, one)
+    assert history.show(uid).rounds == (one,)
+    assert [found.case for found in history.measurements(uid)] == [CASE]
+
+
+def test_what_is_no_round_is_refused(history):
+    """A run that is not there, the same round again, a single arm, and arms whose turns are no neighbours."""
+    uid = begin(history)
+    history.record_round(uid, make_round())
+    short = SeatRecord(CASE, "case", ((0.01, 0.01),), 0)
+    for run, one, message in (
+        ("nowhere", make_round(number=2), "has no run 'nowhere'"),
+        (uid, make_round(), f"has the round {make_round().uid} already"),
+        (uid, make_round(make_seat(CASE, 0.01), number=2), "has 1 arms; a round is of two or more"),
+        (uid, make_round(make_seat(BASE, 0.01), short, number=2), "expected as many turns of both arms"),
+    ):
+        with pytest.raises(HistoryError, match=message):
+            history.record_round(run, one)
+    assert history.show(uid).rounds == (make_round(),)
+    assert query(history, "SELECT count(*) FROM seat") == [(2,)]
+
+
+def test_a_machine_tells_the_rounds_of_its_newest_runs(history):
+    """Oldest first, of the runs that have any, before a moment, and of no other machine."""
+    for day in (1, 2, 3, 4):
+        uid = begin(history, day=day)
+        if day != 3:
+            for number in (1, 2):
+                history.record_round(uid, make_round(day=day, number=number))
+    other = begin(history, day=5, environment={**ENVIRONMENT, "machine_key": "max-1550"})
+    history.record_round(other, make_round(day=5))
+    key = ENVIRONMENT["machine_key"]
+    assert [one.started_at[8:10] for one in history.rounds_of_machine(key)] == ["01"] * 2 + ["02"] * 2 + ["04"] * 2
+    assert [one.started_at[8:10] for one in history.rounds_of_machine(key, 2)] == ["02"] * 2 + ["04"] * 2
+    found = history.rounds_of_machine(key, 1, before="2026-05-04T08:00:00Z")
+    assert found == (make_round(day=2), make_round(day=2, number=2))
+    assert [one.started_at[8:10] for one in history.rounds_of_machine("max-1550")] == ["05"]
+    assert history.rounds_of_machine("nowhere") == ()
+
+
+def test_a_round_is_of_the_machine_that_its_launches_were_on(history):
+    """A run of a CPU and a card has two machines, and what is usual on one says nothing of the other."""
+    card = {**ENVIRONMENT, "machine_key": "max-1550"}
+    uid = begin(history)
+    cases = [make_case(device="xpu"), make_case(device="xpu", dtype="fp32")]
+    for case in cases:
+        history.record(uid, make_measurement(case, environment=card), OK)
+    history.record_round(uid, make_round())
+    of_card = make_round(*(make_seat(case, 0.001) for case in cases), number=2)
+    history.record_round(uid, of_card)
+    assert history.rounds_of_machine("max-1550") == (of_card,)
+    assert history.rounds_of_machine("xeon-8480-2s") == (make_round(),)
+    assert [key for _, key in history.paired(history.measurements(uid))] == ["xeon-8480-2s", "max-1550"]
+    assert history.show(uid).rounds == (make_round(), of_card)
+
+
+def test_what_was_usual_before_is_the_prior_of_a_run(history):
+    """The judge's own numbers, of the rounds of the run and of those before it, none of them later."""
+    made = {}
+    for day, spread in ((1, 0.02), (2, 0.05), (3, 0.9)):
+        uid = begin(history, day=day)
+        made[day] = [
+            make_round(make_seat(BASE, 0.02), make_seat(CASE, 0.01 * (1 + spread * number)), day=day, number=number)
+            for number in (1, 2, 3)
+        ]
+        for one in made[day]:
+            history.record_round(uid, one)
+    (found,) = history.paired(history.measurements("last~1")).values()
+    assert found.rounds == tuple(made[2])
+    pool = judge.usual(made[2], prior=judge.earlier(made[1]))
+    assert found.pool == pool
+    assert found.between(BASE, CASE) == judge.estimate(judge.logs(made[2], BASE, CASE), pool)
+    assert found.between(BASE, make_case("other")) is None
+
+
+def test_a_twin_tells_what_noise_looks_like(history):
+    """The same again in the same rounds; what followed one another took no turns, and has none."""
+    uid = begin(history)
+    for number, step in enumerate((0.0201, 0.0199, 0.0200), 1):
+        arms = (make_seat(BASE, 0.02), make_seat(BASE, step, "twin"), make_seat(CASE, 0.01))
+        history.record_round(uid, make_round(*arms, number=number))
+    history.record_round(uid, make_round(number=4, schedule="apart"))
+    (found,) = history.paired(history.measurements(uid)).values()
+    (twin,) = found.twins
+    assert (twin.case, twin.estimate.rounds) == (BASE, 3)
+    ratio = twin.estimate.ratio()
+    assert ratio.ratio == pytest.approx(1, abs=0.001)
+    assert not ratio.seen
+    assert len(found.rounds) == 3

@@ -1,0 +1,231 @@
+"""Ratios over rounds: the round is the unit, and an interval holds what it says that it holds."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.case import Case
+from ipexperf.judge import rounds
+from ipexperf.judge.rounds import DISTRUST, EARLIER, FLOOR, PRIOR, Estimate, Pool
+from ipexperf.result import Role, RoundRecord, Schedule, SeatRecord
+
+PLAIN, LEAN, SMALL = (Case("m", "cpu", dtype, "infer", "stock", 1, 1) for dtype in ("fp32", "bf16", "int8"))
+TURNS = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=9)
+
+
+def seat(case: Case, *times: float, role: Role = "case") -> SeatRecord:
+    return SeatRecord(case, role, (times,), 0 if role == "case" else None)
+
+
+def record(*seats: SeatRecord, group: str = "g", schedule: Schedule = "together") -> RoundRecord:
+    return RoundRecord("u", group, 1, schedule, seats, "", 1.0)
+
+
+def simulated(
+    chance: random.Random, count: int, spread: float, machine: Callable[[int], float] | None = None
+) -> list[RoundRecord]:
+    """Rounds of three cases and a twin, whose ratios spread by so much, on a machine that is ever another."""
+
+    def turns(step: float, common: float) -> float:
+        return step * math.exp(common + chance.gauss(0, spread / math.sqrt(2)))
+
+    found = []
+    for number in range(count):
+        common = machine(number) if machine else 0.0
+        found.append(
+            record(
+                seat(PLAIN, turns(1.0, common)),
+                seat(PLAIN, turns(1.0, common), role="twin"),
+                seat(LEAN, turns(0.5, common)),
+                seat(SMALL, turns(0.2, common)),
+            )
+        )
+    return found
+
+
+def of_twin(found: Sequence[RoundRecord]) -> Estimate:
+    known = rounds.estimate(rounds.twin_logs(found, PLAIN), rounds.usual(found))
+    assert known is not None
+    return known
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("spread", [0.01, 0.02, 0.04])
+def test_intervals_hold_the_truth_of_twins(count: int, spread: float) -> None:
+    """Of about 95 % of them, or more on a machine that is quieter than what is usual; the p-value says the same."""
+    chance = random.Random(1000 * count + int(1000 * spread))  # noqa: S311 - a simulation, no secret
+    found = [of_twin(simulated(chance, count, spread)) for _ in range(600)]
+    ratios = [one.ratio() for one in found]
+    covered = statistics.fmean(bool(one.lo and one.hi and one.lo <= 1 <= one.hi) for one in ratios)
+    assert covered >= 0.91
+    assert spread < 0.04 or covered <= 0.98
+    assert statistics.fmean(one.p_value > 0.05 for one in found) == covered
+    assert statistics.fmean(one.p_value < DISTRUST for one in found) <= 0.02
+
+
+def test_three_rounds_know_a_ratio_to_four_percent() -> None:
+    """Where rounds spread by 2 %, as on a shared machine; five rounds know it better than three, and these than two."""
+    chance = random.Random(4)  # noqa: S311 - a simulation, no secret
+    halves = {}
+    for count in (2, 3, 5):
+        ratios = [of_twin(simulated(chance, count, 0.02)).ratio() for _ in range(400)]
+        halves[count] = sorted(math.log((one.hi or math.inf) / (one.lo or 0.0)) / 2 for one in ratios)
+    assert halves[3][380] <= 0.041
+    medians = [statistics.median(halves[count]) for count in (2, 3, 5)]
+    assert medians == sorted(medians, reverse=True)
+    assert (medians[1] <= 0.03, medians[2] <= 0.022) == (True, True)
+
+
+def test_one_round_alone_has_an_interval() -> None:
+    """That of what is usual: wide, and honest; none has none."""
+    found = rounds.estimate([0.02], PRIOR)
+    assert found is not None
+    ratio = found.ratio()
+    assert ratio.ratio == pytest.approx(math.exp(0.02))
+    assert ratio.lo is not None
+    assert ratio.hi is not None
+    assert 0.8 < ratio.lo < 1 < ratio.hi < 1.25
+    assert (found.rounds, ratio.seen, found.p_value > 0.05) == (1, False, True)
+    assert rounds.estimate([], PRIOR) is None
+
+
+def test_rounds_that_are_alike_by_chance_are_not_believed_to_the_end() -> None:
+    """Two equal ratios are no proof that the third is equal too."""
+    found = rounds.estimate([0.1, 0.1], Pool(0.0, 99.0))
+    assert found is not None
+    assert found.spread.scale >= FLOOR / math.sqrt(2)
+    believed = rounds.estimate([0.1, 0.1], PRIOR)
+    assert believed is not None
+    assert believed.spread.scale > found.spread.scale
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.floats(0.001, 0.1), st.floats(0, 50))
+def test_a_ratio_and_its_inverse_tell_the_same(logs: list[float], scale: float, freedom: float) -> None:
+    """How many times slower, and how many times faster."""
+    found = rounds.estimate(logs, Pool(scale, freedom + 0.5))
+    assert found is not None
+    slower, faster = found.ratio(), found.ratio(inverted=True)
+    assert slower.ratio * faster.ratio == pytest.approx(1)
+    assert (slower.lo or 0) * (faster.hi or 0) == pytest.approx(1)
+    assert (slower.hi or 0) * (faster.lo or 0) == pytest.approx(1)
+    assert slower.seen == faster.seen
+    assert 0 <= found.p_value <= 1
+    wider = found.ratio(confidence=0.99)
+    assert (wider.lo or 0) <= (slower.lo or 0) <= (slower.hi or 0) <= (wider.hi or 0)
+
+
+@given(st.lists(st.floats(-3, 3), min_size=4, max_size=4), st.floats(-3, 3))
+def test_what_is_usual_has_nothing_of_what_a_round_did_to_all_of_its_arms(machine: list[float], drift: float) -> None:
+    """Nor of how quick an arm is: only what is left of a time is its noise."""
+    quiet = simulated(random.Random(5), 4, 0.02)  # noqa: S311 - a simulation, no secret
+    shaken = simulated(random.Random(5), 4, 0.02, lambda number: machine[number] + drift * number)  # noqa: S311
+    found, same = rounds.usual(shaken), rounds.usual(quiet)
+    assert found.scale == pytest.approx(same.scale, rel=1e-6)
+    assert found.freedom == same.freedom == PRIOR.freedom + 3 * 3
+
+
+def test_what_is_usual_comes_from_many_arms() -> None:
+    """The spread that the ratios have; what was known before counts for little then."""
+    chance = random.Random(6)  # noqa: S311 - a simulation, no secret
+    assert rounds.usual([]) == PRIOR
+    assert rounds.usual(simulated(chance, 1, 0.02)) == PRIOR
+    for spread in (0.005, 0.02, 0.08):
+        assert rounds.usual(simulated(chance, 60, spread)).scale == pytest.approx(spread, rel=0.25)
+
+
+def test_only_rounds_of_the_same_arms_are_held_against_each_other() -> None:
+    """A part of a group that was made again has no second row of the same arms, and says nothing of noise."""
+    whole = record(seat(PLAIN, 1.0), seat(LEAN, 0.5))
+    again = record(seat(LEAN, 0.7), seat(PLAIN, 1.0, role="reference"))
+    other = record(seat(PLAIN, 9.0), seat(LEAN, 0.5), group="another")
+    assert rounds.usual([whole, again, other]) == PRIOR
+    assert rounds.usual([whole, whole]).freedom == PRIOR.freedom + 1
+
+
+def test_earlier_runs_of_a_machine_count_for_little() -> None:
+    """Today may be another day: what they say is usual, and no more sure than a few rounds."""
+    chance = random.Random(7)  # noqa: S311 - a simulation, no secret
+    found = simulated(chance, 40, 0.01)
+    assert rounds.earlier(found) == Pool(rounds.usual(found).scale, EARLIER)
+    assert rounds.earlier([]) == PRIOR
+
+
+STEP = st.floats(1e-3, 1e3)
+
+
+@given(st.lists(st.tuples(STEP, STEP, STEP), min_size=1, max_size=9))
+def test_what_a_turn_did_to_both_neighbours_is_in_no_ratio(turns: list[tuple[float, float, float]]) -> None:
+    """A machine that is ten times slower for a while is slower for both."""
+    a, b, slow = ([turn[part] for turn in turns] for part in range(3))
+    slower = [[step * times for step, times in zip(arm, slow, strict=True)] for arm in (a, b)]
+    plain = rounds.log_ratio([a], [b], paired=True)
+    assert rounds.log_ratio([slower[0]], [slower[1]], paired=True) == pytest.approx(plain, abs=1e-9)
+    assert rounds.log_ratio([b], [a], paired=True) == pytest.approx(-plain, abs=1e-9)
+
+
+def test_a_ratio_of_arms_that_were_apart_is_that_of_their_typical_turns() -> None:
+    """Their turns are no neighbours, and need not be as many; each half of a round that went there and back counts."""
+    there = rounds.log_ratio([(1.0, 1.0, 1.0)], [(2.0, 2.0)], paired=False)
+    assert there == pytest.approx(math.log(2))
+    both = rounds.log_ratio([(1.0,), (4.0,)], [(2.0,), (2.0,)], paired=False)
+    assert both == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "paired"),
+    [([], [], True), ([()], [()], True), ([(1.0, 1.0)], [(1.0,)], True), ([(1.0,)], [(1.0,), (1.0,)], False)],
+)
+def test_turns_that_are_no_pairs_are_refused(
+    base: list[tuple[float, ...]], other: list[tuple[float, ...]], *, paired: bool
+) -> None:
+    """Whoever loses a turn on the way hears of it."""
+    with pytest.raises(ValueError, match="expected as many"):
+        rounds.log_ratio(base, other, paired=paired)
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_time_that_is_no_number_gives_no_ratio(time: float, *, paired: bool) -> None:
+    """A clock that stood still makes nothing fast, and the round is left out of what is made of all of them."""
+    assert math.isnan(rounds.log_ratio([(1.0, time)], [(1.0, 1.0)], paired=paired))
+    assert math.isnan(rounds.log_ratio([(1.0, 1.0)], [(time, 1.0)], paired=paired))
+    schedule: Schedule = "together" if paired else "apart"
+    spoilt = record(seat(PLAIN, 1.0, 1.0), seat(LEAN, time, 2.0), schedule=schedule)
+    whole = record(seat(PLAIN, 1.0, 1.0), seat(LEAN, 2.0, 2.0), schedule=schedule)
+    assert rounds.logs([spoilt, whole], PLAIN, LEAN) == [pytest.approx(math.log(2))]
+    assert rounds.usual([spoilt, spoilt, whole]) == PRIOR
+
+
+def test_a_case_is_held_against_its_base_wherever_both_had_a_seat() -> None:
+    """Its launch, or else its seat as the reference of a part of the group; never its twin."""
+    first = record(seat(PLAIN, 1.0), seat(PLAIN, 9.0, role="twin"), seat(LEAN, 2.0))
+    part = record(seat(SMALL, 3.0), seat(PLAIN, 1.0, role="reference"))
+    assert rounds.logs([first, part], PLAIN, LEAN) == [pytest.approx(math.log(2))]
+    assert rounds.logs([first, part], PLAIN, SMALL) == [pytest.approx(math.log(3))]
+    assert rounds.logs([first, part], LEAN, SMALL) == []
+    assert rounds.twin_logs([first, part], PLAIN) == [pytest.approx(math.log(9))]
+    assert rounds.twin_logs([first, part], LEAN) == []
+
+
+@given(TURNS)
+def test_turns_that_are_all_alike_are_as_precise_as_can_be(times: list[float]) -> None:
+    """The standard error of their ratio is none; of a single turn nobody knows it."""
+    found = rounds.precision(times, [2 * time for time in times])
+    assert found == (math.inf if len(times) < 2 else pytest.approx(0, abs=1e-9))
+
+
+def test_the_precision_of_turns_is_their_standard_error() -> None:
+    """That of the median of normal noise, give or take what sixteen turns know of themselves."""
+    chance = random.Random(8)  # noqa: S311 - a simulation, no secret
+    ratios = [[math.exp(chance.gauss(0, 0.02)) for _ in range(16)] for _ in range(400)]
+    told = statistics.median(rounds.precision([1.0] * 16, one) for one in ratios)
+    true = statistics.stdev(statistics.median(map(math.log, one)) for one in ratios)
+    assert told == pytest.approx(true, rel=0.25)
+    assert rounds.precision([1.0, 1.0, 0.0], [1.0, 1.0, 1.0]) == 0.0
