@@ -19,9 +19,9 @@ class Effort:
 
     turns: int = 8
     """Each arm has at least so many turns that count, and as many samples and seconds as its conditions ask for."""
-    most: int = 24
+    most: int = 16
     """And at most so many, where the ratios are not precise enough before."""
-    precise: float = 0.008
+    precise: float = 0.01
     """A log ratio with this standard error is known well enough: rounds differ by twice that and more."""
     seconds: float = 0.05
     """A turn's samples last about so long together."""

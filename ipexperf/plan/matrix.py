@@ -63,7 +63,7 @@ _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
 )
 """Every workload, trained and asked; on one or two of them the modes that cost more."""
 PRESETS: dict[str, Preset] = {
-    "quick": Preset(_QUICK, launches=3, twin=True),
+    "quick": Preset(_QUICK, launches=2, twin=True),
     "nightly": Preset(_NIGHTLY, launches=3),
     "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True),
 }
