@@ -17,6 +17,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import again
+from ipexperf.judge.rounds import PRIOR, Pool, earlier
 from ipexperf.plan import groups, matrix
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
@@ -77,6 +78,8 @@ class Run:
             yardstick.find(options.cache or folder / ".ipexperf")
         self.measurements: list[Measurement] = []
         self.rounds: list[RoundRecord] = []
+        self._prior = PRIOR
+        """What earlier runs made usual for ratios on this machine."""
         self.verdicts: dict[str, Verdict] = {}
         """What each test was decided by, by the uid of its case."""
         self._conductor = Conductor(options, folder, say)
@@ -214,11 +217,12 @@ class Run:
                     self._keep(*self._screened(measurement, verdict))
             self._keep_rounds(running)
             raise
-        for case, measurement in running.measurements().items():
-            with self._failing_its_test(case):
-                self._judged[case] = self._judge(case, measurement, last=case in before)
-        with contextlib.suppress(HistoryError):  # each case that is not on record says so
-            self._keep_rounds(running)
+        with ending.uninterrupted():  # all of the group is measured: whoever interrupts now gets all of it
+            for case, measurement in running.measurements().items():
+                with self._failing_its_test(case):
+                    self._judged[case] = self._judge(case, measurement, last=case in before)
+            with contextlib.suppress(HistoryError):  # each case that is not on record says so
+                self._keep_rounds(running)
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:
@@ -315,6 +319,7 @@ class Run:
             self._conductor.close()
             try:
                 self._keep_waiting()
+                self._prior = self._usual()
             except HistoryError as error:
                 self.trouble = str(error)
             settled = self.settled()
@@ -325,6 +330,16 @@ class Run:
         self._write_report()
         self._recorder.close()
         return not settled.fails and not self.trouble and not self.unwritten
+
+    def _usual(self) -> Pool:
+        """What earlier runs of this machine make usual for its ratios, where there are any."""
+        if self._recorder.history is None or not self.rounds:
+            return PRIOR
+        measured = next(one for one in self.measurements if one.launches)
+        before = self._recorder.history.rounds_of_machine(
+            measured.environment["machine_key"], before=min(one.started_at for one in self.measurements)
+        )
+        return earlier([one for one in before if one.schedule == "together"])
 
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:
@@ -406,7 +421,13 @@ class Run:
         return [
             *run_lines(settled.line, slower, fails=settled.fails and not failed),
             *summary_lines(
-                self.measurements, settled.verdicts, self.plan.reasons, where, self.options.ablate, self.rounds
+                self.measurements,
+                settled.verdicts,
+                self.plan.reasons,
+                where,
+                self.options.ablate,
+                self.rounds,
+                self._prior,
             ),
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
             *([f"THE REPORT IS NOT WRITTEN: {self.unwritten}"] if self.unwritten else []),
@@ -421,7 +442,7 @@ class Run:
         if not self.measurements:
             return []
         settled = self.settled()
-        speeds = Speeds.of(self.measurements, settled.verdicts, self.rounds)
+        speeds = Speeds.of(self.measurements, settled.verdicts, self.rounds, self._prior)
         cases = markdown.rows(self.measurements, settled.verdicts, speeds)
         told = advice(speeds, settled.verdicts)
         return github.tell(cases, settled.line, self.uid, environment, fails=settled.fails, advice=told)

@@ -234,8 +234,8 @@ def _sides(
 
 
 def _thin(rotations: Rotations, effort: Effort) -> bool:
-    """Whether too few turns count because the machine was busy with something else."""
-    return bool(rotations.dropped) and len(rotations.kept) < max(1, effort.turns // 2)
+    """Whether too few turns count because the machine was busy with something else for most of the round."""
+    return len(rotations.kept) < min(len(rotations.dropped), max(1, effort.turns // 2))
 
 
 def _spell(place: int, everyone: Sequence[Player], rotations: Rotations, *, thin: bool) -> Spell:

@@ -54,4 +54,4 @@ def read(connection: Connection, run_uid: str, machine_key: str) -> Paired | Non
     if not turns:
         return None
     before = rounds.of_machine(connection, machine_key, RUNS, row.started_at)
-    return Paired(turns, usual(made, prior=earlier(before)))
+    return Paired(turns, usual(turns, prior=earlier([one for one in before if one.schedule == "together"])))

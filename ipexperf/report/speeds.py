@@ -97,15 +97,20 @@ class Speeds:
         measurements: Iterable[Measurement],
         verdicts: Mapping[str, Verdict],
         records: Sequence[RoundRecord] = (),
+        prior: Pool = judge.PRIOR,
     ) -> Speeds:
-        """The speeds of these measurements; what failed, is invalid or was contended does not count."""
+        """The speeds of these measurements; what failed, is invalid or was contended does not count.
+
+        `prior` is what earlier runs made usual for the ratios of this machine.
+        """
         known = {one.case: one for one in measurements}
         counted = {case: one for case, one in known.items() if ratios.sound(one, verdicts.get(case.uid))}
         shared: dict[Case, list[RoundRecord]] = {}
-        for record in records:
+        turns = [record for record in records if record.schedule == "together"]
+        for record in turns:
             for case in {seat.case for seat in record.seats}:
                 shared.setdefault(case, []).append(record)
-        return cls(known, counted, shared, judge.usual(records))
+        return cls(known, counted, shared, judge.usual(turns, prior))
 
     def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> Compared | None:
         """How many times the case's throughput (or step time) is that of its base; None: one of them does not count."""

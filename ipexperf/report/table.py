@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.judge.ratios import Ratio
+from ipexperf.judge.rounds import PRIOR, Pool
 from ipexperf.plan import placement, start, yardstick
 from ipexperf.plan.groups import groups
 from ipexperf.report import roofs
@@ -72,10 +73,11 @@ def summary_lines(
     where: Sequence[str],
     ablated: Sequence[str] = (),
     rounds: Sequence[RoundRecord] = (),
+    prior: Pool = PRIOR,
 ) -> list[str]:
     """The whole summary. Verdicts are found by the uid of their case, for two batches share one id."""
     ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
-    speeds = Speeds.of(ordered, verdicts, rounds)
+    speeds = Speeds.of(ordered, verdicts, rounds, prior)
     lines = []
     if ordered:
         lines += [part for line in advice(speeds, verdicts) for part in wrapped(line)]
