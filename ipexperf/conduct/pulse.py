@@ -35,8 +35,13 @@ class Pulse(Protocol):
 
     def read(self, case: Case, settings: Settings) -> Reading: ...
 
-    def judged(self, case: Case, before: Reading, after: Reading) -> tuple[dict[str, float], str]:
-        """Figures for the record, and the sentence for a launch outside the gate, or an empty text."""
+    def judged(
+        self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
+    ) -> tuple[dict[str, float], str]:
+        """Figures for the record, and the sentence for a launch outside the gate, or an empty text.
+
+        `throughout`: only a machine that was slow before and after is outside it.
+        """
         ...
 
 
@@ -47,8 +52,10 @@ class NoPulse:
         del case, settings
         return {}
 
-    def judged(self, case: Case, before: Reading, after: Reading) -> tuple[dict[str, float], str]:
-        del case, before, after
+    def judged(
+        self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
+    ) -> tuple[dict[str, float], str]:
+        del case, before, after, throughout
         return {}, ""
 
 
@@ -99,15 +106,17 @@ class Pulses:
             return {}
         return found
 
-    def judged(self, case: Case, before: Reading, after: Reading) -> tuple[dict[str, float], str]:
-        """Both readings, and how many times the usual the slower one is."""
+    def judged(
+        self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
+    ) -> tuple[dict[str, float], str]:
+        """Both readings, and how many times the usual the slower one is, or the quicker one of a whole round."""
         figures: dict[str, float] = {}
         said = []
         for name in before.keys() & after.keys():
             seen = self._seen[case.device, case.dtype, name]
             seen += [before[name], after[name]]
             figures.update({f"{name}_before": before[name], f"{name}_after": after[name]})
-            said.append(slow(name, before[name], after[name], seen))
+            said.append(slow(name, before[name], after[name], seen, throughout=throughout))
         return figures, "; ".join(sorted(filter(None, said)))
 
     def close(self) -> None:
@@ -116,8 +125,8 @@ class Pulses:
         self._open.close()
 
 
-def slow(name: str, before: float, after: float, seen: list[float]) -> str:
+def slow(name: str, before: float, after: float, seen: list[float], *, throughout: bool = False) -> str:
     """Says that a kernel was too slow on one side of a launch, or nothing; `seen` are all its readings, these too."""
     usual, called = (statistics.median(seen), "the usual") if len(seen) >= USUAL else (min(seen), "its best so far")
-    times = max(before, after) / usual
+    times = (min if throughout else max)(before, after) / usual
     return f"a fixed {name} took {times:.1f} times {called} (limit {SLOW:g})" if times > SLOW else ""

@@ -51,6 +51,8 @@ class Watch:
         # One reading for each dtype, for whose arithmetic the kernels are.
         self._felt = {case.dtype: (case, conditions) for case, conditions in reversed(seats)}
         self._before = {dtype: one.pulse.read(case, one.settings) for dtype, (case, one) in self._felt.items()}
+        # The turns of several arms have accounts of their own: one slow moment at an end says little of them.
+        self._several = len(seats) > 1
         self._workers: tuple[int, ...] = ()
 
     def begin(self, *workers: int) -> None:
@@ -73,7 +75,9 @@ class Watch:
     def end(self) -> Mapping[str, tuple[Mapping[str, float], str]]:
         """For each dtype the figures of its pulse, and the sentence of a machine that was too slow, or nothing."""
         return {
-            dtype: one.pulse.judged(case, self._before[dtype], one.pulse.read(case, one.settings))
+            dtype: one.pulse.judged(
+                case, self._before[dtype], one.pulse.read(case, one.settings), throughout=self._several
+            )
             for dtype, (case, one) in self._felt.items()
         }
 

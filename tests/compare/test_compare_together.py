@@ -358,7 +358,7 @@ def test_a_pulse_that_was_slow_is_of_the_arms_of_its_dtype(
             felt.append(case.dtype)
             return {}
 
-        def judged(self, case: Case, *_: object) -> tuple[dict[str, float], str]:
+        def judged(self, case: Case, *_: object, **__: object) -> tuple[dict[str, float], str]:
             return {"copy_after": 4.0}, "a fixed copy was slow" if case.dtype == "bf16" else ""
 
     found = play(*arms("tiny", "tiny", pulse=Pulse()))

@@ -83,6 +83,14 @@ def test_a_kernel_is_held_against_what_is_usual(before: float, after: float, kno
     assert pulse.slow("copy", before, after, [*known, before, after]) == told
 
 
+def test_a_round_of_several_arms_is_slow_where_both_ends_are() -> None:
+    """Its turns have accounts of their own; a single arm is judged by the slower end."""
+    known = [1.0] * 5
+    assert pulse.slow("copy", 1.0, 3.0, [*known, 1.0, 3.0]) != ""
+    assert pulse.slow("copy", 1.0, 3.0, [*known, 1.0, 3.0], throughout=True) == ""
+    assert pulse.slow("copy", 2.0, 3.0, [*known, 2.0, 3.0], throughout=True).startswith("a fixed copy took 2.0 times")
+
+
 def test_what_is_usual_is_learnt_for_each_dtype_and_kernel() -> None:
     feeler, said = Feeler(), []
     felt = pulses(lambda _: feeler, said)
@@ -153,17 +161,22 @@ def test_where_nobody_can_say_it_is_told_once_and_no_launch_ends() -> None:
 class Script:
     """A pulse that is told: how quick it is each time that it is read."""
 
-    def __init__(self, *readings: float) -> None:
+    def __init__(self, *readings: float, best: float | None = None) -> None:
         self._readings: Iterator[float] = iter(readings)
+        self._best = [] if best is None else [best]
 
     def read(self, case: Case, settings: Settings) -> Mapping[str, float]:
         del case, settings
         return {"copy": next(self._readings)}
 
-    def judged(self, case: Case, before: pulse.Reading, after: pulse.Reading) -> tuple[dict[str, float], str]:
+    def judged(
+        self, case: Case, before: pulse.Reading, after: pulse.Reading, *, throughout: bool = False
+    ) -> tuple[dict[str, float], str]:
         del case
         figures = {"copy_before": before["copy"], "copy_after": after["copy"]}
-        return figures, pulse.slow("copy", before["copy"], after["copy"], [*figures.values()])
+        return figures, pulse.slow(
+            "copy", before["copy"], after["copy"], [*figures.values(), *self._best], throughout=throughout
+        )
 
 
 def conditions(fake: str, script: Script) -> Conditions:
@@ -181,17 +194,23 @@ def test_a_launch_between_unlike_readings_is_contended(fake: str, monkeypatch: p
     assert (disturbed.outcome, disturbed.gate["copy_after"]) == ("ok", 4.0)
 
 
-def test_a_pair_between_unlike_readings_notes_it(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It counts all the same: both arms suffered alike."""
+@pytest.mark.parametrize(
+    ("readings", "told"),
+    [((1.0, 4.0), ""), ((4.0, 4.0), "a fixed copy took 4.0 times its best so far (limit 1.5)")],
+)
+def test_a_pair_on_a_slow_machine_notes_it(
+    readings: tuple[float, float], told: str, fake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts all the same: both arms suffered alike. One slow end of its many turns says nothing of them."""
     monkeypatch.setattr(gate, "contended", lambda _: "")
-    arm = Arm(FAKE, conditions(fake, Script(1.0, 4.0)))
+    arm = Arm(FAKE, conditions(fake, Script(*readings, best=1.0)))
     chance, policy = random.Random(1), PairPolicy(max_pairs=1)  # noqa: S311 - a start order, no secret
     effort = Effort(turns=4, most=4, seconds=0.01)
     [found] = Contest([(arm, arm)], [policy], effort, lambda: False, chance, lambda _: None).run()
-    told = "a fixed copy took 4.0 times its best so far (limit 1.5)"
     assert [side.launch.contended for side in (found.taken[0].a, found.taken[0].b)] == [told, told]
     [launch], _ = sequence.measured(found)
-    assert launch.notes[-1] == f"took turns on a contended machine, as did the other arm: {told}"
+    noted = f"took turns on a contended machine, as did the other arm: {told}"
+    assert (noted in launch.notes) == bool(told)
     assert launch.contended == ""
     assert launch.gate["copy_after"] == 4.0
 
