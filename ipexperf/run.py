@@ -333,9 +333,9 @@ class Run:
 
     def _usual(self) -> Pool:
         """What earlier runs of this machine make usual for its ratios, where there are any."""
-        if self._recorder.history is None or not self.rounds:
+        measured = next((one for one in self.measurements if one.launches), None)
+        if self._recorder.history is None or measured is None or not self.rounds:
             return PRIOR
-        measured = next(one for one in self.measurements if one.launches)
         before = self._recorder.history.rounds_of_machine(
             measured.environment["machine_key"], before=min(one.started_at for one in self.measurements)
         )
