@@ -1,21 +1,24 @@
 """What recorded runs covered, as a table for the docs: every case with its proof, accuracy and throughput.
 
-Speed-ups are of launches that were measured one after the other, each with its own 95 % interval over launches:
-`ipexperf ab` measures two stacks side by side, and more closely.
+Ratios come from rounds in which both cases took turns, each with a 95 % interval of its own. A ratio with a `*` comes
+from launches, because the two cases shared no round.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ipexperf.case import Case
 from ipexperf.errors import IpexperfError
 from ipexperf.history import History, Recorded
+from ipexperf.history.in_turns import Paired
 from ipexperf.judge import ratios
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.ratios import Ratio
+from ipexperf.report.speeds import Compared
 from ipexperf.report.units import digits
 from ipexperf.result import PRIMARY
 
@@ -36,6 +39,10 @@ MODES = (
     "train_ddp",
 )
 DTYPES = ("fp32", "bf16", "fp16", "int8")
+NARROW = 0.10
+"""An interval is narrow if it reaches less than this far either way."""
+Rounds = Mapping[tuple[str, str], Paired]
+"""The rounds of each run and machine."""
 
 
 def place(recorded: Recorded) -> tuple[str, int, int, str]:
@@ -76,25 +83,56 @@ def sound(recorded: Recorded) -> bool:
     return bool(recorded.values.get(PRIMARY)) and recorded.outcome not in ("failed", "invalid")
 
 
-def times(recorded: Recorded, other: Recorded | None) -> str:
-    """How many times the other's throughput, where both count."""
+def compare(recorded: Recorded, other: Recorded | None, rounds: Rounds) -> Compared | None:
+    """How many times the other's throughput, if both count."""
     if other is None or other is recorded or not (sound(recorded) and sound(other)):
-        return "-"
-    found = ratios.compare(other.values["throughput"], recorded.values["throughput"], Policy())
-    if found.lo is None or found.hi is None:
-        return f"{digits(found.ratio)} (one launch)"
-    return f"{digits(found.ratio)} ({digits(found.lo)} to {digits(found.hi)})"
+        return None
+    key = recorded.run_uid, recorded.machine_key
+    if key in rounds and key == (other.run_uid, other.machine_key):
+        estimate = rounds[key].between(other.case, recorded.case)
+        if estimate is not None:
+            return Compared(estimate.ratio(inverted=True), paired=True)
+    return Compared(ratios.compare(other.values["throughput"], recorded.values["throughput"], Policy()), paired=False)
 
 
-def rows(cases: Sequence[Recorded]) -> Iterator[tuple[str, ...]]:
+def times(compared: Compared | None) -> str:
+    """A ratio with its interval as a cell of the table."""
+    return "-" if compared is None else f"{compared.value} ({compared.bounds})"
+
+
+def pairs(cases: Sequence[Recorded], rounds: Rounds) -> dict[Case, tuple[Compared | None, Compared | None]]:
+    """Each case over stock in the same dtype, and over stock in fp32."""
+    known = {recorded.case: recorded for recorded in cases}
+    return {
+        case: (
+            compare(recorded, known.get(replace(case, stack="stock")), rounds),
+            compare(recorded, known.get(replace(case, stack="stock", dtype="fp32")), rounds),
+        )
+        for case, recorded in known.items()
+    }
+
+
+def widest(compared: Iterable[Compared | None]) -> str:
+    """How many ratios have a narrow interval, in a sentence."""
+    all_of_them = [one for one in compared if one is not None]
+    narrow = [one for one in all_of_them if is_narrow(one.ratio)]
+    return f"{len(narrow)} of {len(all_of_them)} ratios have an interval of less than {NARROW:.0%} either way"
+
+
+def is_narrow(ratio: Ratio) -> bool:
+    """Whether both ends of the interval are less than NARROW away from the ratio."""
+    if ratio.lo is None or ratio.hi is None:
+        return False
+    return ratio.hi / ratio.ratio < 1 + NARROW and ratio.ratio / ratio.lo < 1 + NARROW
+
+
+def rows(cases: Sequence[Recorded], rounds: Rounds) -> Iterator[tuple[str, ...]]:
     """One line a case, in the order of modes and dtypes."""
-    known: dict[Case, Recorded] = {recorded.case: recorded for recorded in cases}
+    ratios_of = pairs(cases, rounds)
     for recorded in sorted(cases, key=place):
         case = recorded.case
         throughput = recorded.metrics.get("throughput")
         value = throughput.median if throughput and sound(recorded) else None
-        stock = known.get(replace(case, stack="stock"))
-        plain = known.get(replace(case, stack="stock", dtype="fp32"))
         yield (
             f"`{case.mode}`",
             case.dtype,
@@ -102,14 +140,13 @@ def rows(cases: Sequence[Recorded]) -> Iterator[tuple[str, ...]]:
             proof(recorded),
             accuracy(recorded),
             recorded.outcome if value is None else digits(value),
-            times(recorded, stock),
-            times(recorded, plain),
+            *map(times, ratios_of[case]),
         )
 
 
-def table(cases: Sequence[Recorded]) -> list[str]:
+def table(cases: Sequence[Recorded], rounds: Rounds) -> list[str]:
     """The cases as a table in Markdown; with several models each line names its own, and tells its trivial score."""
-    head, body = HEAD, list(rows(cases))
+    head, body = HEAD, list(rows(cases, rounds))
     if len({recorded.case.model for recorded in cases}) > 1:
         ordered = sorted(cases, key=place)
         head = ("model", *HEAD, TRIVIAL)
@@ -141,12 +178,14 @@ def main() -> int:
     try:
         with History.open(told.db, create=False) as history:
             found = [recorded for run in told.runs for recorded in history.show(run).cases]
+            rounds = history.paired(found)
     except IpexperfError as error:
         sys.exit(f"coverage.py: {error}")
     cases = latest(recorded for recorded in found if told.model in (None, recorded.case.model))
     if not cases:
         sys.exit(f"coverage.py: {', '.join(told.runs)}: no case" + (f" of {told.model}" if told.model else ""))
-    print("\n".join(table(cases)))
+    print("\n".join(table(cases, rounds)))
+    print(widest(one for both in pairs(cases, rounds).values() for one in both), file=sys.stderr)
     return 0
 
 

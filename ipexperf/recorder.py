@@ -1,12 +1,15 @@
-"""What a run writes into the history: each case the moment it is known, the rounds, and how the run ended."""
+"""Writes a run into the history: each case as soon as it is known, its rounds, and how the run ended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.conduct import ending
+from ipexperf.errors import IpexperfError
+from ipexperf.judge import again
 
 if TYPE_CHECKING:
     from ipexperf.history.store import History, Status
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """One run in the history. The run begins there with its first case; a signal waits until a write is over."""
+    """One run in the history, created with its first case. Signals wait until a write is complete."""
 
     def __init__(self, options: Options, folder: Path, command: Sequence[str]) -> None:
         self.uid: str | None = None
@@ -28,7 +31,7 @@ class Recorder:
         self._recorded: set[str] = set()
 
     def open(self) -> None:
-        """Opens the history before anything is measured: a bad path is found now, not after an hour."""
+        """Open the history before anything is measured, so that a bad path fails now and not after an hour."""
         if self._options.no_record or self._history is not None:
             return
         from ipexperf.history.store import History
@@ -37,16 +40,16 @@ class Recorder:
 
     @property
     def history(self) -> History | None:
-        """The open history, or None where nothing is recorded."""
+        """The open history, or None if nothing is recorded."""
         return self._history
 
     def required(self) -> History:
-        """The open history, for what cannot be without one."""
+        """The open history, for callers whose options require one."""
         assert self._history is not None  # noqa: S101 - options that ask for this are refused without one
         return self._history
 
     def case(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> None:
-        """Writes one case, in the place of what this run wrote of it before."""
+        """Write one case, replacing what this run wrote of it before."""
         if self._history is None:
             return
         with ending.uninterrupted():
@@ -56,6 +59,18 @@ class Recorder:
             self._history.record(self.uid, measurement, verdict, policy, again=uid in self._recorded)
             self._recorded.add(uid)
 
+    def so_far(self, judged: Callable[[], Iterable[tuple[Measurement, Verdict, Constants]]]) -> None:
+        """Write what unfinished cases have after a round, so that a killed process loses only the round in flight.
+
+        Errors are dropped: the case is written again when it is finished, and fails then.
+        """
+        if self._history is None:
+            return
+        with contextlib.suppress(IpexperfError):
+            for measurement, verdict, policy in judged():
+                if measurement.launches:
+                    self.case(measurement, again.never(verdict) if verdict.outcome == "regressed" else verdict, policy)
+
     def _meta(self) -> dict[str, Any]:
         from ipexperf.history.addresses import hidden
 
@@ -63,7 +78,7 @@ class Recorder:
         return {"suite": self._folder.name, "command": command, "preset": self._options.preset}
 
     def round(self, one: RoundRecord) -> None:
-        """Writes a round whose cases are on record."""
+        """Write a round whose cases are already recorded."""
         if self._history is None or self.uid is None:
             return
         with ending.uninterrupted():
@@ -72,7 +87,7 @@ class Recorder:
     def finish(
         self, status: Status, settled: RunVerdict | None = None, tested: Mapping[str, Verdict] | None = None
     ) -> None:
-        """Writes what the run says as a whole, beside what each test said, and how it ended."""
+        """Write the verdict on the run as a whole, verdicts that it changed, and how the run ended."""
         from ipexperf.judge.policy import Policy
 
         if self._history is None or self.uid is None:

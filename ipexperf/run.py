@@ -17,7 +17,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import again
-from ipexperf.judge.rounds import PRIOR, Pool, earlier
+from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan import groups, matrix
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
@@ -25,7 +25,7 @@ from ipexperf.result import Measurement, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against, AgainstRun
+    from ipexperf.compare.against import Against
     from ipexperf.compare.group import GroupRun
     from ipexperf.history.store import Status
     from ipexperf.judge.baseline import CaseBaseline
@@ -78,7 +78,7 @@ class Run:
             yardstick.find(options.cache or folder / ".ipexperf")
         self.measurements: list[Measurement] = []
         self.rounds: list[RoundRecord] = []
-        self._prior = PRIOR
+        self._prior = PRIORS
         """What earlier runs made usual for ratios on this machine."""
         self.verdicts: dict[str, Verdict] = {}
         """What each test was decided by, by the uid of its case."""
@@ -179,7 +179,7 @@ class Run:
         running = AgainstRun(against, cases, self._conductor, self._say)
         self._tolerances.update(cases)
         try:
-            running.run(lambda: self._keep_pairs_so_far(running))
+            running.run(lambda: self._recorder.so_far(lambda: running.judged(UNFINISHED).values()))
         except KeyboardInterrupt:
             for measurement, verdict, policy in running.judged(INTERRUPTED).values():
                 if measurement.launches:
@@ -188,15 +188,6 @@ class Run:
         for case, (measurement, verdict, policy) in running.judged().items():
             with self._failing_its_test(case):
                 self._judged[case] = self._keep(measurement, verdict, policy)
-
-    def _keep_pairs_so_far(self, running: AgainstRun) -> None:
-        """Records what a group in pairs has after each of its rounds."""
-        if self._recorder.history is None:
-            return
-        with contextlib.suppress(IpexperfError):  # as with rounds
-            for measurement, verdict, policy in running.judged(UNFINISHED).values():
-                if measurement.launches:
-                    self._recorder.case(measurement, _unsettled(verdict), policy)
 
     def _measure_rounds(self, group: Group) -> None:
         from ipexperf.compare.group import GroupRun
@@ -331,15 +322,15 @@ class Run:
         self._recorder.close()
         return not settled.fails and not self.trouble and not self.unwritten
 
-    def _usual(self) -> Pool:
+    def _usual(self) -> Pools:
         """What earlier runs of this machine make usual for its ratios, where there are any."""
         measured = next((one for one in self.measurements if one.launches), None)
         if self._recorder.history is None or measured is None or not self.rounds:
-            return PRIOR
+            return PRIORS
         before = self._recorder.history.rounds_of_machine(
             measured.environment["machine_key"], before=min(one.started_at for one in self.measurements)
         )
-        return earlier([one for one in before if one.schedule == "together"])
+        return earlier(before)
 
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:

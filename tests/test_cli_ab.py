@@ -132,7 +132,7 @@ def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureF
 def test_forked_workers_are_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Workers of one server are no replicates that were drawn anew."""
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-start", "fork"]) == cli.USAGE_ERROR
-    told = "--perf-start: pairs of fresh processes are what is compared: leave it at fresh"
+    told = "--perf-start: pairs of fresh processes are what is compared: leave it out"
     assert capsys.readouterr().err == f"ipexperf: {told}\n"
 
 
@@ -442,3 +442,27 @@ def test_an_ab_that_is_ended_by_its_system_tells_and_records_what_there_is(
     assert all(gone(pid) for pid in workers)
     assert rows("SELECT status FROM run") == [("interrupted",)]
     assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
+
+
+def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(
+    fake: str, tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """SIGKILL can't be handled: the pairs before are on record."""
+    anybody = tmp_path / "anybody.py"
+    anybody.write_text(HONEST)
+    more = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
+    command = [sys.executable, "-m", "ipexperf.cli", "ab", f"--perf-load={fake},{anybody}", *CELL, *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "pair 3 of" in line:
+                break
+        while not (workers := children(process.pid)):
+            assert process.poll() is None
+        process.kill()
+        process.communicate(timeout=60)
+    assert all(gone(pid) for pid in workers)
+    assert rows("SELECT status FROM run") == [("running",)]
+    assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
+    # Identical arms: which of the two it is depends on noise, and no unfinished comparison is called a regression.
+    assert rows("SELECT outcome FROM verdict") in ([("inconclusive",)], [("ok",)])

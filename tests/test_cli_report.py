@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +16,7 @@ import pytest
 from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History, database
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement, RoundRecord, SeatRecord, Verdict
 
 ENVIRONMENT = {"machine_key": "xeon-8480-2s", "hardware": {}, "software": {"torch": "2.8.0"}, "variables": {}}
 CASE = Case("resnet50", "cpu", "bf16", "infer", "ipex", 16, 224)
@@ -59,6 +61,32 @@ def test_it_prints_a_run_as_markdown(path, capsys):
     assert out.startswith("## ipexperf: 1 ok\n")
     assert "| 🟢 | `resnet50-cpu-bf16-infer-ipex` | 16 | 12.5 ms | 1,280 | - | ok |" in out
     assert "no run matches" in refused(capsys, "report", "never", "--markdown")
+
+
+def test_markdown_has_the_factors_of_cases_that_took_turns(path, capsys):
+    """With the interval that rounds give; the plain case and one that failed have none."""
+    plain = dataclasses.replace(CASE, dtype="fp32", stack="stock")
+    broken = dataclasses.replace(CASE, dtype="fp16")
+    with History.open("ipexperf.db") as history:
+        uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-02T10:00:00Z"})
+        times = {plain: 0.05, CASE: 0.0125, broken: 0.01}
+        for case, step in times.items():
+            outcome = "ok" if case != broken else "crashed"
+            launch = Launch(0, outcome, metrics={"step_time": step, "throughput": 16 / step})
+            measured = Measurement(case, (launch,), ENVIRONMENT, "2026-05-02T10:00:00Z", "2026-05-02T10:00:00Z")
+            history.record(uid, measured, Verdict("ok" if case != broken else "failed", "as told"))
+        for number in range(3):
+            seats = tuple(SeatRecord(case, "case", ((step,) * 8,)) for case, step in times.items())
+            moment = "2026-05-02T10:00:00Z"
+            history.record_round(uid, RoundRecord(f"{number:032x}", "all", number, "together", seats, moment, 9.0, 8))
+        history.finish_run(uid, "finished")
+    assert main(["report", "--markdown"]) == 0
+    out = capsys.readouterr().out
+    assert "| | case | batch | step | items/s | x fp32 | time vs baseline | verdict |" in out
+    [line] = [line for line in out.splitlines() if f"`{CASE.id}`" in line]
+    assert re.search(r"\| 4\.00 \(3\.\d+ to 4\.\d+\) \|", line)
+    for other in (plain, broken):
+        assert [cells.split(" | ")[5] for cells in out.splitlines() if f"| `{other.id}`" in cells] == ["-"]
 
 
 def test_it_must_be_told_one_thing_to_write(path, capsys):

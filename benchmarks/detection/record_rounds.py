@@ -1,8 +1,8 @@
 """Records rounds as a run makes them, each group with a twin of its reference: what `replay_rounds.py` judges.
 
-A pass makes one round of every group of the plan: fresh processes, alive together, that take turns. Each line of the
-file is a round: its group, its arms, and the seconds a step of each of their turns. Lines are added to a file that is
-there already.
+A pass makes a few rounds of every group of the plan, the first of fresh processes and the others of forked ones, as in
+a run. Each line of the file is a round: its group, how its processes began, its arms, and the seconds a step of each of
+their turns. Lines are added to a file that is there already.
 
     python benchmarks/detection/record_rounds.py --for 3600 --model resnet18,lprnet --mode infer_jit rounds.jsonl
 """
@@ -27,6 +27,9 @@ from ipexperf.errors import IpexperfError
 from ipexperf.plan import groups
 from ipexperf.result import RoundRecord
 
+ROUNDS = 4
+"""So many of each group a pass."""
+
 
 class Unproven(GroupRun):
     """A group whose arms need not show what they are: a run has shown that before, and time goes into rounds."""
@@ -46,7 +49,8 @@ def line(record: RoundRecord, cpu: str) -> str:
         }
         for seat in record.seats
     ]
-    return json.dumps({"cpu": cpu, "at": round(time.time(), 1), **document}, separators=(",", ":")) + "\n"
+    where = {"cpu": cpu, "at": round(time.time(), 1), "start": "fresh" if record.number == 1 else "fork"}
+    return json.dumps({**where, **document}, separators=(",", ":")) + "\n"
 
 
 def main() -> int:
@@ -72,10 +76,10 @@ def main() -> int:
             number += 1
             for group in groups.groups(plan.cases):
                 effort = Effort()
-                running = Unproven(group, 1, conductor, lambda _: None, twin=True, effort=effort, chance=chance)
+                running = Unproven(group, ROUNDS, conductor, lambda _: None, twin=True, effort=effort, chance=chance)
                 running.run()
                 with arguments.file.open("a") as file:
-                    file.writelines(line(replace(one, number=number), cpu) for one in running.rounds)
+                    file.writelines(line(one, cpu) for one in running.rounds)
                 seconds = sum(one.seconds for one in running.rounds)
                 say(f"pass {number}: {group.name}: {len(running.rounds)} rounds, {seconds:.1f} s")
     except IpexperfError as error:

@@ -20,6 +20,9 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import replay
+
 from ipexperf.case import Case
 from ipexperf.judge import rounds as judge
 from ipexperf.result import RoundRecord, SeatRecord
@@ -27,6 +30,8 @@ from ipexperf.result import RoundRecord, SeatRecord
 SIZES = (2, 3, 5, 8)
 """So many rounds a replayed run has."""
 SLOWER = (0.0, 0.05, 0.10)
+TURNS = 8
+"""So many turns of a process are given to the rules of other tools: rounds have at least as many."""
 
 
 def case(name: str) -> Case:
@@ -34,20 +39,21 @@ def case(name: str) -> Case:
     return Case(name, "", "", "", "", 1, 1)
 
 
-def read(path: Path) -> tuple[dict[str, list[RoundRecord]], set[str]]:
-    """The rounds of each group in the order of time, and the processors that they were recorded on."""
+def read(path: Path) -> tuple[dict[str, list[RoundRecord]], set[str], dict[str, str]]:
+    """The rounds of each group in the order of time, the processors, and how the processes of each round began."""
     groups: dict[str, list[RoundRecord]] = defaultdict(list)
-    processors = set()
+    processors, starts = set(), {}
     for text in path.read_text().splitlines():
         document = json.loads(text)
         processors.add(document.pop("cpu"))
         document.pop("at")
+        starts[document["uid"]] = document.pop("start", "fresh")
         seats = tuple(
             SeatRecord(case(seat["case"]), seat["role"], tuple(map(tuple, seat["times"])), 0)
             for seat in document.pop("seats")
         )
         groups[document["group"]].append(RoundRecord(**document, seats=seats))
-    return dict(groups), processors
+    return dict(groups), processors, starts
 
 
 def slowed(one: RoundRecord, name: Case, factor: float) -> RoundRecord:
@@ -67,11 +73,10 @@ def twins(groups: dict[str, list[RoundRecord]], size: int, slower: float) -> lis
     shortest = min(map(len, groups.values()))
     for first in range(shortest):
         window = {name: [rounds[(first + n) % len(rounds)] for n in range(size)] for name, rounds in groups.items()}
-        pool = judge.usual([one for rounds in window.values() for one in rounds])
+        pools = judge.pools([one for rounds in window.values() for one in rounds])
         for name, rounds in window.items():
             base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
-            logs = judge.twin_logs([slowed(one, base, 1 + slower) for one in rounds], base)
-            if estimate := judge.estimate(logs, pool):
+            if estimate := judge.twin([slowed(one, base, 1 + slower) for one in rounds], base, pools):
                 estimates.append((name, estimate))
     return estimates
 
@@ -86,7 +91,7 @@ def others(groups: dict[str, list[RoundRecord]], size: int) -> tuple[list[bool],
             truth = statistics.median(judge.logs(rounds, base, name))
             for first in range(len(rounds)):
                 window = [rounds[(first + n) % len(rounds)] for n in range(size)]
-                estimate = judge.estimate(judge.logs(window, base, name), judge.usual(window))
+                estimate = judge.between(window, base, name, judge.pools(window))
                 if estimate is not None:
                     ratio = estimate.ratio()
                     assert ratio.lo is not None and ratio.hi is not None  # noqa: PT018 - an estimate has an interval
@@ -118,17 +123,78 @@ def spread(groups: dict[str, list[RoundRecord]]) -> list[str]:
     return rows
 
 
+def by_start(groups: dict[str, list[RoundRecord]], starts: dict[str, str]) -> list[str]:
+    """Whether forked rounds have the ratios of fresh ones, and spread as much: the residuals of all ratios of both."""
+    logs: dict[str, dict[tuple[str, str], list[float]]] = {"fresh": {}, "fork": {}}
+    for group, rounds in groups.items():
+        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
+        names = {seat.case for one in rounds for seat in one.seats if seat.role == "case"} - {base}
+        for start, found in logs.items():
+            some = [one for one in rounds if starts[one.uid] == start]
+            found[group, "the twin"] = judge.twin_logs(some, base)
+            found |= {(group, name.model): judge.logs(some, base, name) for name in names}
+    if min(len(values) for found in logs.values() for values in found.values()) < 2:
+        return []
+    rows = ["", "| processes | rounds | spread of a ratio | robust spread |", "|---|---|---|---|"]
+    for start, found in logs.items():
+        rest = [value - statistics.median(values) for values in found.values() for value in values]
+        robust = 1.4826 * statistics.median(map(abs, rest))
+        count = sum(1 for one in starts.values() if one == start)
+        rows.append(f"| {start} | {count} | {statistics.stdev(rest):.2%} | {robust:.2%} |")
+    apart = [statistics.median(logs["fork"][key]) - statistics.median(logs["fresh"][key]) for key in logs["fork"]]
+    told = ", ".join(f"{math.exp(value):.3f}" for value in sorted(apart))
+    return [*rows, f"\nEach ratio of forked rounds over that of fresh ones: {told}"]
+
+
+def widths(groups: dict[str, list[RoundRecord]]) -> list[str]:
+    """How wide the intervals of each group are, beside how much its ratios spread."""
+    rows = ["", "| group | robust spread of its ratios | half-width, 3 rounds | 5 rounds |", "|---|---|---|---|"]
+    for name, rounds in groups.items():
+        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
+        cases = {seat.case for one in rounds for seat in one.seats if seat.role == "case"} - {base}
+        each = [judge.twin_logs(rounds, base), *(judge.logs(rounds, base, case) for case in cases)]
+        rest = [value - statistics.median(values) for values in each for value in values]
+        spread = 1.4826 * statistics.median(map(abs, rest))
+        found = [f"{statistics.median(others({name: rounds}, size)[1]):.1%}" for size in (3, 5)]
+        rows.append(f"| {name} | {spread:.1%} | {' | '.join(found)} |")
+    return rows
+
+
+def peers(groups: dict[str, list[RoundRecord]]) -> list[str]:
+    """What other tools' rules say of the same recordings: of the reference's processes, one round against later ones.
+
+    A peer measures a process yesterday and another one today; so do these rows. Rules that need more samples of a
+    process than a round has turns are left out.
+    """
+    rows = ["", "| rule | alarms at 0 % | at 5 % | at 10 % |", "|---|---|---|---|"]
+    sides = []
+    for rounds in groups.values():
+        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
+        seats = [next(seat for seat in one.seats if seat.role == "case" and seat.case == base) for one in rounds]
+        sides.append(np.array([seat.times[0][:TURNS] for seat in seats if len(seat.times[0]) >= TURNS]))
+    for rule in replay.RULES:
+        if rule.alarm in (replay.pyperf_compare, replay.google_benchmark) or rule.old + rule.new > min(map(len, sides)):
+            continue
+        shares = []
+        for effect in SLOWER:
+            chance = np.random.default_rng(replay.SEED)
+            shares.append(statistics.fmean(replay.theirs(rule, side, chance, effect) for side in sides))
+        rows.append(f"| {rule.name} | {' | '.join(f'{share:.1%}' for share in shares)} |")
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="the file that record_rounds.py wrote")
-    groups, processors = read(parser.parse_args().file)
+    groups, processors, starts = read(parser.parse_args().file)
     total = sum(map(len, groups.values()))
     print(f"{total} rounds on {', '.join(sorted(processors))}")
-    print("\n".join(spread(groups)))
+    print("\n".join([*spread(groups), *by_start(groups, starts), *widths(groups)]))
     print(
-        "\n| rounds | twins: coverage | false alarms, slower | 5 % seen | 10 % seen | half-width | others: coverage |"
+        "\n| rounds | twins: coverage | false alarms, slower | 5 % seen | 10 % seen | half-width | others: coverage "
+        "| seconds of a group |"
     )
-    print("|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|")
     for size in SIZES:
         by_effect = {slower: [estimate.ratio() for _, estimate in twins(groups, size, slower)] for slower in SLOWER}
         same = by_effect[0.0]
@@ -136,10 +202,12 @@ def main() -> int:
         seen = {slower: statistics.fmean(one.lo > 1 for one in found) for slower, found in by_effect.items()}
         width = statistics.median(math.sqrt(one.hi / one.lo) - 1 for one in same)
         held, _ = others(groups, size)
+        seconds = size * statistics.median(one.seconds for rounds in groups.values() for one in rounds)
         print(
             f"| {size} | {covered:.1%} of {len(same)} | {seen[0.0]:.1%} | {seen[0.05]:.0%} | {seen[0.10]:.0%} "
-            f"| {width:.1%} | {statistics.fmean(held):.1%} of {len(held)} |"
+            f"| {width:.1%} | {statistics.fmean(held):.1%} of {len(held)} | {seconds:.0f} |"
         )
+    print("\n".join(peers(groups)))
     return 0
 
 

@@ -62,6 +62,10 @@ class Settings:
     """What the worker applies to itself, and proves: see `bench.placement`. None: it stays as it was started."""
     injected: str = ""
     """What slows the case down on purpose: see `bench.injections`. Only the judge's own test says so."""
+    forked: bool = False
+    """Whether the worker is forked although its case has no `+start:fork`: the worker proves that it is."""
+    shared: str | None = None
+    """Folder for results that all workers of a run would compute alike (`bench.shared`); None: share nothing."""
     cards: Sequence[Mapping[str, str]] = ()
     """For each of several processes of a case, what its environment must say for it to have a device of its own."""
 

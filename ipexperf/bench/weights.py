@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import accuracy, outcome, registry
+from ipexperf.bench import accuracy, outcome, registry, shared
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _optimizers
-from ipexperf.bench.subjects import Model, Split
+from ipexperf.bench.subjects import Examples, Model, Split
 from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 
@@ -147,9 +147,15 @@ def save(network: Any, optimizer: Any, path: str) -> None:
 
 
 def read(bench: Workbench) -> Split:
-    """The case's data, at the case's size."""
+    """The case's data at the case's size, loaded from what another worker of the run saved if there is one."""
     path, why_not = bench.dataset.find(bench.settings.data_folder)
     path = bench.settings.data_file or path
     if path is None:
         raise WorkerError("error", why_not or "no data")
-    return bench.dataset.read(path, bench.case.size)
+
+    def make() -> list[tuple[Any, ...]]:
+        split = bench.dataset.read(path, bench.case.size)
+        return [split.train.inputs, split.train.targets, split.test.inputs, split.test.targets]
+
+    parts = shared.once(bench, "data", [path], make)
+    return Split(Examples(*parts[:2]), Examples(*parts[2:]))

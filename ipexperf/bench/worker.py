@@ -50,9 +50,9 @@ def started() -> str:
     return "fork" if re.search(rb"\0[^\0]*boot\.py\0server\0", Path("/proc/self/cmdline").read_bytes()) else "fresh"
 
 
-def check_start(case: Case) -> list[Check]:
-    """Holds how this process began against its case. A fresh one that was to be fresh has nothing to prove."""
-    asked, found = dict(case.knobs).get(START, "fresh"), started()
+def check_start(case: Case, *, forked: bool = False) -> list[Check]:
+    """Check how this process began against what was asked. Nothing to check for a fresh one that should be fresh."""
+    asked, found = "fork" if forked else dict(case.knobs).get(START, "fresh"), started()
     return [] if asked == found == "fresh" else [Check(START, asked == found, found, asked)]
 
 
@@ -67,7 +67,6 @@ class Worker:
         self._cold = False
         self._placement: Mapping[str, Any] | None = None
         self._emulated: list[str] = []
-        self._case: Case | None = None
         self._bench: Workbench | None = None
         self._pulses: dict[str, Any] = {}
 
@@ -95,7 +94,6 @@ class Worker:
             self._session = bench.mode.open(bench)
         injections.slow(self._session, bench.device.synchronise, bench.settings.injected)
         self._device = bench.device
-        self._case = bench.case
         self._cold = bench.mode.cold
         self._emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         bench.device.synchronise()
@@ -211,9 +209,13 @@ class Worker:
         # The device first: what a session's proof does on the device is no step of the case.
         checks = [] if session.elsewhere else device.proof(session.step, self._block)
         # Before the session's own: what that does to its threads is no part of what was measured.
-        placed = [*placement.checks(self._placement), *(check_start(self._case) if self._case else [])]
+        placed = [*placement.checks(self._placement), *self._start()]
         found = {} if self._placement is None else {"placement": placement.effect()}
         return {"checks": [asdict(check) for check in (*placed, *session.proof(), *checks)], **found}
+
+    def _start(self) -> list[Check]:
+        """Whether this process began as it was asked to."""
+        return check_start(self._bench.case, forked=self._bench.settings.forked) if self._bench else []
 
     def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
         """What ran: asked for in a pass of its own, when everything is measured and proven."""

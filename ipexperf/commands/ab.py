@@ -1,9 +1,10 @@
-"""`ipexperf ab`: two arms in rounds of live workers that take turns, until it is known whether one is slower."""
+"""`ipexperf ab`: compare two arms in rounds of live workers that take turns, until the judge is sure."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import random
 import sys
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from ipexperf.result import Verdict
 
 SHORT = {"--max-pairs": "max_pairs", "--budget": "budget", "--tolerance": "tolerance", "--alpha": "alpha"}
-"""Short ways to say the options of the suite that an `ab` is most often given."""
+"""Short names for the options most often given to `ab`."""
 SLOWER = 1
-"""The exit status of `--fail` where b is slower, or not what its label says."""
+"""Exit status of `--fail` if b is slower, or not what its label says."""
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
-    """Declares its options."""
+    """Declare the options."""
     parser.add_argument(
         "--a", default="", metavar="ARM", help="first arm: PYTHON, KEY=VALUE, stack=stock, level=O0, ..."
     )
@@ -48,7 +49,7 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
 
 
 def run_ab(arguments: argparse.Namespace) -> int:
-    """Measures every planned case in both arms. What there is when it ends, however that is, is told and kept."""
+    """Compare every planned case in both arms. However it ends, print and record what was measured."""
     from ipexperf.bench import registry
     from ipexperf.compare.against import AgainstRun
     from ipexperf.compare.round import Effort
@@ -79,7 +80,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
             running = AgainstRun(against, cases, conductor, progress.say, effort, chance, progress.show)
             try:
                 with progress:
-                    running.run()
+                    running.run(functools.partial(_keep, recorder, running))
             except KeyboardInterrupt:
                 answer.tell(running, "it was interrupted before it began")
                 status = "interrupted"
@@ -96,8 +97,13 @@ def run_ab(arguments: argparse.Namespace) -> int:
     return SLOWER if arguments.fail and answer.slower else 0
 
 
+def _keep(recorder: Recorder, running: AgainstRun) -> None:
+    """Record the comparisons of a group so far."""
+    recorder.so_far(lambda: running.judged().values())
+
+
 def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, Options]:
-    """Both arms of every planned case; one that cannot be is refused before anything is measured."""
+    """Both arms of every planned case. Raise UsageError if one of them cannot run."""
     from ipexperf import run
     from ipexperf.compare import arm
     from ipexperf.compare.against import Against
@@ -110,7 +116,7 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
         options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)
     facts = [arm.facts(one, options, f"--{name}") for name, one in zip("ab", words, strict=True)]
-    # An axis that both arms set makes one comparison of several planned cases.
+    # If both arms set an axis, several planned cases become the same comparison.
     compared = dict.fromkeys(
         tuple(one.case(planned, seen) for one, seen in zip(words, facts, strict=True)) for planned in plan.cases
     )
@@ -126,18 +132,18 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
 
 
 class _Answer:
-    """What is printed and recorded of each comparison, as soon as its group has ended."""
+    """Prints and records comparisons as soon as their group has ended."""
 
     def __init__(self, against: Against, recorder: Recorder, *, as_json: bool) -> None:
         self.slower = False
         self.flaw: Exception | None = None
-        """Why there is nothing to compare in some case: an arm failed, is not what its label says, or is wrong."""
+        """The first error: an arm failed, is not what its label says, or is wrong."""
         self._against = against
         self._recorder = recorder
         self._json: list[dict[str, Any]] | None = [] if as_json else None
 
     def tell(self, running: AgainstRun, cut: str = "") -> None:
-        """Prints and records the cases of a group."""
+        """Print and record the cases of a group. `cut` is the reason for cases that were not begun."""
         comparisons = running.comparisons()
         for case, (measurement, verdict, policy) in running.judged(cut).items():
             self.slower |= verdict.fails
@@ -151,7 +157,7 @@ class _Answer:
                 continue
             if self._json is not None:
                 self._json.append(_document(comparison, verdict))
-            elif not flaw:  # what is wrong is told in one sentence at the end: however fast it is, it is no winner
+            elif not flaw:  # a wrong arm is reported at the end instead: however fast it is, it must not win
                 sys.stdout.write("\n".join(_lines(self._against, comparison)) + "\n")
                 sys.stdout.flush()
 
@@ -161,14 +167,14 @@ class _Answer:
         self.flaw = self.flaw or WorkerError("error", reason, log)
 
     def end(self) -> None:
-        """Prints what waits until all is known."""
+        """Print the JSON document, which needs all comparisons."""
         if self._json is not None:
             json.dump(self._json, sys.stdout, indent=2, allow_nan=False)
             sys.stdout.write("\n")
 
 
 def _flaw(comparison: Comparison | None) -> str:
-    """What the first pair found wrong, with the arm that it is of, or an empty text."""
+    """What the first pair found wrong, with the name of the arm, or an empty string."""
     from ipexperf.compare.sequence import wrong
 
     for pair in comparison.taken[:1] if comparison else ():
@@ -179,7 +185,7 @@ def _flaw(comparison: Comparison | None) -> str:
 
 
 def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
-    """One comparison as plain values."""
+    """One comparison as JSON values."""
     decision = comparison.decision
     return {
         "a": comparison.a.case.id,
@@ -198,7 +204,7 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
 
 
 def _lines(against: Against, comparison: Comparison) -> list[str]:
-    """What the pairs say: the arms, what they differ in, the verdict, and why there are no more pairs."""
+    """One comparison for people: the arms, their differences, the verdict, and why it ended."""
     from ipexperf.compare.sequence import APART, SAME
     from ipexperf.report import units
 
@@ -223,7 +229,7 @@ def _lines(against: Against, comparison: Comparison) -> list[str]:
 
 
 def _ran(comparison: Comparison) -> Sequence[str]:
-    """What b runs otherwise than a, as the first pair was looked at."""
+    """How b's fingerprint differs from a's in the first pair."""
     from ipexperf.judge import structure
 
     sides = [side.launch.fingerprint for pair in comparison.taken[:1] for side in (pair.a, pair.b)]

@@ -1,4 +1,4 @@
-"""Progress of comparisons on standard error: a bar for each where somebody watches, lines in a file or a pipe."""
+"""Progress of comparisons on standard error: bars on a terminal, lines in a file or a pipe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Shows how comparisons stand, as a context manager."""
+    """Shows the state of comparisons. A context manager."""
 
     def __init__(self) -> None:
         self._bars: Any = None
@@ -25,10 +25,10 @@ class Progress:
             from rich.progress import Progress as Bars
 
             columns = (
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[so_far]}"),
+                TextColumn("{task.fields[so_far]}", markup=False),
             )
             self._bars = Bars(*columns, console=Console(stderr=True), transient=True)
 
@@ -44,14 +44,14 @@ class Progress:
             self._bars.stop()
 
     def say(self, text: str) -> None:
-        """A line for people; above the bars, where there are any."""
+        """Print a line, above the bars if there are any."""
         if self._bars is None:
             sys.stderr.write(f"  {text}\n")
         else:
             self._bars.console.print(f"  {text}", markup=False, highlight=False, style="dim")
 
     def show(self, standing: Standing) -> None:
-        """How a comparison stands: its bar moves, or a line says so."""
+        """Move the bar of a comparison, or print a line."""
         if self._bars is None:
             self.say(str(standing))
             return

@@ -12,6 +12,7 @@ from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
+    from ipexperf.history.in_turns import Paired
     from ipexperf.history.records import Recorded
     from ipexperf.report.markdown import Row
 
@@ -54,14 +55,28 @@ def _tell(arguments: argparse.Namespace) -> int:
 
     with telling.open_history(arguments) as history:
         detail = history.show(arguments.selector or "last")
+        paired = history.paired(detail.cases)
     line = detail.run.meta.get("settled", {}).get("line", "")
-    telling.say(markdown.text([_row(recorded) for recorded in detail.cases], line, detail.run.uid).rstrip())
+    rows = [_row(recorded, paired.get((recorded.run_uid, recorded.machine_key))) for recorded in detail.cases]
+    telling.say(markdown.text(rows, line, detail.run.uid).rstrip())
     return 0
 
 
-def _row(recorded: Recorded) -> Row:
+def _row(recorded: Recorded, paired: Paired | None) -> Row:
     from ipexperf.report.markdown import Row
 
     medians = {name: one.median for name, one in recorded.metrics.items()}
     numbers = medians.get(PRIMARY), medians.get("throughput")
-    return Row(recorded.case, *numbers, recorded.outcome, recorded.verdict)
+    return Row(recorded.case, *numbers, recorded.outcome, recorded.verdict, _factor(recorded, paired))
+
+
+def _factor(recorded: Recorded, paired: Paired | None) -> str:
+    """Times the throughput of stock fp32, where the two took turns in this run and the case's numbers count."""
+    from ipexperf.report.speeds import Compared
+    from ipexperf.report.table import to_beat
+
+    base = to_beat(recorded.case)
+    if paired is None or base == recorded.case or recorded.outcome in ("failed", "invalid"):
+        return ""
+    found = paired.between(base, recorded.case)
+    return "" if found is None else Compared(found.ratio(inverted=True), paired=True).cell

@@ -1,4 +1,4 @@
-"""`--perf-against`: the cases of a run in rounds with another arm, and what the judge says of each."""
+"""`--perf-against` and `ab`: compare the cases of a run with another arm, and judge each."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ Judged = tuple["Measurement", "Verdict", PairPolicy]
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """The first arm, what named it, each case as that arm has it, and how the pairs are judged."""
+    """The first arm, the option that named it, the case that it runs for each planned case, and the judge's policy."""
 
     words: arms.ArmWords
     source: str
     cases: Mapping[Case, Case]
     policy: PairPolicy
     own: arms.ArmWords = AS_IT_IS
-    """What the second arm says beside its case."""
+    """What the user said of the second arm."""
     names: tuple[str, str] = (f"the arm of {arm.FLAG}", "")
-    """How their failures call the arms."""
+    """The names of both arms in failures."""
 
     def check(self, options: Options) -> None:
-        """Ends the run before anything is measured where the arm cannot even import what it needs."""
+        """Raise UsageError before anything is measured if the arm cannot import what it needs."""
         arm.check_imports(self.cases.values(), self.words, options, self.source)
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A case on its way to its verdict: with a contest, or with what kept it out of one."""
+    """A case, with its policy and what kept it from being compared."""
 
     case: Case
     policy: PairPolicy
@@ -58,7 +58,7 @@ class _Entry:
 
 
 class AgainstRun:
-    """Measures the cases of a group against the other arm. What it knows so far can be asked at any time."""
+    """Compares the cases of a group with the other arm. Results so far can be read at any time."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class AgainstRun:
         chance: random.Random | None = None,
         show: Callable[[Standing], None] | None = None,
     ) -> None:
-        """`cases` come with the tolerance that their test asked for, or None."""
+        """Plan the comparisons. `cases` come with the tolerance that their test asked for, or None."""
         self._against = against
         self._conductor = conductor
         self._say = say
@@ -86,7 +86,7 @@ class AgainstRun:
         return self._against.policy if tolerance is None else replace(self._against.policy, tolerance=tolerance)
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> None:
-        """Makes all rounds; after each it says so, for what was measured to be kept."""
+        """Make all rounds, and call `after_round` after each so that the caller can save it."""
         sides = []
         for entry in self._entries:
             if both := self._arms(entry):
@@ -98,7 +98,7 @@ class AgainstRun:
         self._contest.run(after_round)
 
     def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:
-        """Both arms of a case, or None where one of them cannot be made."""
+        """Both arms of a case, or None if one of them cannot be made."""
         other = self._against.cases[entry.case]
         for side in (entry.case, other):
             if lost := self._conductor.quarantined(side):
@@ -120,12 +120,12 @@ class AgainstRun:
         return a, b
 
     def comparisons(self) -> dict[Case, Comparison]:
-        """The comparison of each case whose arms could be made, as it stands."""
+        """The comparison so far of each case whose arms could be made."""
         now = self._contest.comparisons() if self._contest else ()
         return {entry.case: one for entry, one in zip(self._playing, now, strict=bool(self._contest))}
 
     def judged(self, cut: str = "") -> dict[Case, Judged]:
-        """Each case as far as it is known. `cut` says why those that go on will have no more rounds."""
+        """Judge each case on what is known. `cut` is the reason for cases that were not begun."""
         known = self.comparisons()
         return {entry.case: self._judged(entry, known.get(entry.case), cut) for entry in self._entries}
 
@@ -142,7 +142,7 @@ class AgainstRun:
         if comparison.failure is not None:
             self._conductor.look(comparison.failure.arm.case, launches[-1:])
         roofed: Sequence[Launch] = launches
-        if comparison.stop.why is not Why.INTERRUPTED:  # whoever interrupts waits for no ceilings
+        if comparison.stop.why is not Why.INTERRUPTED:  # nobody who interrupts wants to wait for ceilings
             roofed = self._conductor.roofed(launches, entry.case, comparison.b.conditions, environment)
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
@@ -150,7 +150,7 @@ class AgainstRun:
         return measurement, _with_structure(measurement, verdict), entry.policy
 
     def _facts(self, comparison: Comparison) -> dict[str, Any]:
-        """What a reader of the verdict must know of the pairs."""
+        """Facts about the pairs for the verdict's readers."""
         return {
             AGAINST: self._against.words.text or ITSELF,
             "stopped": comparison.stop.text,
@@ -162,7 +162,7 @@ class AgainstRun:
 
 
 def _failed(comparison: Comparison, number: int) -> list[Launch]:
-    """What stands for the launch of an arm that failed, or is not what its label says."""
+    """The launch record of an arm that failed, or that is not what its label says."""
     if comparison.failure is not None:
         accelerator = comparison.failure.arm.conditions.accelerator
         ended = launch.ended(comparison.failure.error, accelerator)
@@ -174,7 +174,7 @@ def _failed(comparison: Comparison, number: int) -> list[Launch]:
 
 
 def find(options: Options, cases: Sequence[Case]) -> Against | None:
-    """The other arm of a run, or None. One that some case cannot have is refused before anything is measured."""
+    """The other arm of a run, or None. Raise UsageError if some case cannot run in it."""
     if options.against is None:
         arms.check_launches(options)
         return None
@@ -193,7 +193,7 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
 
 
 def _with_structure(measurement: Measurement, verdict: Verdict) -> Verdict:
-    """The verdict on pairs, with what the case runs otherwise than the other arm."""
+    """The verdict, with how the case's fingerprint differs from the other arm's."""
     from ipexperf.judge import structure
 
     if measurement.failure or not measurement.counted:

@@ -1,4 +1,4 @@
-"""Arms of which no two are alive together: for what does not fit side by side, and for cold starts."""
+"""Run arms one after another: cold starts, and arms whose memory does not fit side by side."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NOTE = "measured apart: the arms of its round were not alive together"
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """One arm after the other, in random order; `mirrored`, back in the reverse order: A B B A."""
+    """Run one arm after another in random order. If `mirrored`, run them again in reverse order: A B B A."""
 
     mirrored: bool = False
     name: Schedule = "apart"
 
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
-        """What drifts evenly adds to one half of a mirrored round what it takes from the other."""
+        """Play a round. In a mirrored round a steady drift of the machine cancels out."""
         began = time.monotonic()
         places = chance.sample(range(len(arms)), len(arms))
         passes = [places, places[::-1]] if self.mirrored else [places]
@@ -43,7 +43,7 @@ class Apart:
 
 
 def _joined(parts: Sequence[Side]) -> Side:
-    """One side of several processes: the record of the last, which was proven, with the samples of all."""
+    """Merge the processes of one arm into a side: the record of the last, which was proven, with the samples of all."""
     broken = next((part for part in parts if part.error is not None), None)
     if broken is not None:
         return broken

@@ -1,4 +1,4 @@
-"""An arm of a comparison: a case under its own conditions, and how an ARM text becomes one."""
+"""An arm of a comparison: a case under its own conditions. Also builds arms from the user's ARM text."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ FLAG = "--perf-against"
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A case under its own conditions, and what one round asks of its worker beside its steps."""
+    """A case under its own conditions, and what a round asks of its worker besides timed steps."""
 
     case: Case
     conditions: Conditions
     name: str = ""
-    """Stands before the reason where the arm fails, for arms that their case does not tell apart."""
+    """Prefix of the reason if the arm fails, for arms that have the same case."""
     index: int = 0
-    """The number of the launch that this round makes of it."""
+    """The number of the launch that this round records."""
     prove: bool = True
-    """Whether the worker must show that it ran as its label says."""
+    """Whether the worker must prove that it ran what its label says."""
     accuracy: bool = False
-    """Whether it is asked for the accuracy of its results."""
+    """Whether the worker checks the accuracy of its results."""
     final: bool = True
-    """Whether nobody measures it again: a contended launch is then asked for its accuracy all the same."""
+    """Whether this is the last attempt: accuracy is then checked even if the launch is contended."""
 
     def blamed(self, error: WorkerError) -> WorkerError:
-        """The error with the name of the arm that it is of."""
+        """The error, with this arm's name in its reason."""
         reason = f"{self.name}: {error.reason}" if self.name else error.reason
         return WorkerError(error.outcome, reason, error.log)
 
 
 def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
-    """What the interpreter of an arm has, under the arm's variables. `source` is what named the arm."""
+    """Ask the arm's interpreter, under the arm's variables, what it has. `source` names the arm's option."""
     devices = matrix.accelerators(options, *(value for axis, value in words.axes.items() if axis == "device"))
     variables = {**matrix.variables(options, devices), **words.variables}
     python = words.python or options.python
@@ -59,9 +59,9 @@ def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
 
 
 def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:
-    """Ends with one sentence where the arm cannot import what its cases are made of, before anything is measured.
+    """Raise UsageError if the arm cannot import what its cases need, before anything is measured.
 
-    Only an interpreter or variables of the arm's own make that doubtful.
+    Only checks arms that have an interpreter or variables of their own.
     """
     if words.python is None and not words.variables:
         return
@@ -75,19 +75,19 @@ def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, sour
 
 
 def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Arm:
-    """The case under the conditions that the words give it."""
+    """The case under the conditions that the user's words ask for."""
     ready = conductor.ready(case, words.python)
     if words.threads is not None:
         placed = ready.settings.placement
         threaded = placed and {**placed, "threads": words.threads}
         ready = ready.given(threads=words.threads, placement=threaded)
-    # Whatever the shell says, the one that waits must not spin on in the other's turn; an arm may say otherwise.
+    # The waiting arm's threads must not spin during the other's turn, whatever the shell says. An arm may override it.
     variables = {**ready.variables, **process.quiet(words.variables), **words.variables}
     return Arm(case, replace(ready, python=words.python or ready.python, variables=variables), name)
 
 
 def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:
-    """What the arms differ in: the case, what was asked of their processes, and what those found around them."""
+    """List what differs between the arms: the case, their interpreter and variables, and the environment they saw."""
     lines = changed_case(replace(a.case, knobs=()), replace(b.case, knobs=()))
     asked: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (dict(a.case.knobs), dict(b.case.knobs)),
@@ -98,26 +98,26 @@ def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, A
         asked.append(({"interpreter": pythons[0]}, {"interpreter": pythons[1]}))
     lines += [line for old, new in asked for line in _changed(old, new)]
     if lines and environments:
-        # Where the arms were asked for the same, what their processes found differs by chance, if at all.
+        # Arms that were asked for the same differ in their environment by chance, if at all.
         named = {_name(line) for line in lines}
         lines += [line for line in differences(*environments) if _name(line) not in named]
     return list(dict.fromkeys(lines))
 
 
 def _name(line: str) -> str:
-    """What a line of differences is about."""
+    """The subject of a line of differences."""
     return line.partition(": ")[0]
 
 
 def _variables(side: Arm, other: Arm) -> dict[str, str]:
-    """What an arm's processes get of the variables that either arm says: the shell may have said the same."""
+    """The values that an arm's processes see for the variables of both arms; the shell may set them too."""
     environment = process.environment_of(side.conditions.python, side.conditions.variables)
     asked = {*side.conditions.variables, *other.conditions.variables}
     return {name: value for name, value in environment.items() if name in asked}
 
 
 def _interpreter(path: str) -> tuple[str, str]:
-    """One name for all spellings. Environments are told apart by their folder: they may share the file behind it."""
+    """Identify an interpreter whatever its spelling: by folder too, because virtual environments link to one file."""
     program = shutil.which(path) or path
     return os.path.realpath(os.path.dirname(program)), os.path.realpath(program)  # noqa: PTH120 - as the system resolves it
 

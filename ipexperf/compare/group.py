@@ -1,10 +1,11 @@
-"""The rounds of a run: launch k of every case of a group is its worker in round k."""
+"""The rounds of one group in a run: launch k of every case is its worker in round k."""
 
 from __future__ import annotations
 
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,18 +23,18 @@ from ipexperf.plan.groups import Group, reference
 from ipexperf.result import Launch, Measurement, Role, RoundRecord, SeatRecord
 
 RETRIES = 1
-"""A launch on a contended machine is made so many times again at once."""
+"""How often a launch on a contended machine is repeated at once."""
 MOST_ARMS = 8
-"""So many arms take turns at most: with more of them, neighbouring turns of two are no neighbours any more."""
+"""Most arms in a round: with more, the turns of two arms are too far apart in time."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """A case of the group on its way to its measurement."""
+    """A case of the group while it is being measured."""
 
     planned: Case
     case: Case
-    """As it is measured: a case that was to be forked and can't be is the plain one."""
+    """The case as measured: `+start:fork` is dropped if it cannot be forked."""
     missing: int
     launches: list[Launch] = field(default_factory=list)
     environment: dict[str, Any] = field(default_factory=dict)
@@ -41,13 +42,13 @@ class Entry:
     conditions: Conditions | None = None
     cut: str = ""
     over: bool = False
-    """Whether a launch failed: the first that does is the last."""
+    """Whether a launch failed: no launch follows the first failure."""
     company: int = MOST_ARMS
-    """How many arms may be alive beside it: fewer, where it did not fit beside more."""
+    """Most arms, itself included, that fit in memory together, as far as is known."""
     before: Measurement | None = None
-    """What an earlier pass measured; it stays where nothing is added to it."""
+    """The measurement of an earlier pass, returned unchanged if this pass adds nothing."""
     roofed: int = 0
-    """So many of its launches have been held against the machine's ceilings."""
+    """How many of its launches have been compared with the machine's ceilings."""
 
     @property
     def open(self) -> bool:
@@ -55,25 +56,25 @@ class Entry:
 
     @property
     def accurate(self) -> bool:
-        """Whether a launch that counts has told its accuracy."""
+        """Whether a launch that counts has its accuracy."""
         return any(one.accuracy for one in self.launches if one.outcome == "ok")
 
     @property
     def peak(self) -> float:
-        """The memory that one of its processes took at most, as far as that is known."""
+        """Peak memory of one process in bytes, 0 if not known yet."""
         return max((one.metrics.get("peak_memory", 0.0) for one in self.launches), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """An arm of a round: whose it is, and as what it takes part."""
+    """An arm of a round: its case, and its role there."""
 
     entry: Entry
     role: Role
 
 
 class GroupRun:
-    """Measures the cases of a group. What it knows so far can be asked at any time: also when it was interrupted."""
+    """Measures the cases of a group. Results so far can be read at any time, also after an interruption."""
 
     def __init__(
         self,
@@ -88,9 +89,10 @@ class GroupRun:
         effort: Effort | None = None,
         chance: random.Random | None = None,
     ) -> None:
-        """`before` holds what an earlier pass measured: its good launches stay, and this pass is the last.
+        """Plan the rounds.
 
-        `numbers` says with which number the launches of a case begin, where an earlier look had some already.
+        `before` has the measurements of an earlier pass: good launches are kept, and this pass is the last one.
+        `numbers` has the number of the first launch of each case, if earlier launches exist elsewhere.
         """
         self.group = group
         self.rounds: list[RoundRecord] = []
@@ -103,6 +105,8 @@ class GroupRun:
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
         self._numbers = dict(numbers or {})
         self._told = 0
+        self._forked: dict[Case, Conditions] = {}
+        """The conditions of the current round for cases whose workers are forked."""
         self._entries = [self._entry(case, (before or {}).get(case)) for case in group.cases]
 
     def _entry(self, case: Case, before: Measurement | None) -> Entry:
@@ -114,7 +118,7 @@ class GroupRun:
         return Entry(case, before.case, missing, kept, environment, before.started_at, before=before, roofed=len(kept))
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
-        """What is known of each case that was begun; `cut` says why those that miss launches will have no more."""
+        """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
         begun = [entry for entry in self._entries if entry.launches or entry.cut]
         return {entry.planned: self._measurement(entry, cut) for entry in begun}
 
@@ -125,13 +129,13 @@ class GroupRun:
         return self._conductor.measurement(entry.case, entry.launches, entry.environment, entry.started, reason)
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        """Gives away each round that was not given before; one that can't be kept is given again the next time."""
+        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
         while self._told < len(self.rounds):
             keep(self.rounds[self._told])
             self._told += 1
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> None:
-        """Makes all rounds; after each it says so, for what was measured to be kept."""
+        """Make all rounds, and call `after_round` after each so that the caller can save it."""
         for entry in self._entries:
             self._prepare(entry)
         number = 0
@@ -143,19 +147,27 @@ class GroupRun:
             number += 1
             arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
             self._say(f"{self.group.name}: round {number} of {self._total(live, number)}, {arms}")
-            self._round(live, number)
+            with self._forking(live, number) as self._forked:
+                self._round(live, number)
             after_round()
+
+    def _forking(self, live: Sequence[Entry], number: int) -> AbstractContextManager[dict[Case, Conditions]]:
+        """Fork workers in every round but the first, which measures what a fresh process pays."""
+        if number == 1:
+            return nullcontext({})
+        able = {entry.case: entry.conditions for entry in self._entries if entry.conditions and not entry.over}
+        return self._conductor.forked(able, len(live) + self._twin)
 
     def _total(self, live: Sequence[Entry], number: int) -> int:
         return number + max(entry.missing for entry in live) - 1
 
     def _prepare(self, entry: Entry) -> None:
-        """Makes what the case loads, unless it cannot be launched at all."""
+        """Make what the case loads (weights, int8 networks), unless it cannot be launched at all."""
         case = entry.case
         if lost := self._conductor.quarantined(case):
             entry.launches, entry.over = entry.launches or list(lost), True
             return
-        # Weights may take longer to train than anything else: none are, once the budget is spent.
+        # Training weights may take longer than anything else, so do not start once the budget is spent.
         if self._conductor.spent():
             entry.cut = "" if entry.launches else self._spent(entry)
             entry.over = True
@@ -174,7 +186,7 @@ class GroupRun:
         return f"the budget (--perf-budget) was spent {when}"
 
     def _round(self, live: Sequence[Entry], number: int) -> None:
-        """Gives each of these cases one launch more; those on a busy machine are made again at once."""
+        """Launch each of these cases once more. Repeat launches on a busy machine at once."""
         for attempt in range(RETRIES + 1):
             final = attempt == RETRIES
             again: list[Entry] = []
@@ -187,11 +199,12 @@ class GroupRun:
             live = [entry for entry in again if entry.open]
 
     def _seats(self, waiting: Sequence[Entry]) -> tuple[list[Seat], list[Entry]]:
-        """Those who take turns next, and those who come after them. What does not fit is split around the reference."""
+        """Choose the arms that take turns next, and the entries left for later. Each part includes the reference."""
         plainest = self._plainest()
         first = next((entry for entry in waiting if entry.case == plainest), waiting[0])
         if registry.modes.get(first.case.mode).cold:
-            return [Seat(entry, "case") for entry in waiting], []
+            twin = [Seat(first, "twin")] if self._twin and first.case == plainest and len(self._entries) > 1 else []
+            return [*(Seat(entry, "case") for entry in waiting), *twin], []
         seats = [Seat(first, "case")]
         host = next((entry for entry in self._entries if entry.case == plainest and entry.conditions), None)
         if first.case == plainest:
@@ -210,13 +223,13 @@ class GroupRun:
         return seats, rest
 
     def _plainest(self) -> Case:
-        """The reference among the cases that can be launched."""
+        """The plainest case among those that can be launched: the reference."""
         able = [entry.case for entry in self._entries if entry.conditions and not entry.over]
         return reference(able or [entry.case for entry in self._entries])
 
     @staticmethod
     def _fits(seats: Sequence[Seat], entry: Entry) -> bool:
-        """Whether the case may take turns with these, and the memory is enough for all of them as far as is known."""
+        """Whether the case may join these arms: there is a seat, and memory suffices as far as is known."""
         company = min(entry.company, *(seat.entry.company for seat in seats))
         if len(seats) >= min(company, MOST_ARMS):
             return False
@@ -226,7 +239,7 @@ class GroupRun:
         return entry.peak + sum(seat.entry.peak for seat in seats) <= held.limit()
 
     def _play(self, seats: Sequence[Seat], waiting: list[Entry], number: int, *, final: bool) -> list[Entry]:
-        """One round of these arms; returns the cases whose launch is to be made again."""
+        """Play one round of these arms. Return the entries whose launch must be repeated."""
         started = now()
         arms = [self._arm(seat, final=final) for seat in seats]
         scheduler: Together | Apart = Together()
@@ -246,26 +259,27 @@ class GroupRun:
         return again
 
     def _part(self, entry: Entry, side: Side, arms: int) -> None:
-        """Lets a case that did not fit beside the others try it with fewer, at last with none."""
+        """Retry a case that ran out of memory with fewer arms: beside the reference, then alone."""
         entry.company = 2 if arms > 2 else 1
         beside = "the reference alone" if entry.company > 1 else "no other"
         self._say(f"{entry.case.id}: {side.launch.reason}: it is measured again beside {beside}")
 
     def _arm(self, seat: Seat, *, final: bool) -> Arm:
         entry = seat.entry
-        assert entry.conditions is not None  # noqa: S101 - only those that can be launched have a seat
+        conditions = self._forked.get(entry.case, entry.conditions)
+        assert conditions is not None  # noqa: S101 - only those that can be launched have a seat
         if seat.role != "case":
-            return Arm(entry.case, entry.conditions, f"the {seat.role}", prove=False)
+            return Arm(entry.case, conditions, f"the {seat.role}", prove=False)
         return Arm(
             entry.case,
-            entry.conditions,
+            conditions,
             index=self._numbers.get(entry.planned, 0) + len(entry.launches),
             accuracy=not entry.accurate,
             final=final and self._last and entry.missing == 1,
         )
 
     def _accept(self, entry: Entry, side: Side, *, final: bool) -> bool:
-        """Takes in a launch; tells whether it is to be made again, and counts for nothing."""
+        """Record a launch. Return True if it does not count and must be repeated."""
         entry.environment = entry.environment or dict(side.environment)
         if side.launch.contended and side.launch.outcome == "ok" and not final and not self._conductor.spent():
             self._say(f"{entry.case.id}: again, {side.launch.contended}")
@@ -284,14 +298,14 @@ class GroupRun:
         self._roof(entry)
 
     def _leave_lost_devices(self) -> None:
-        """Ends the cases whose device another one lost: what it says next is no measurement."""
+        """End the cases on a device that another case lost: later numbers from it mean nothing."""
         for entry in self._entries:
             if entry.open and (lost := self._conductor.quarantined(entry.case)):
                 entry.launches += [replace(one, index=len(entry.launches)) for one in lost]
                 entry.over = True
 
     def _roof(self, entry: Entry) -> None:
-        """Holds the new launches against the machine's ceilings, once the case has all of them."""
+        """Compare new launches with the machine's ceilings, once the case has all of its launches."""
         if (entry.missing and not entry.over) or entry.conditions is None:
             return
         new = entry.launches[entry.roofed :]
@@ -300,7 +314,7 @@ class GroupRun:
         entry.roofed = len(entry.launches)
 
     def _remember(self, seats: Sequence[Seat], played: Round, number: int, started: str) -> None:
-        """Keeps the round, with the arms whose numbers count."""
+        """Record the round, with the arms whose numbers count."""
         counted = [
             SeatRecord(seat.entry.case, seat.role, side.times, side.arm.index if seat.role == "case" else None)
             for seat, side in zip(seats, played.sides, strict=True)
@@ -322,5 +336,5 @@ class GroupRun:
 
 
 def _replaced(known: Launch) -> Launch:
-    """A contended launch in whose place another was made: it is on record and does not count."""
+    """A contended launch that was repeated: recorded, but it does not count."""
     return replace(known, outcome="contended", reason=known.contended)

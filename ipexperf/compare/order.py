@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 SAMPLE_SECONDS = 0.02
-"""A sample lasts at least this long: shorter steps are timed in blocks, or the timer and its neighbours show."""
+"""Minimum length of a sample. Shorter steps are timed in blocks, so that the cost of the timer does not show."""
 ALIKE = 1.5
-"""Arms whose steps differ by less than this factor have samples of one length: what a block's first step costs is then
-the same share of both."""
+"""Arms whose step times differ by less than this factor use the same block length, so that the extra cost of a block's
+first step is the same share of both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What one turn of an arm is: `warm` steps that are forgotten, then so many samples of `block` steps."""
+    """One turn of an arm: `warm` untimed steps, then `samples` samples of `block` steps each."""
 
     samples: int
     block: int
@@ -24,9 +24,9 @@ class Shape:
 
 
 def orders(arms: int, chance: random.Random) -> Iterator[list[int]]:
-    """The order of each rotation, for ever: random, and in each cycle every arm follows every other equally often.
+    """Yield the order of each rotation, without end. In each cycle every arm follows every other equally often.
 
-    The rows are those of a Williams square, for an odd number of arms with its mirror image.
+    The rows are those of a Williams square; an odd number of arms also needs its mirror image.
     """
     zigzag = [(step + 1) // 2 if step % 2 else -(step // 2) for step in range(arms)]
     square = [[(first + shift) % arms for shift in zigzag] for first in range(arms)]
@@ -39,7 +39,7 @@ def orders(arms: int, chance: random.Random) -> Iterator[list[int]]:
 
 
 def shapes(steps: Sequence[float], blocks: Sequence[int], seconds: float) -> list[Shape]:
-    """The turn of each arm, from the seconds of its steps and the block that it chose: about so many seconds long."""
+    """The shape of each arm's turns, about `seconds` long, given its step time and the block it chose for itself."""
     agreed = list(blocks)
     for group in _alike(steps):
         longest = max(blocks[arm] for arm in group)
@@ -52,7 +52,7 @@ def shapes(steps: Sequence[float], blocks: Sequence[int], seconds: float) -> lis
 
 
 def _alike(steps: Sequence[float]) -> list[list[int]]:
-    """The arms in groups within which neighbours in length differ by little."""
+    """Group the arms so that sorted neighbours within a group differ by less than ALIKE."""
     ordered = sorted(range(len(steps)), key=lambda arm: steps[arm])
     groups: list[list[int]] = []
     for arm in ordered:

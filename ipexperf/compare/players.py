@@ -1,4 +1,4 @@
-"""The live processes of an arm: what a schedule starts, warms, steps in turns and asks for a record."""
+"""The live processes of an arm: a scheduler starts them, warms them up, steps them in turns, collects their record."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ipexperf.judge import yardstick as yardsticks
 from ipexperf.result import Launch, Sample
 
 LOOK_STEPS = 12
-"""So many single steps show how long an arm's first steps are slower than its others."""
+"""Single steps to take when looking how long an arm's first steps are slower than the later ones."""
 LOOK_SECONDS = 0.06
-"""But no more of them than take about so long."""
+"""Upper limit for the time of such a look."""
 LONG = 0.03
-"""A step as long as this is not looked at: one of them is warm-up enough, for no cache takes longer to fill."""
+"""Steps this long need no look: one untimed step fills every cache."""
 NEVER_COLD = 0.25
-"""A step as long as this fills the caches itself: what another arm left there is less than 1 % of it."""
+"""Steps this long need no untimed step: filling the caches takes less than 1 % of them."""
 COLD = 1.02
-"""A step that takes so many times as long as the later ones is not warm yet."""
+"""A step is cold if it takes this many times as long as later ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of an arm: its samples, its seconds a step, and how long all of it took."""
+    """One turn of an arm: its samples, seconds per step, and total seconds."""
 
     samples: tuple[Sample, ...]
     step: float
@@ -48,7 +48,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """The turns of an arm that count, what the machine did meanwhile, and what became of the others."""
+    """The turns of an arm that count, what the machine did meanwhile, and notes on dropped turns."""
 
     turns: tuple[Turn, ...]
     shares: dict[str, float]
@@ -61,7 +61,7 @@ class Spell:
 
 
 class Player(Protocol):
-    """An arm's live processes. A failure ends them and is kept; the others of the round go on."""
+    """An arm's live processes. A failure ends them and is recorded; the other arms go on."""
 
     arm: Arm
     failure: WorkerError | None
@@ -69,41 +69,41 @@ class Player(Protocol):
 
     @property
     def workers(self) -> Sequence[Worker]:
-        """Its processes, as far as they were started."""
+        """The processes started so far."""
         ...
 
     def start(self) -> None:
-        """Starts its processes and asks them to prepare, without waiting for that."""
+        """Start the processes and ask them to prepare, without waiting."""
 
     def ready(self) -> None:
-        """Waits until they are prepared."""
+        """Wait until they are prepared."""
 
     def warm(self) -> None:
-        """Steps until its time is steady."""
+        """Step until the step time is steady."""
 
     def look(self) -> None:
-        """Steps one by one after another arm's turn, to see how many of its steps that makes slower."""
+        """Time single steps after another arm's turn, to see how many of them are slower."""
 
     def turn(self) -> Turn:
-        """One turn."""
+        """Take one turn."""
         ...
 
     def enough(self, turns: Sequence[Turn]) -> bool:
-        """Whether these are all that was asked for."""
+        """Whether these turns are all that was asked for."""
         ...
 
     def launch(self, spell: Spell) -> Launch:
-        """The record of what it did, with its evidence."""
+        """The launch record, with its proof."""
         ...
 
     def accuracy(self, launch: Launch) -> Launch:
-        """The record with the accuracy of its results."""
+        """The launch record with the accuracy of its results, if the arm asks for it."""
         ...
 
 
 @contextlib.contextmanager
 def guarded(player: Player) -> Iterator[None]:
-    """Keeps what ends the player inside the block, and ends its processes."""
+    """Record a WorkerError as the player's failure, and kill its processes."""
     try:
         yield
     except WorkerError as error:
@@ -113,7 +113,7 @@ def guarded(player: Player) -> Iterator[None]:
 
 
 def failed(player: Player) -> Launch:
-    """The record of an arm that ended without a measurement."""
+    """The launch record of an arm that failed."""
     assert player.failure is not None  # noqa: S101 - asked of those alone
     error = player.failure
     return Launch(player.arm.index, *ended(error, player.arm.conditions.accelerator), log=error.log)
@@ -127,10 +127,10 @@ class Stepper:
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
         self.told: dict[str, Any] = {}
-        """What the worker replied to `prepare` and `warm`."""
+        """The worker's replies to `prepare` and `warm`."""
         self.shape = Shape(1, 1)
         self.yardstick: tuple[Yardstick, Spell] | None = None
-        """The fixed work that took turns with it, and the turns of that."""
+        """The yardstick that took turns with this arm, and its turns."""
         self._stack = stack
         self._worker: Worker | None = None
         self._looks: list[list[float]] = []
@@ -151,12 +151,12 @@ class Stepper:
 
     @property
     def block(self) -> int:
-        """The steps of a sample that it would choose alone."""
+        """Steps per sample that the worker would choose by itself."""
         return int(self.told.get("block", 1))
 
     @property
     def cold(self) -> bool:
-        """Whether its one step is the first of its process."""
+        """Whether only the first step of the process is measured."""
         return bool(self.told.get("cold"))
 
     def start(self) -> None:
@@ -178,7 +178,7 @@ class Stepper:
         self._looks.append([x.wall for x in to_samples(self.worker.ask("sample", count=count, block=1)["samples"])])
 
     def warm_steps(self) -> int:
-        """How many first steps of a turn are slower than the later ones, by the looks that were taken."""
+        """How many untimed steps a turn needs, judged by the looks."""
         if not self._looks:
             return int(LONG <= self.step < NEVER_COLD)
         typical = [statistics.median(steps) for steps in zip(*self._looks, strict=True)]
@@ -192,7 +192,7 @@ class Stepper:
         return Turn.of(to_samples(reply["samples"]), shape.block)
 
     def enough(self, turns: Sequence[Turn]) -> bool:
-        # Both a least count and a least time: few long steps are as little evidence as many short ones in an instant.
+        # Both a minimum count and a minimum time: neither a few long steps nor many short ones at once are enough.
         asked = self.arm.conditions
         seconds = sum(turn.wall for turn in turns)
         return self.cold or (sum(len(x.samples) for x in turns) >= asked.samples and seconds >= asked.seconds)
@@ -206,6 +206,8 @@ class Stepper:
             told.update(zip(RELATIVES, (ratio, statistics.median(beside.times)), strict=True))
             self.environment[yardsticks.SECTION] = stick.told
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
+        if self.arm.conditions.server is not None:
+            shares["forked"] = 1.0
         few = () if self.cold else notes(samples, self.arm.conditions)
         launch = record(self.arm.index, samples, told, shares, self.worker)
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *few, *spell.notes))
@@ -216,7 +218,7 @@ class Stepper:
 
 
 class Answerers:
-    """Several workers that answer requests at the same time, each on cores of its own: a turn is a window."""
+    """Several workers that answer requests at the same time, each on its own cores. A turn is a window of seconds."""
 
     def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
         self.arm = arm
@@ -242,7 +244,7 @@ class Answerers:
         self._group.warm()
 
     def look(self) -> None:
-        """A window begins with requests that are answered like all others: users wait for those too."""
+        """Nothing: the first requests of a window count, because users wait for those too."""
 
     def turn(self) -> Turn:
         window = self._group.window(self.arm.conditions.seconds)
@@ -251,7 +253,7 @@ class Answerers:
         return turn
 
     def enough(self, turns: Sequence[Turn]) -> bool:
-        """Whether there are enough requests for what was asked, and for a p99."""
+        """Whether there are as many requests as asked for, and enough for a p99."""
         return sum(len(turn.samples) for turn in turns) >= max(self.arm.conditions.samples, P99_SAMPLES)
 
     def launch(self, spell: Spell) -> Launch:
@@ -263,7 +265,7 @@ class Answerers:
 
 
 class Yardstick:
-    """The fixed work that takes turns with the arms: it has times, and no launch."""
+    """Fixed work that takes turns with the arms. It has times but no launch record."""
 
     def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
         self.arm = replace(arm, name="the yardstick")
@@ -280,7 +282,7 @@ class Yardstick:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What it is made of."""
+        """The worker's description of the yardstick."""
         return dict(self.stick.told)
 
     @property
@@ -304,18 +306,18 @@ class Yardstick:
         self.stick.warm()
 
     def look(self) -> None:
-        """Its work is larger than any cache."""
+        """Nothing: its work is larger than any cache."""
 
     def turn(self) -> Turn:
         return Turn.of(self.stick.sample(), self.stick.block)
 
     def enough(self, turns: Sequence[Turn]) -> bool:
-        """It has as many as the arms have."""
+        """Always: it has as many turns as the arms."""
         del turns
         return True
 
     def blame(self) -> WorkerError:
-        """Its failure, as that of an arm which it took turns with: nothing is wrong with the case."""
+        """Its failure, as the error of an arm that it took turns with. Nothing is wrong with that arm's case."""
         assert self.failure is not None  # noqa: S101 - asked of one that failed
         reason = self.failure.reason.removeprefix(f"{self.arm.name}: ")
         return WorkerError("error", f"{self.arm.name}: {self.failure.outcome}: {reason}", self.failure.log)
@@ -328,5 +330,5 @@ class Yardstick:
 
 
 def player(arm: Arm, stack: contextlib.ExitStack) -> Stepper | Answerers:
-    """The processes that an arm needs: one worker, or several that answer at the same time."""
+    """The player for an arm: one worker, or several that answer at the same time."""
     return Answerers(arm, stack) if arm.conditions.instances else Stepper(arm, stack)

@@ -1,4 +1,4 @@
-"""A round: what arms that were measured beside one another did, and what that says of any two of them."""
+"""A round: arms measured side by side, and the ratio of any two of them."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ class Effort:
     """How long a round is."""
 
     turns: int = 8
-    """Each arm has at least so many turns that count, and as many samples and seconds as its conditions ask for."""
+    """Minimum turns of each arm. Each arm also gets the samples and seconds that its conditions ask for."""
     most: int = 16
-    """And at most so many, where the ratios are not precise enough before."""
+    """Maximum turns, if the ratios are not precise enough before."""
     precise: float = 0.01
-    """A log ratio with this standard error is known well enough: rounds differ by twice that and more."""
+    """Standard error of a log ratio at which a round may stop. Rounds differ from one another by more than that."""
     seconds: float = 0.05
-    """A turn's samples last about so long together."""
+    """Target length of a turn, without its untimed steps."""
     samples: int | None = None
-    """So many samples a turn has, however long they last."""
+    """Samples per turn, whatever they take; None: as many as fill `seconds`."""
 
     @classmethod
     def asked(cls, turns: int | None, samples: int | None) -> Effort:
-        """As many turns and samples a turn as somebody named; what was not named is found by measurement."""
+        """The effort for explicit numbers of turns and samples per turn; None leaves one to be measured."""
         effort = cls(samples=samples)
         return effort if turns is None else replace(effort, turns=turns, most=turns)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one arm did in a round. `times` holds, for each of its processes, the seconds a step of its turns."""
+    """What one arm did in a round. `times` has, for each of its processes, the seconds per step of every turn."""
 
     arm: Arm
     launch: Launch
     environment: Mapping[str, Any]
     times: tuple[tuple[float, ...], ...] = ()
     error: WorkerError | None = field(default=None, compare=False)
-    """What ended it: then it has no numbers."""
+    """What ended the arm; it has no numbers then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The sides stand in the order of the arms. `dropped` turns were taken on a machine that was busy."""
+    """One side for each arm, in their order. `dropped` counts turns discarded because the machine was busy."""
 
     sides: tuple[Side, ...]
     schedule: Schedule
@@ -57,20 +57,20 @@ class Round:
     dropped: int = 0
     seconds: float = 0.0
     thin: bool = False
-    """Whether too few turns are left: the machine was busy with something else for most of it."""
+    """Whether too few turns are left because the machine was busy for most of the round."""
 
     def log_ratio(self, base: int, other: int) -> float:
-        """How many times slower one side is than another, as a logarithm: one number a round."""
+        """Log of how many times slower `other` is than `base`: one number per round."""
         first, second = self.sides[base], self.sides[other]
         return judge.log_ratio(first.times, second.times, paired=self.schedule == "together")
 
 
 class Scheduler(Protocol):
-    """A way to let arms run beside one another. It never raises what only one of its arms is at fault for."""
+    """A way to run arms side by side. The failure of one arm ends up in its side; it is never raised."""
 
     @property
     def name(self) -> Schedule: ...
 
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
-        """One round: a side for each arm, in their order."""
+        """Run one round and return a side for each arm, in their order."""
         ...

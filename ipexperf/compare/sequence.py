@@ -1,4 +1,4 @@
-"""Rounds of pairs of arms until the judge is sure: what `ab`, `--perf-against`, `doctor` and `selftest` call."""
+"""Compare pairs of arms in rounds until the judge is sure. Used by `ab`, `--perf-against`, `doctor` and `selftest`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ipexperf.result import Launch
 
 APART = "both arms do not fit beside one another, so each pair is four launches, A B B A"
 DISCARDED = 4
-"""So many pairs of a comparison are made again because the machine was busy with something else."""
+"""How many pairs of a comparison are repeated because the machine was busy."""
 SAME = "A/A: both arms are the same"
-"""What is said where nothing differs: whatever is seen is noise."""
+"""Said if the arms do not differ: any difference seen is noise."""
 
 
 class Why(Enum):
-    """Why there are no more rounds of a comparison."""
+    """Why a comparison ended."""
 
     DECIDED = "decided"
     MOST = "most"
@@ -42,7 +42,7 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why there are no more rounds, after how many, and the sentence for people."""
+    """Why a comparison ended, after how many rounds, and the sentence for people."""
 
     why: Why
     rounds: int
@@ -51,7 +51,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What ended a comparison, and the arm that is at fault."""
+    """The error that ended a comparison, and the arm at fault."""
 
     arm: Arm
     error: WorkerError
@@ -59,7 +59,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One round of one comparison."""
+    """Both sides of one comparison in one round."""
 
     a: Side
     b: Side
@@ -69,7 +69,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All rounds of two arms, what the judge said of them, and why there are no more."""
+    """All rounds of two arms, the judge's decision, and why the comparison ended."""
 
     a: Arm
     b: Arm
@@ -77,10 +77,10 @@ class Comparison:
     decision: Decision
     stop: Stop
     differences: tuple[str, ...] = ()
-    """What the arms differ in, one line each. None: they are the same."""
+    """What the arms differ in, one line each. Empty: they are the same."""
     failure: Failure | None = None
     apart: bool = False
-    """Whether both arms did not fit beside one another."""
+    """Whether the arms ran one after another because they did not fit side by side."""
 
     @property
     def log_ratios(self) -> list[float]:
@@ -88,25 +88,25 @@ class Comparison:
 
     @property
     def cut(self) -> bool:
-        """Whether something else than the judge ended it before it was sure."""
+        """Whether the budget or an interruption ended it before the judge was sure."""
         ended = self.stop.why in (Why.BUDGET, Why.INTERRUPTED)
         return ended and self.decision.outcome == "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a comparison stands before its next round, and as a line for people."""
+    """The state of a comparison before its next round; `str()` is a line for people."""
 
     name: str
     done: int
     most: int
     so_far: PairedRatio | None
     seconds_left: float | None
-    """At most: it ends sooner where the judge is sure sooner."""
+    """Upper limit: the comparison ends sooner if the judge is sure sooner."""
 
     @property
     def estimate(self) -> str:
-        """The ratio so far with its interval, or an empty text."""
+        """The ratio so far with its interval, or an empty string."""
         if self.so_far is None or self.so_far.lo is None or self.so_far.hi is None:
             return ""
         return f"{units.percent(self.so_far.ratio)} {units.interval(self.so_far.lo, self.so_far.hi)}"
@@ -120,7 +120,7 @@ class Standing:
 
 @dataclass(slots=True)
 class _Open:
-    """A comparison that goes on."""
+    """A comparison in progress."""
 
     a: Arm
     b: Arm
@@ -142,7 +142,7 @@ class _Open:
 
 
 class Contest:
-    """Comparisons that share rounds. What is known so far can be asked at any time: also when it was interrupted."""
+    """Comparisons that share rounds. Results so far can be read at any time, also after an interruption."""
 
     def __init__(
         self,
@@ -156,9 +156,10 @@ class Contest:
         prove: bool = True,
         show: Callable[[Standing], None] | None = None,
     ) -> None:
-        """`prove`: whether the first round must show what the arms are: one that is spoilt on purpose cannot.
+        """Plan the comparisons.
 
-        `show` is told how each comparison stands before each of its rounds; without it `say` says it.
+        `prove`: check proof and accuracy in the first round; switched off for arms that are slowed down on purpose.
+        `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
         """
         self._effort = effort
         self._spent = spent
@@ -170,11 +171,11 @@ class Contest:
         self._open = [_Open(a, b, policy, Together()) for (a, b), policy in zip(sides, policies, strict=True)]
 
     def comparisons(self) -> list[Comparison]:
-        """Each comparison as it stands: one that goes on counts as interrupted."""
+        """Each comparison so far. One still in progress counts as interrupted."""
         return [self._comparison(one) for one in self._open]
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> list[Comparison]:
-        """Takes rounds until the judge is sure of each, there are as many as may be, or the budget is spent."""
+        """Play rounds until the judge is sure of every comparison, the limit is reached, or the budget is spent."""
         while live := [one for one in self._open if one.stop is None]:
             if self._spent():
                 for one in live:
@@ -186,7 +187,7 @@ class Contest:
         return self.comparisons()
 
     def _play(self, live: Sequence[_Open]) -> None:
-        """One round of these comparisons, which all have the same schedule."""
+        """Play one round of these comparisons, which all use the same scheduler."""
         number = len(live[0].taken)
         for one in live:
             self._show(self._standing(one))
@@ -205,7 +206,7 @@ class Contest:
         a, b = played.sides[first], played.sides[second]
         broken = next((side for side in (a, b) if side.error is not None), None)
         if broken is not None and broken.error is not None:
-            # A driver that ends the process itself says so in its last words.
+            # A driver may end the process itself; the last lines of its log say why.
             outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
             if outcome == "out_of_memory" and played.schedule == "together":
                 self._say(f"{broken.error.reason}: {APART}")
@@ -228,7 +229,7 @@ class Contest:
                 one.stop = _decided(decision, one.policy)
 
     def _standing(self, one: _Open) -> Standing:
-        """The estimate so far, and the seconds that all rounds would take at most."""
+        """The estimate so far, and an upper limit for the seconds left."""
         number = len(one.taken)
         name = f"{one.b.case.id} against {one.a.name or one.a.case.id}"
         left = (time.monotonic() - self._began) / number * (one.policy.max_pairs - number) if number else None
@@ -254,12 +255,12 @@ class Contest:
 
 
 def wrong(taken: Launch) -> str:
-    """The first check of a launch that did not hold, or an empty text: a fast and wrong arm is no winner."""
+    """The first failed check of a launch, or an empty string: a fast but wrong arm must not win."""
     return next((str(check) for check in (*taken.proof, *taken.accuracy) if not check.ok), "")
 
 
 def _parts(live: Sequence[_Open]) -> list[list[_Open]]:
-    """Those that share a round: as many as may take turns, those that do not fit together each alone."""
+    """Split comparisons into shared rounds of at most MOST_ARMS arms. Those measured apart get a round of their own."""
     parts: list[list[_Open]] = []
     together: dict[int, list[_Open]] = {}
     for one in live:
@@ -293,14 +294,14 @@ def _pairs(count: int) -> str:
 
 
 def _paired(pair: Pair) -> Launch:
-    """The launch of the second arm. What the machine did beside it, it did to the other arm as well."""
+    """The launch of the second arm. A busy machine is only a note, because it hit the first arm as well."""
     one = pair.b.launch
     busy = (f"took turns on a contended machine, as did the other arm: {one.contended}",) if one.contended else ()
     return replace(one, against=pair.a.launch.fingerprint, contended="", notes=(*one.notes, *busy))
 
 
 def measured(comparison: Comparison) -> tuple[list[Launch], Mapping[str, object]]:
-    """The launches of the second arm, each with what the first arm ran, and the environment of the first of them."""
+    """The launches of the second arm, each with the first arm's fingerprint, and the second arm's environment."""
     launches = [_paired(pair) for pair in comparison.taken]
     environment = dict(comparison.taken[0].b.environment) if comparison.taken else {}
     return launches, environment

@@ -1,4 +1,4 @@
-"""Arms that are alive together and take turns: what disturbs one disturbs its neighbours alike."""
+"""Run arms that are all alive at once and take turns, so that a disturbance hits all of them alike."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ipexperf.judge import rounds as judge
 from ipexperf.result import Launch, Schedule
 
 PATIENCE = 12
-"""An arm has so many times the seconds that were asked for, and ends then with the samples that it has."""
+"""A round ends after this many times the seconds asked for, with the samples that it has."""
 LOOKS = 3
-"""So often each arm steps after every other before the turns, to see how many steps it needs to be warm again."""
+"""Before the turns, each arm steps after every other this often, to see how many steps it needs to be warm again."""
 SPEAK_SECONDS = 10.0
-"""So long a round may go on without a word."""
+"""Longest silence before progress is reported."""
 LEAST = 3
-"""Every arm has so many turns, however long they last, and fewer are not looked at for their precision."""
+"""Every arm gets this many turns, however long they take. Precision is not estimated from fewer."""
 
 
 @dataclass(slots=True)
 class Rotations:
-    """Rotations in which each arm had a turn: those that count, and those that the machine disturbed."""
+    """Rotations (one turn of each arm), sorted into those that count and those taken on a busy machine."""
 
     kept: list[dict[int, Turn]] = field(default_factory=list)
     dropped: list[dict[int, Turn]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Rotations:
     busy: list[Stretch] = field(default_factory=list)
 
     def judge(self, watch: Watch) -> None:
-        """Counts the rotations since the last look, or drops them all: never one arm's turn without its neighbours."""
+        """Keep all rotations since the last call, or drop them all if the machine was busy: never a single turn."""
         samples = [x for rotation in self.pending for turn in rotation.values() for x in turn.samples]
         stretch = watch.stretch(samples)
         (self.busy if stretch.busy else self.calm).append(stretch)
@@ -48,12 +48,12 @@ class Rotations:
         self.pending = []
 
     def of(self, arm: int) -> list[Turn]:
-        """The turns of an arm that count."""
+        """The turns of one arm that count."""
         return [rotation[arm] for rotation in self.kept if arm in rotation]
 
 
 class Together:
-    """One worker of each arm, all alive at the same time."""
+    """Run all arms at once, in turns."""
 
     name: Schedule = "together"
 
@@ -79,7 +79,7 @@ class Together:
 
 
 def _yardsticks(arms: Sequence[Arm], stack: contextlib.ExitStack) -> dict[int, Yardstick]:
-    """The yardstick of each arm that has one, by the arm's place: arms of one kind of work share it."""
+    """The yardstick of each arm that has one, by the arm's index. Arms with the same kind of work share one."""
     made: dict[tuple[object, ...], Yardstick] = {}
     found = {}
     for place, arm in enumerate(arms):
@@ -92,7 +92,7 @@ def _yardsticks(arms: Sequence[Arm], stack: contextlib.ExitStack) -> dict[int, Y
 
 
 def _blame_yardsticks(players: Sequence[Player], sticks: dict[int, Yardstick]) -> None:
-    """Ends the arms whose yardstick failed: their times would be in no unit."""
+    """Fail the arms whose yardstick failed: their relative times cannot be computed."""
     for place, stick in sticks.items():
         if stick.failure is not None and players[place].failure is None:
             with guarded(players[place]):
@@ -104,7 +104,7 @@ def _alive(players: Sequence[Player]) -> list[Player]:
 
 
 def _start(players: Sequence[Player], chance: random.Random) -> None:
-    """Starts all in random order, a core for each: what one imports and builds costs the others nothing."""
+    """Start the players in random order, as many at a time as there are cores."""
     waiting: list[Player] = []
     cores = len(os.sched_getaffinity(0))
     for one in chance.sample(list(players), len(players)):
@@ -126,14 +126,14 @@ def _ready(one: Player, players: Sequence[Player]) -> None:
 
 
 def _share_memory(players: Sequence[Player]) -> None:
-    """Lets each worker's memory be counted with that of all others: together they must fit."""
+    """Count each worker's memory together with that of all others: together they must fit."""
     workers = [worker for one in players for worker in one.workers if not worker.killed]
     for worker in workers:
         worker.beside = [other for other in workers if other is not worker]
 
 
 def _warm(players: Sequence[Player], effort: Effort) -> None:
-    """Warms one after the other, then lets each step after the others: how a turn must begin to be steady."""
+    """Warm up the players one by one, measure how many untimed steps a turn needs, and set the shape of each turn."""
     for one in _alive(players):
         with guarded(one):
             one.warm()
@@ -157,13 +157,13 @@ def _rotate(
     chance: random.Random,
     say: Callable[[str], None],
 ) -> Rotations:
-    """Rotations until every arm has what was asked for and its ratio is known, or until patience ends."""
+    """Take rotations until every arm has what was asked for and the ratios are precise, or until patience runs out."""
     rotations = Rotations()
     orders = order.orders(len(players), chance)
     seconds = sum(one.arm.conditions.seconds for one in players[:arms])
     until = time.monotonic() + PATIENCE * seconds
     spoken = time.monotonic()
-    # The second step of a cold process is no cold start.
+    # Only the first step of a process is a cold start.
     cold = any(isinstance(one, Stepper) and one.cold for one in players[:arms])
     while _alive(players[:arms]):
         rotation: dict[int, Turn] = {}
@@ -188,7 +188,7 @@ def _rotate(
 
 
 def _enough(players: Sequence[Player], arms: int, effort: Effort, kept: Sequence[dict[int, Turn]]) -> bool:
-    """Whether each arm has the turns, samples and seconds that were asked for, and a ratio that is known."""
+    """Whether each arm has the turns, samples and seconds that were asked for, and the ratios are precise enough."""
     turns = [[rotation[place] for rotation in kept if place in rotation] for place in range(len(players))]
     live = [place for place in range(arms) if players[place].failure is None]
     if not live:
@@ -210,7 +210,7 @@ def _sides(
     pulses: Mapping[str, tuple[Mapping[str, float], str]],
     effort: Effort,
 ) -> list[Side]:
-    """The record of each arm: evidence first of all, then the accuracy of those that were asked for it."""
+    """Record each arm: its samples and proof, and its accuracy if that was asked for."""
     thin = _thin(rotations, effort)
     spells = [_spell(place, everyone, rotations, thin=thin) for place in range(len(everyone))]
     launches: list[Launch | None] = []
@@ -234,12 +234,12 @@ def _sides(
 
 
 def _thin(rotations: Rotations, effort: Effort) -> bool:
-    """Whether too few turns count because the machine was busy with something else for most of the round."""
+    """Whether the machine was busy for most of the round, so that too few turns count."""
     return len(rotations.kept) < min(len(rotations.dropped), max(1, effort.turns // 2))
 
 
 def _spell(place: int, everyone: Sequence[Player], rotations: Rotations, *, thin: bool) -> Spell:
-    """The turns of an arm that count; where too few do, all of them, on a machine that is said to be contended."""
+    """The turns of an arm that count. If too few do, all of them, marked as contended."""
     turns, contended = rotations.of(place), ""
     stretches = rotations.calm
     if thin:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,22 @@ from ipexperf.conduct.provisions import Provisions
 from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.roof import Roofs
-from ipexperf.conduct.server import Order, Servers
+from ipexperf.conduct.server import Order, Servers, ServerSpec, start_servers
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
 from ipexperf.plan import start
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
+
+
+def _order(case: Case, conditions: Conditions) -> Order:
+    """What a server imports before it is forked for workers of the case."""
+    return Order(case.stack, conditions.settings.load, registry.models.get(case.model).needs)
+
+
+def _server_spec(case: Case, conditions: Conditions) -> ServerSpec:
+    variables = tuple(sorted(conditions.variables.items()))
+    return ServerSpec(_order(case, conditions), conditions.python, variables, conditions.timeout)
 
 
 def now() -> str:
@@ -40,6 +51,8 @@ class Conductor:
         self._say = say
         self._quarantine = Quarantine()
         self._servers = Servers()
+        self._unforkable = False
+        """Whether a server refused to be forked: later rounds do not try again."""
         self._roofs = None if options.no_roof else Roofs(self._provisions.cache, say)
         self._pulses = None if options.no_pulse else Pulses(self._feeler, self._provisions.load, say)
         self._folder = folder
@@ -62,11 +75,12 @@ class Conductor:
 
     def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
         """How launches of the case are started. Where they were to be forked and can't be, it is the plain case."""
+        if self._options.start != start.FORK:
+            return case, conditions
         reason = start.why_fresh(case, self._options)
         if not reason and start.FORK in dict(case.knobs).values():
-            needs = registry.models.get(case.model).needs
             try:
-                order = Order(case.stack, conditions.settings.load, needs)
+                order = _order(case, conditions)
                 server = self._servers.get(order, conditions.python, conditions.variables, conditions.timeout)
             except (ForkError, WorkerError) as error:
                 reason = str(error)
@@ -80,6 +94,32 @@ class Conductor:
         self._say(f"{case.id}: {note}")
         return case, dataclasses.replace(conditions, notes=(note,))
 
+    @contextlib.contextmanager
+    def forked(self, cases: Mapping[Case, Conditions], arms: int) -> Iterator[dict[Case, Conditions]]:
+        """Yield the conditions, by case, under which one round of `arms` arms forks its workers.
+
+        Yield none if the round must start fresh: forking would save no imports, a case may not be forked, or a server
+        refuses. Each round has its own servers, so that address layout and hash seed are drawn anew every round.
+        """
+        allowed = self._options.start == start.AUTO and not self._unforkable
+        specs = {}
+        if allowed and not any(start.why_fresh(case, self._options) for case in cases):
+            specs = {case: _server_spec(case, conditions) for case, conditions in cases.items()}
+        if len(set(specs.values())) >= arms:
+            specs = {}
+        with contextlib.ExitStack() as stack:
+            forked = {}
+            try:
+                servers = stack.enter_context(start_servers(specs.values()))
+            except (ForkError, WorkerError) as error:
+                self._unforkable = True
+                self._say(f"workers are started fresh in every round: {error}")
+            else:
+                for case, spec in specs.items():
+                    settings = dataclasses.replace(cases[case].settings, forked=True)
+                    forked[case] = dataclasses.replace(cases[case], settings=settings, server=servers[spec])
+            yield forked
+
     def look(self, case: Case, launches: Iterable[Launch]) -> None:
         """Takes in that a case lost its device: no other case is launched there."""
         self._quarantine.look(case, launches)
@@ -91,6 +131,7 @@ class Conductor:
     def close(self) -> None:
         """Ends what outlives a case."""
         self._servers.close()
+        self._provisions.close()
         if self._pulses:
             self._pulses.close()
 

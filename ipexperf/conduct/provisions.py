@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -37,6 +40,9 @@ class Provisions:
         self._say = say
         self.kept: dict[Path, bool] = {}
         """What cases load, each with whether it was made now."""
+        self._shared = tempfile.mkdtemp(prefix="ipexperf-shared-")
+        self.close = weakref.finalize(self, shutil.rmtree, self._shared, ignore_errors=True)
+        """Remove the folder that the workers of the run share."""
         self._failed: dict[Path, WorkerError] = {}
         """What could not be made, from the same seed: it is not tried again for the next case that would load it."""
         self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
@@ -136,6 +142,7 @@ class Provisions:
             checkpoint=str(self.cache.resolve() / "checkpoints" / f"{case.id}.pt"),
             data_folder=data,
             data_file=found,
+            shared=self._shared,
             cards=self._cards(case),
         )
         conditions = Conditions(

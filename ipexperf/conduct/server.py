@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,17 @@ class Server:
     """One fork server. Its workers die with it, and it dies with us."""
 
     def __init__(
-        self, order: Order, python: str | None, variables: Mapping[str, str] | None, timeout: float = 600.0
+        self,
+        order: Order,
+        python: str | None,
+        variables: Mapping[str, str] | None,
+        timeout: float = 600.0,
+        *,
+        wait: bool = True,
     ) -> None:
+        """Start the server; with `wait`, return when its imports are done, or raise if they failed."""
+        self._timeout = timeout
+        self._seconds: float | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [python or sys.executable, "-u", str(BOOT), "server", str(theirs.fileno()), json.dumps(asdict(order))]
@@ -104,9 +113,15 @@ class Server:
             self._line.close()
             self._log.close()
             raise
+        if wait:
+            self.ready()
+
+    def ready(self) -> None:
+        """Wait until the imports are done. If they fail, end the server and raise the reason."""
+        if self._seconds is not None:
+            return
         try:
-            self.seconds = self._ready(timeout)
-            """How long its imports took."""
+            told = self._reply(self._timeout)
         except WorkerError as error:
             said = last_lines(self._log).splitlines()[-1:]
             self.close()
@@ -114,12 +129,17 @@ class Server:
         except BaseException:
             self.close()
             raise
-
-    def _ready(self, timeout: float) -> float:
-        told = self._reply(timeout)
         if told["reason"]:
+            self.close()
             raise ForkError(told["reason"])
-        return float(told["seconds"])
+        self._seconds = float(told["seconds"])
+
+    @property
+    def seconds(self) -> float:
+        """How long its imports took."""
+        self.ready()
+        assert self._seconds is not None  # noqa: S101 - it is ready
+        return self._seconds
 
     @property
     def pid(self) -> int:
@@ -183,6 +203,31 @@ class Server:
         """Ends it, and with it every worker that it still has."""
         self._end()
         self._log.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """What a server is started with: workers with equal specs can share one."""
+
+    order: Order
+    python: str | None
+    variables: tuple[tuple[str, str], ...]
+    timeout: float
+
+    def server(self) -> Server:
+        """Start the server, without waiting for its imports."""
+        return Server(self.order, self.python, dict(self.variables), self.timeout, wait=False)
+
+
+@contextlib.contextmanager
+def start_servers(specs: Iterable[ServerSpec]) -> Iterator[dict[ServerSpec, Server]]:
+    """Start a server for each distinct spec, all importing at the same time. End them with the block."""
+    with contextlib.ExitStack() as stack:
+        started = {spec: stack.enter_context(contextlib.closing(spec.server())) for spec in dict.fromkeys(specs)}
+        for server in started.values():
+            server.ready()
+            server.check()
+        yield started
 
 
 class Servers:

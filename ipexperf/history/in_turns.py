@@ -1,4 +1,4 @@
-"""The ratios that the rounds of a run give: of arms that took turns, each with an interval that holds by itself."""
+"""Ratios from the rounds of a recorded run, each with an interval of its own."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from sqlalchemy import Connection, select
 
 from ipexperf.history import rounds
 from ipexperf.history.schema import run
-from ipexperf.judge.rounds import Estimate, Pool, earlier, estimate, logs, twin_logs, usual
+from ipexperf.judge.rounds import Estimate, Pools, between, earlier, pools, twin
 from ipexperf.result import RoundRecord
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
 
 RUNS = 5
-"""So many earlier runs of a machine say what is usual there: their rounds are worth few degrees of freedom anyway."""
+"""How many earlier runs of a machine count for its usual spread. More would add little: they are capped anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The same case once more in the same rounds: its true ratio is 1."""
+    """The same case measured twice in the same rounds: its true ratio is 1."""
 
     case: Case
     estimate: Estimate
@@ -29,29 +29,28 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """The rounds of one run on one machine whose arms took turns, and what is usual for their ratios."""
+    """The rounds of one run on one machine, and the usual spread of their ratios."""
 
     rounds: tuple[RoundRecord, ...]
-    pool: Pool
+    pools: Pools
 
     def between(self, base: Case, case: Case) -> Estimate | None:
-        """How many times slower a case is than its base; None: they sat in no round together."""
-        return estimate(logs(self.rounds, base, case), self.pool)
+        """How many times slower a case is than its base, or None if they shared no round."""
+        return between(self.rounds, base, case, self.pools)
 
     @property
     def twins(self) -> tuple[Twin, ...]:
         """The twin of each group that has one."""
         cases = dict.fromkeys(seat.case for one in self.rounds for seat in one.seats if seat.role == "twin")
-        found = ((case, estimate(twin_logs(self.rounds, case), self.pool)) for case in cases)
+        found = ((case, twin(self.rounds, case, self.pools)) for case in cases)
         return tuple(Twin(case, told) for case, told in found if told is not None)
 
 
 def read(connection: Connection, run_uid: str, machine_key: str) -> Paired | None:
-    """Read what the rounds of a run say of a machine; None: no arms took turns there."""
+    """Read the rounds of a run on one machine, or None if there are none."""
     row = connection.execute(select(run.c.id, run.c.started_at).where(run.c.uid == run_uid)).one()
-    made = rounds.of_run(connection, row.id, machine_key)
-    turns = tuple(one for one in made if one.schedule == "together")
-    if not turns:
+    made = tuple(rounds.of_run(connection, row.id, machine_key))
+    if not made:
         return None
     before = rounds.of_machine(connection, machine_key, RUNS, row.started_at)
-    return Paired(turns, usual(turns, prior=earlier([one for one in before if one.schedule == "together"])))
+    return Paired(made, pools(made, prior=earlier(before)))

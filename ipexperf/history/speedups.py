@@ -56,7 +56,7 @@ class Speedup:
     hi: float | None
     seen: bool
     paired: bool
-    """Whether the two took turns: the interval is over rounds then, and else over launches."""
+    """Whether the two shared rounds: the interval is over those then, and else over launches."""
     rounds: int
     accuracy_metric: str | None
     base_accuracy: float | None
@@ -74,7 +74,7 @@ class _Pair:
     fast: Recorded
     metric: str
     estimate: Estimate | None
-    """What their rounds say, where the two took turns."""
+    """What their rounds say, where they shared any."""
 
 
 def speedups(

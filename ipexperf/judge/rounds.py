@@ -1,4 +1,4 @@
-"""The ratio of two arms of a round, and of many rounds: the round is the unit."""
+"""Ratios of arms over rounds. The round is the unit of replication."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from ipexperf.case import Case
 from ipexperf.judge.ratios import WIDEST, Ratio
 from ipexperf.judge.spread import Spread
-from ipexperf.result import RoundRecord, SeatRecord
+from ipexperf.result import RoundRecord, Schedule, SeatRecord
 
 
 def log_ratio(base: Sequence[Sequence[float]], other: Sequence[Sequence[float]], *, paired: bool) -> float:
-    """The log of how many times slower `other` is in one round: above 0 where it is slower.
+    """Log of how many times slower `other` is than `base` in one round: above 0 if it is slower.
 
-    Each has one part for each of its processes. Turns of one place in two parts were neighbours where they are
-    `paired`, and then only their ratios count. A turn that took no time above 0 s makes it no number.
+    Both have one part for each of their processes. If `paired`, turns at the same index were neighbours in time, and
+    only their ratios count. The result is NaN if any time is not above 0.
     """
     if len(base) != len(other) or not base:
         raise ValueError(f"expected as many processes of both arms, at least one; got {len(base)} and {len(other)}")
@@ -35,7 +35,7 @@ def _part(base: Sequence[float], other: Sequence[float], *, paired: bool) -> flo
 
 
 def precision(base: Sequence[float], other: Sequence[float]) -> float:
-    """The standard error of the log ratio of neighbouring turns, from their median absolute deviation."""
+    """Standard error of the log ratio within a round, from the median absolute deviation of neighbouring turns."""
     logs = [math.log(b) - math.log(a) for a, b in zip(base, other, strict=True) if a > 0 and b > 0]
     if len(logs) < 2:
         return math.inf
@@ -47,28 +47,34 @@ def precision(base: Sequence[float], other: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """How much a log ratio usually differs from round to round, and how many degrees of freedom that is worth."""
+    """Usual standard deviation of a log ratio between rounds, and the degrees of freedom that it is worth."""
 
     scale: float
     freedom: float
 
 
 PRIOR = Pool(0.025, 2.0)
-"""What is taken for usual before anything was measured: pairs on shared virtual machines spread by 1.5 to 4 %."""
+"""Assumed before anything was measured: pairs on shared virtual machines spread by 1.5 to 4 %."""
+PRIOR_APART = Pool(0.06, 2.0)
+"""The same for arms that followed one another, whose ratio contains the drift of the machine."""
 TRUST = 6.0
-"""What is usual counts for so many degrees of freedom in the spread of one ratio at most: arms are not all alike."""
+"""Most degrees of freedom that the pool adds to one ratio: arms are not all alike."""
 EARLIER = 6.0
-"""So many degrees of freedom are earlier runs of a machine worth at most: today may be another day."""
+"""Most degrees of freedom that earlier runs are worth: the machine may behave differently today."""
 FLOOR = 0.001
-"""No ratio is believed to spread by less than this from round to round, however alike a few rounds are."""
+"""Smallest standard deviation between rounds that is believed, however alike a few rounds are."""
+OUTLIER = 5.0
+"""Standard deviations at which a process is clipped: one in some hundreds is odd, such as twice as slow all along."""
+ODD = 1.2
+"""Processes that are less than this many times slower or faster than their others are not reported as odd."""
 CONFIDENCE = 0.95
-"""Of each interval by itself."""
+"""Confidence of each interval by itself."""
 DISTRUST = 0.005
-"""A twin that differs from its reference with a p-value below this says that the ratios of its group are off."""
+"""If a twin differs from its reference with a p-value below this, the ratios of its group cannot be trusted."""
 
 
 def logs(rounds: Iterable[RoundRecord], base: Case, case: Case) -> list[float]:
-    """The log of how many times slower a case is than its base, one number for each round that had both."""
+    """Log of how many times slower a case is than its base: one number for each round that had both."""
     found = []
     for one in rounds:
         first, second = _seat(one, base), _seat(one, case)
@@ -78,7 +84,7 @@ def logs(rounds: Iterable[RoundRecord], base: Case, case: Case) -> list[float]:
 
 
 def twin_logs(rounds: Iterable[RoundRecord], case: Case) -> list[float]:
-    """The log of how many times slower the twin of a case is, one number for each round that had it."""
+    """Log of how many times slower the twin of a case is: one number for each round that had it."""
     found = []
     for one in rounds:
         twin = next((seat for seat in one.seats if seat.role == "twin" and seat.case == case), None)
@@ -89,84 +95,187 @@ def twin_logs(rounds: Iterable[RoundRecord], case: Case) -> list[float]:
 
 
 def _seat(one: RoundRecord, case: Case) -> SeatRecord | None:
-    """The arm of a case in a round: its launch, or its seat as the reference of a part of the group."""
+    """The seat of a case in a round: its launch, or else its seat as the reference of a part of the group."""
     seats = [seat for seat in one.seats if seat.case == case and seat.role != "twin"]
     return min(seats, key=lambda seat: seat.role != "case", default=None)
 
 
 def usual(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
-    """What is usual for the ratios of these rounds, with what was known before.
+    """Pool the spread of all ratios in these rounds with what was known before.
 
-    What a round did to all of its arms, and what an arm is in all rounds, is taken out: what is left of a time is its
-    noise, and two of them make a ratio.
+    A two-way layout: subtract from each log time the mean of its round and the mean of its arm. The residual is the
+    noise of one arm, and a ratio has the noise of two. Odd processes are clipped first.
     """
-    squares, freedom = 0.0, 0
-    for part in _complete(rounds):
-        arms, count = len(part[0]), len(part)
-        rows = [statistics.fmean(row) for row in part]
-        columns = [statistics.fmean(column) for column in zip(*part, strict=True)]
-        middle = statistics.fmean(rows)
-        squares += sum(
-            (part[n][arm] - rows[n] - columns[arm] + middle) ** 2 for n in range(count) for arm in range(arms)
-        )
-        freedom += (arms - 1) * (count - 1)
+    parts = _complete(rounds)
+    freedom = sum((len(part[0]) - 1) * (len(part) - 1) for part in parts)
+    if not freedom:
+        return prior
     total = prior.freedom + freedom
+    apart = [x for part in parts for row in _deviations(part) for x in row]
+    # Deviations are smaller than the noise, because the medians of few values follow them.
+    typical = 1.4826 * statistics.median(map(abs, apart)) * math.sqrt(len(apart) / freedom)
+    limit = OUTLIER * math.sqrt((prior.freedom * prior.scale**2 / 2 + freedom * typical**2) / total)
+    squares = sum(_squares(_clipped(part, limit)) for part in parts)
     return Pool(math.sqrt(max((prior.freedom * prior.scale**2 + 2 * squares) / total, FLOOR**2)), total)
 
 
+def _deviations(part: Sequence[Sequence[float]]) -> list[list[float]]:
+    """How far each log time is from the median of its arm, less what the median arm of that round is off by."""
+    # Means first, so that what a round did to all arms is gone exactly; medians then, so that one arm moves no other.
+    rows = [[time - statistics.fmean(row) for time in row] for row in part]
+    arms = [statistics.median(column) for column in zip(*rows, strict=True)]
+    moved = [[time - arm for time, arm in zip(row, arms, strict=True)] for row in rows]
+    return [[x - statistics.median(row) for x in row] for row in moved]
+
+
+def _clipped(part: Sequence[Sequence[float]], limit: float) -> list[list[float]]:
+    """The log times, none further off than the limit. Two rounds do not say which of them is odd."""
+    if len(part) < 3:
+        return [list(row) for row in part]
+    return [
+        [time - x + min(max(x, -limit), limit) for time, x in zip(row, off, strict=True)]
+        for row, off in zip(part, _deviations(part), strict=True)
+    ]
+
+
+def _squares(part: Sequence[Sequence[float]]) -> float:
+    """The sum of squared residuals of a two-way layout."""
+    rows = [statistics.fmean(row) for row in part]
+    columns = [statistics.fmean(column) for column in zip(*part, strict=True)]
+    middle = statistics.fmean(rows)
+    return sum(
+        (time - rows[n] - columns[arm] + middle) ** 2 for n, row in enumerate(part) for arm, time in enumerate(row)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """An arm whose process was unlike its others: `factor` times as slow, compared with the other arms of its round."""
+
+    seat: SeatRecord
+    number: int
+    """The number of its round."""
+    factor: float
+
+
+def odd(rounds: Sequence[RoundRecord], pool: Pool) -> list[Odd]:
+    """Find processes beyond OUTLIER and ODD. Needs three rounds of the same arms, to know which one is odd."""
+    found = []
+    for same in _same_arms(rounds):
+        if len(same) < 3:
+            continue
+        times = [[_middle(seat.times) for seat in _seats(one)] for one in same]
+        limit = max(OUTLIER * pool.scale, math.log(ODD))
+        for one, row in zip(same, _deviations(times), strict=True):
+            found += [
+                Odd(seat, one.number, math.exp(x)) for seat, x in zip(_seats(one), row, strict=True) if abs(x) > limit
+            ]
+    return found
+
+
 def _complete(rounds: Sequence[RoundRecord]) -> list[list[list[float]]]:
-    """For each group the log times of the arms that were in all of its rounds: a row a round, a column an arm."""
-    groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[list[float]]] = {}
+    """For each set of rounds with the same arms, their log times: one row a round, one column an arm."""
+    parts = [[[_middle(seat.times) for seat in _seats(one)] for one in same] for same in _same_arms(rounds)]
+    return [part for part in parts if len(part) > 1 and len(part[0]) > 1]
+
+
+def _same_arms(rounds: Sequence[RoundRecord]) -> list[list[RoundRecord]]:
+    """Group rounds that had the same arms. Leave out rounds with a time that is no number."""
+    groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[RoundRecord]] = {}
     for one in rounds:
-        seats = sorted(one.seats, key=lambda seat: (seat.role, seat.case.uid))
-        key = one.group, tuple((seat.role, seat.case.uid) for seat in seats)
-        times = [_middle(seat.times) for seat in seats]
-        if all(map(math.isfinite, times)):
-            groups.setdefault(key, []).append(times)
-    return [rows for rows in groups.values() if len(rows) > 1 and len(rows[0]) > 1]
+        if all(math.isfinite(_middle(seat.times)) for seat in one.seats):
+            key = one.group, tuple((seat.role, seat.case.uid) for seat in _seats(one))
+            groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _seats(one: RoundRecord) -> list[SeatRecord]:
+    """The seats of a round in an order that does not depend on chance."""
+    return sorted(one.seats, key=lambda seat: (seat.role, seat.case.uid))
 
 
 def _middle(times: Sequence[Sequence[float]]) -> float:
-    """The median log time of an arm's turns; no number where a turn has none."""
+    """Median log time of an arm's turns; NaN if a turn has no valid time."""
     values = [value for part in times for value in part]
     return statistics.median(map(math.log, values)) if values and all(0 < x < math.inf for x in values) else math.nan
 
 
-def earlier(rounds: Sequence[RoundRecord]) -> Pool:
-    """What earlier rounds of a machine make usual there."""
-    pool = usual(rounds)
-    return Pool(pool.scale, min(pool.freedom, EARLIER))
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """One pool for arms that took turns, and one for arms that followed one another."""
+
+    together: Pool = PRIOR
+    apart: Pool = PRIOR_APART
+
+
+PRIORS = Pools()
+
+
+def pools(rounds: Sequence[RoundRecord], prior: Pools = PRIORS) -> Pools:
+    """Pool the spread of these rounds, separately for each schedule."""
+    return Pools(usual(_of(rounds, "together"), prior.together), usual(_of(rounds, "apart"), prior.apart))
+
+
+def earlier(rounds: Sequence[RoundRecord]) -> Pools:
+    """The pools of a machine's earlier rounds, worth at most EARLIER degrees of freedom."""
+    found = pools(rounds)
+    return Pools(*(Pool(one.scale, min(one.freedom, EARLIER)) for one in (found.together, found.apart)))
+
+
+def _of(rounds: Iterable[RoundRecord], schedule: Schedule) -> list[RoundRecord]:
+    return [one for one in rounds if one.schedule == schedule]
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The log ratio over rounds, and what it is uncertain by."""
+    """The log ratio over rounds, with its standard error."""
 
     log_ratio: float
     spread: Spread
     rounds: int
 
     def ratio(self, *, inverted: bool = False, confidence: float = CONFIDENCE) -> Ratio:
-        """How many times slower the case is, with its interval; `inverted`: how many times faster."""
+        """How many times slower the case is, with its interval; how many times faster if `inverted`."""
         half = min(self.spread.scale * self.spread.quantile((1 - confidence) / 2), WIDEST)
         middle = -self.log_ratio if inverted else self.log_ratio
         return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
     @property
     def p_value(self) -> float:
-        """How likely a log ratio this far from 0 was, had the true one been 0."""
+        """Probability of a log ratio this far from 0 if the true one were 0."""
         from scipy.special import stdtr
 
         return 2 * float(stdtr(self.spread.freedom, -abs(self.log_ratio) / self.spread.scale))
 
 
 def estimate(log_ratios: Sequence[float], pool: Pool) -> Estimate | None:
-    """The mean over rounds. Its spread is that of these rounds, shrunk to what is usual; None: there are no rounds."""
+    """Mean over rounds, with the spread of these rounds shrunk towards the pool. None if there are no rounds.
+
+    From three rounds on, a ratio further than OUTLIER from their median counts as if it lay there.
+    """
     if not log_ratios:
         return None
     count = len(log_ratios)
+    if count > 2:
+        middle, limit = statistics.median(log_ratios), OUTLIER * max(pool.scale, FLOOR)
+        log_ratios = [min(max(one, middle - limit), middle + limit) for one in log_ratios]
     own = statistics.variance(log_ratios) if count > 1 else 0.0
     trust = min(pool.freedom, TRUST)
     freedom = trust + count - 1
     variance = max((trust * pool.scale**2 + (count - 1) * own) / freedom, FLOOR**2)
     return Estimate(statistics.fmean(log_ratios), Spread(math.sqrt(variance / count), freedom), count)
+
+
+def between(rounds: Sequence[RoundRecord], base: Case, case: Case, known: Pools) -> Estimate | None:
+    """Estimate how many times slower a case is than its base.
+
+    Uses the rounds in which both took turns, or else those in which they followed one another. None without either.
+    """
+    together, apart = (logs(_of(rounds, schedule), base, case) for schedule in ("together", "apart"))
+    return estimate(together, known.together) or estimate(apart, known.apart)
+
+
+def twin(rounds: Sequence[RoundRecord], case: Case, known: Pools) -> Estimate | None:
+    """Estimate how many times slower the twin of a case is than the case."""
+    together, apart = (twin_logs(_of(rounds, schedule), case) for schedule in ("together", "apart"))
+    return estimate(together, known.together) or estimate(apart, known.apart)

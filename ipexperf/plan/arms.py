@@ -96,7 +96,7 @@ def check(options: Options) -> None:
     """Refuses what means nothing for pairs. An ini file or a variable is for runs of all kinds: flags are refused."""
     if options.start == start.FORK:
         source = options.sources.get("start", "--perf-start")
-        raise UsageError(f"{source}: pairs of fresh processes are what is compared: leave it at {start.FRESH}")
+        raise UsageError(f"{source}: pairs of fresh processes are what is compared: leave it out")
     if options.yardstick:
         source = options.sources.get("yardstick", "--perf-yardstick")
         raise UsageError(f"{source}: pairs take turns with the other arm, and need no yardstick")

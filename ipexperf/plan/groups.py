@@ -1,4 +1,4 @@
-"""Groups: the cases of a run that can be compared, and are measured in rounds together."""
+"""Groups of cases that can be compared and share rounds."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ipexperf.case import Case
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cases that do the same kind of step with the same model, data and batch on the same device."""
+    """Cases that do the same kind of step with the same model, data, batch and device."""
 
     name: str
     cases: tuple[Case, ...]
 
     @property
     def reference(self) -> Case:
-        """The case that the others are held against: the plainest one."""
+        """The plainest case, which the others are compared with."""
         return reference(self.cases)
 
 
 def family(case: Case) -> str:
-    """The kind of step that a case does."""
+    """The kind of step that a case does: `Mode.family`, or else training or inference."""
     mode = registry.modes.get(case.mode)
     return mode.family or ("train" if mode.trains else "infer")
 
 
 def name(case: Case) -> str:
-    """What a case has in common with all that it can be compared with."""
+    """The name of the group of a case: everything that comparable cases have in common."""
     inputs = f"{case.batch}x{case.size}" + (f" {case.data}" if case.data else "")
     return f"{case.model} {case.device} {family(case)} {inputs}"
 
 
 def groups(cases: Iterable[Case]) -> list[Group]:
-    """The groups of these cases, each where its first case stands."""
+    """Group these cases, in the order of each group's first case."""
     members: dict[str, list[Case]] = {}
     for case in cases:
         members.setdefault(name(case), []).append(case)

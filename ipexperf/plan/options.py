@@ -136,7 +136,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
     Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
-    Option("--perf-start", start.read, "fresh", "how workers begin: fresh, or forked after the imports: fork", "KIND"),
+    Option(
+        "--perf-start",
+        start.read,
+        start.AUTO,
+        "how workers begin: auto (fresh in the first round, forked after the imports in the others), fresh, or fork",
+        "KIND",
+    ),
     Option("--perf-device-index", index, 0, "which of several xpu or cuda devices", "N"),
     Option("--perf-data", Path, None, "folder with CIFAR-10 in its on-disk format (default: embedded digits)", "DIR"),
     Option("--perf-cache", Path, None, "folder of trained weights (default: .ipexperf in this folder)", "DIR"),
@@ -188,7 +194,7 @@ class Options:
     yardstick: bool = False
     threads: int | None = None
     placement: places.Wish | None = None
-    start: str = "fresh"
+    start: str = start.AUTO
     device_index: int = 0
     data: Path | None = None
     cache: Path | None = None

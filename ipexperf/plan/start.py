@@ -1,4 +1,4 @@
-"""`--perf-start`: which cases may be forked from a process that has imported everything, and how that names them."""
+"""`--perf-start`: which launches are forked from a process that has imported everything, and how that names a case."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 KNOB = "start"
 """The name under which it is part of a case."""
-FRESH, FORK = "fresh", "fork"
+AUTO, FRESH, FORK = "auto", "fresh", "fork"
+"""`auto`: fresh interpreters in the first round of a run, forked ones in later rounds. Case names do not change."""
+KINDS = (AUTO, FRESH, FORK)
 
 
 def read(text: str) -> str:
-    """One of the two kinds."""
-    if text not in (FRESH, FORK):
-        raise argparse.ArgumentTypeError(f"expected {FRESH} or {FORK}, got '{text}'")
+    """One of the kinds."""
+    if text not in KINDS:
+        raise argparse.ArgumentTypeError(f"expected {AUTO}, {FRESH} or {FORK}, got '{text}'")
     return text
 
 
 def why_fresh(cell: Cell | Case, options: Options) -> str:
-    """Why launches of the cell are fresh processes though forked ones were asked for, or an empty text."""
+    """Why launches of the cell are never forked, or an empty text."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
-    if options.start != FORK:
-        return ""
     if registry.devices.get(cell.device).accelerator:
         return f"the runtime of a device such as {cell.device} does not survive a fork"
     if options.placement is not None:

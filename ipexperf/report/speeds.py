@@ -11,7 +11,7 @@ from ipexperf.judge import ratios
 from ipexperf.judge import rounds as judge
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import Ratio
-from ipexperf.judge.rounds import Pool
+from ipexperf.judge.rounds import Pools
 from ipexperf.report.units import digits
 from ipexperf.result import PRIMARY, Measurement, RoundRecord, Verdict
 
@@ -89,7 +89,7 @@ class Speeds:
     known: Mapping[Case, Measurement]
     counted: Mapping[Case, Measurement]
     rounds: Mapping[Case, Sequence[RoundRecord]] = field(default_factory=dict)
-    pool: Pool = judge.PRIOR
+    pools: Pools = judge.PRIORS
 
     @classmethod
     def of(
@@ -97,7 +97,7 @@ class Speeds:
         measurements: Iterable[Measurement],
         verdicts: Mapping[str, Verdict],
         records: Sequence[RoundRecord] = (),
-        prior: Pool = judge.PRIOR,
+        prior: Pools = judge.PRIORS,
     ) -> Speeds:
         """The speeds of these measurements; what failed, is invalid or was contended does not count.
 
@@ -106,18 +106,16 @@ class Speeds:
         known = {one.case: one for one in measurements}
         counted = {case: one for case, one in known.items() if ratios.sound(one, verdicts.get(case.uid))}
         shared: dict[Case, list[RoundRecord]] = {}
-        turns = [record for record in records if record.schedule == "together"]
-        for record in turns:
+        for record in records:
             for case in {seat.case for seat in record.seats}:
                 shared.setdefault(case, []).append(record)
-        return cls(known, counted, shared, judge.usual(turns, prior))
+        return cls(known, counted, shared, judge.pools(records, prior))
 
     def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> Compared | None:
         """How many times the case's throughput (or step time) is that of its base; None: one of them does not count."""
         if base not in self.counted or case not in self.counted:
             return None
-        logs = judge.logs(self.rounds.get(case, ()), base, case)
-        if (found := judge.estimate(logs, self.pool)) is not None:
+        if (found := judge.between(self.rounds.get(case, ()), base, case, self.pools)) is not None:
             return Compared(found.ratio(inverted=metric != PRIMARY), paired=True)
         first, second = (self.counted[side].values(metric) for side in (base, case))
         if not first or not second or not all(0 < value < math.inf for value in (*first, *second)):
@@ -128,5 +126,5 @@ class Speeds:
         """The twin of a case that counts, where there was one."""
         if case not in self.counted:
             return None
-        found = judge.estimate(judge.twin_logs(self.rounds.get(case, ()), case), self.pool)
+        found = judge.twin(self.rounds.get(case, ()), case, self.pools)
         return None if found is None else Twin(found.ratio(inverted=True), found.p_value < judge.DISTRUST)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.judge.ratios import Ratio
-from ipexperf.judge.rounds import PRIOR, Pool
+from ipexperf.judge.rounds import PRIORS, Odd, Pools, odd
 from ipexperf.plan import placement, start, yardstick
 from ipexperf.plan.groups import groups
 from ipexperf.report import roofs
@@ -73,7 +73,7 @@ def summary_lines(
     where: Sequence[str],
     ablated: Sequence[str] = (),
     rounds: Sequence[RoundRecord] = (),
-    prior: Pool = PRIOR,
+    prior: Pools = PRIORS,
 ) -> list[str]:
     """The whole summary. Verdicts are found by the uid of their case, for two batches share one id."""
     ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
@@ -84,7 +84,7 @@ def summary_lines(
         lines += ["", *_cases(speeds, verdicts)]
     else:
         lines.append("no case was measured")
-    lines += _dropped(rounds)
+    lines += [*_dropped(rounds), *_odd(rounds, speeds.pools)]
     lines += [part for line in ratio_lines(speeds, ablated) for part in wrapped(line)]
     lines += _loud(ordered, verdicts)
     lines += [part for line in structure_lines(ordered, verdicts) for part in wrapped(line)]
@@ -142,6 +142,20 @@ def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
     total = dropped + sum(one.turns for one in rounds)
     text = f"{dropped} of {plural(total, 'turn')} were dropped: the machine was busy with something else meanwhile"
     return wrapped(text) if dropped else []
+
+
+def _odd(rounds: Sequence[RoundRecord], known: Pools) -> list[str]:
+    """Processes that were much slower or faster than the others of their case."""
+    processes = odd([one for one in rounds if one.schedule == "together"], known.together)
+    if not processes:
+        return []
+    meaning = "how many times as long one process took as the others of its case; ratios discount it"
+    return labelled("ODD PROCESS", f"{meaning}: {named([_named_odd(one) for one in processes])}")
+
+
+def _named_odd(one: Odd) -> str:
+    twin = " (twin)" if one.seat.role == "twin" else ""
+    return f"{one.seat.case.id}{twin}: {one.factor:.3g} times in round {one.number}"
 
 
 def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:

@@ -543,7 +543,7 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 def test_cold_starts_are_interleaved_and_never_alive_together(
     make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round has one cold start of each, in random order: an hour between them would be an hour of drift."""
+    """Each round has one cold start of each and of the twin, in random order: an hour between them would be drift."""
     monkeypatch.setattr(gate, "contended", lambda _: "")
     started: list[str] = []
     send = Worker.send
@@ -557,9 +557,10 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
     cases = [replace(one, mode="start") for one in (FP32, BF16)]
     run = of(make(no_roof=True), *cases, launches=3, twin=True)
     run.run()
-    assert [sorted(started[2 * number : 2 * number + 2]) for number in range(3)] == [["bf16", "fp32"]] * 3
-    assert alive == [1] * 6
-    assert [(one.schedule, [seat.role for seat in one.seats]) for one in run.rounds] == [("apart", ["case"] * 2)] * 3
+    assert [sorted(started[3 * number : 3 * number + 3]) for number in range(3)] == [["bf16", "fp32", "fp32"]] * 3
+    assert alive == [1] * 9
+    roles = [(one.schedule, [seat.role for seat in one.seats]) for one in run.rounds]
+    assert roles == [("apart", ["case", "case", "twin"])] * 3
     for found in run.measurements().values():
         assert [(x.outcome, len(x.samples), x.proof[0].ok) for x in found.launches] == [("ok", 1, True)] * 3
     assert Apart().mirrored is False

@@ -185,14 +185,14 @@ def test_what_was_usual_before_is_the_prior_of_a_run(history):
             history.record_round(uid, one)
     (found,) = history.paired(history.measurements("last~1")).values()
     assert found.rounds == tuple(made[2])
-    pool = judge.usual(made[2], prior=judge.earlier(made[1]))
-    assert found.pool == pool
-    assert found.between(BASE, CASE) == judge.estimate(judge.logs(made[2], BASE, CASE), pool)
+    pools = judge.pools(made[2], prior=judge.earlier(made[1]))
+    assert found.pools == pools
+    assert found.between(BASE, CASE) == judge.estimate(judge.logs(made[2], BASE, CASE), pools.together)
     assert found.between(BASE, make_case("other")) is None
 
 
 def test_a_twin_tells_what_noise_looks_like(history):
-    """The same again in the same rounds; what followed one another took no turns, and has none."""
+    """The same again in the same rounds; rounds of arms that followed one another do not blur it."""
     uid = begin(history)
     for number, step in enumerate((0.0201, 0.0199, 0.0200), 1):
         arms = (make_seat(BASE, 0.02), make_seat(BASE, step, "twin"), make_seat(CASE, 0.01))
@@ -204,4 +204,4 @@ def test_a_twin_tells_what_noise_looks_like(history):
     ratio = twin.estimate.ratio()
     assert ratio.ratio == pytest.approx(1, abs=0.001)
     assert not ratio.seen
-    assert len(found.rounds) == 3
+    assert len(found.rounds) == 4

@@ -167,9 +167,20 @@ def test_each_interval_over_rounds_holds_by_itself(history):
     assert (found["dtype"].lo, found["dtype"].hi) == (alone.lo, alone.hi)
 
 
-@pytest.mark.parametrize("why", ["apart", "two runs", "other rounds"])
-def test_what_took_no_turns_is_told_by_its_launches(history, why):
-    """Cold starts that followed one another, cases of two runs, and a case that was in no round with the other."""
+def test_cold_starts_that_followed_one_another_are_told_by_their_rounds(history):
+    """Nothing else ran between them; the interval is wider than that of turns."""
+    fast, slow = took(plain(stack="ipex"), 0.01), took(plain(), 0.04)
+    cases = record(history, fast, slow)
+    paired = in_turns(history, cases, (0.01, 0.04), (0.0101, 0.04), schedule="apart")
+    (found,) = [one for one in speedups(cases, paired=paired) if one.kind == "stack"]
+    assert (found.paired, found.rounds) == (True, 2)
+    assert found.speedup == pytest.approx(4.0, rel=0.01)
+    assert 3.2 < found.lo < 3.8 < 4.2 < found.hi < 4.8
+
+
+@pytest.mark.parametrize("why", ["two runs", "other rounds"])
+def test_what_shared_no_round_is_told_by_its_launches(history, why):
+    """Cases of two runs, and a case that was in no round with the other."""
     fast, slow = took(plain(stack="ipex"), 0.01), took(plain(), 0.04)
     if why == "two runs":
         cases = [*record(history, fast), *record(history, slow, day=2)]
@@ -180,9 +191,8 @@ def test_what_took_no_turns_is_told_by_its_launches(history, why):
         assert len(paired) == 2
     else:
         cases = record(history, fast, slow)
-        changes = {"schedule": "apart"} if why == "apart" else {}
-        seats = cases if why == "apart" else [cases[0], replace(cases[1], case=plain(dtype="fp16"))]
-        paired = in_turns(history, seats, (0.01, 0.02), (0.01, 0.02), **changes)
+        seats = [cases[0], replace(cases[1], case=plain(dtype="fp16"))]
+        paired = in_turns(history, seats, (0.01, 0.02), (0.01, 0.02))
     (found,) = [one for one in speedups(cases, paired=paired) if one.kind == "stack"]
     assert (found.paired, found.rounds) == (False, 0)
     assert found.speedup == pytest.approx(4.0)

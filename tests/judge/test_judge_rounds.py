@@ -6,6 +6,7 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from ipexperf.case import Case
 from ipexperf.judge import rounds
-from ipexperf.judge.rounds import DISTRUST, EARLIER, FLOOR, PRIOR, Estimate, Pool
+from ipexperf.judge.rounds import DISTRUST, EARLIER, FLOOR, PRIOR, PRIOR_APART, PRIORS, Estimate, Pool, Pools
 from ipexperf.result import Role, RoundRecord, Schedule, SeatRecord
 
 PLAIN, LEAN, SMALL = (Case("m", "cpu", dtype, "infer", "stock", 1, 1) for dtype in ("fp32", "bf16", "int8"))
@@ -51,7 +52,7 @@ def simulated(
 
 
 def of_twin(found: Sequence[RoundRecord]) -> Estimate:
-    known = rounds.estimate(rounds.twin_logs(found, PLAIN), rounds.usual(found))
+    known = rounds.twin(found, PLAIN, rounds.pools(found))
     assert known is not None
     return known
 
@@ -153,8 +154,68 @@ def test_earlier_runs_of_a_machine_count_for_little() -> None:
     """Today may be another day: what they say is usual, and no more sure than a few rounds."""
     chance = random.Random(7)  # noqa: S311 - a simulation, no secret
     found = simulated(chance, 40, 0.01)
-    assert rounds.earlier(found) == Pool(rounds.usual(found).scale, EARLIER)
-    assert rounds.earlier([]) == PRIOR
+    assert rounds.earlier(found) == Pools(Pool(rounds.usual(found).scale, EARLIER), PRIOR_APART)
+    assert rounds.earlier([]) == PRIORS == Pools(PRIOR, PRIOR_APART)
+
+
+def test_arms_that_followed_one_another_have_a_spread_of_their_own() -> None:
+    """Cold starts are noisier than turns: neither makes the other look as it does."""
+    chance = random.Random(8)  # noqa: S311 - a simulation, no secret
+    turns = simulated(chance, 20, 0.01)
+    cold = [replace(one, schedule="apart", group="cold") for one in simulated(chance, 20, 0.1)]
+    found = rounds.pools([*turns, *cold])
+    assert (found.together, found.apart.scale) == (rounds.usual(turns), pytest.approx(0.1, rel=0.25))
+    both = [rounds.twin(some, PLAIN, found) for some in (turns, cold)]
+    assert both == [
+        rounds.estimate(rounds.twin_logs(turns, PLAIN), found.together),
+        rounds.estimate(rounds.twin_logs(cold, PLAIN), found.apart),
+    ]
+
+
+def test_one_odd_process_does_not_spoil_the_ratios_of_the_others() -> None:
+    """Twice as slow in one round of three: its ratio moves by little, and the spread of all others hardly widens."""
+    found = simulated(random.Random(9), 3, 0.02)  # noqa: S311 - a simulation, no secret
+    odd = [*found[:2], replace(found[2], seats=(*found[2].seats[:2], seat(LEAN, 1.1), found[2].seats[3]))]
+    pools = rounds.pools(odd)
+    assert pools.together.scale < 2.5 * rounds.usual(found).scale
+    lean, small = (rounds.between(odd, PLAIN, case, pools) for case in (LEAN, SMALL))
+    assert lean is not None
+    assert small is not None
+    assert lean.log_ratio == pytest.approx(math.log(0.5), abs=0.1)
+    assert (small.ratio().lo or 0) < 0.2 < (small.ratio().hi or 0) < 0.22
+
+    [one] = rounds.odd(odd, pools.together)
+    assert (one.seat.case, one.seat.role, one.number) == (LEAN, "case", 1)
+    assert one.factor == pytest.approx(2.2, rel=0.1)
+    assert rounds.odd(found, pools.together) == []
+
+
+def test_two_rounds_do_not_say_which_of_them_is_odd() -> None:
+    """So none is clipped or named, and the interval says how far apart they are."""
+    pair = [record(seat(PLAIN, 1.0), seat(LEAN, step)) for step in (0.5, 1.0)]
+    assert rounds.odd(pair, PRIOR) == []
+    found = rounds.estimate([0.0, 0.7], PRIOR)
+    assert found is not None
+    assert found.log_ratio == pytest.approx(0.35)
+    assert found.ratio().lo < 1 < 1.9 < found.ratio().hi  # type: ignore[operator]
+
+
+@given(st.lists(st.floats(-0.05, 0.05), min_size=3, max_size=9))
+def test_rounds_that_are_not_odd_count_as_they_are(logs: list[float]) -> None:
+    """Clipping begins far from where rounds usually lie."""
+    found = rounds.estimate(logs, Pool(0.05, 99.0))
+    assert found is not None
+    assert found.log_ratio == pytest.approx(statistics.fmean(logs))
+
+
+def test_cases_that_took_turns_are_told_by_their_turns_alone() -> None:
+    """A round in which they followed one another would add noise; where there is no other, it is what there is."""
+    turns = record(seat(PLAIN, 1.0), seat(LEAN, 2.0))
+    apart = record(seat(PLAIN, 1.0), seat(LEAN, 9.0), seat(SMALL, 3.0), schedule="apart")
+    lean, small = (rounds.between([turns, apart], PLAIN, case, PRIORS) for case in (LEAN, SMALL))
+    assert lean == rounds.estimate([math.log(2)], PRIOR)
+    assert small == rounds.estimate([math.log(3)], PRIOR_APART)
+    assert rounds.between([turns], PLAIN, SMALL, PRIORS) is None
 
 
 STEP = st.floats(1e-3, 1e3)

@@ -1,4 +1,4 @@
-"""`--perf-start`: a case that is to be forked is another case, and where that makes no sense it is the plain one."""
+"""`--perf-start fork` makes another case, and where that makes no sense the plain one; `auto` leaves names alone."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ def test_a_case_that_is_to_be_forked_is_another_case(mode: str) -> None:
     assert knobs.option(*forked.knobs[0]) == "--perf-start fork"
 
 
+def test_a_case_that_may_be_forked_in_some_rounds_keeps_its_name() -> None:
+    """That is the default: nobody's series begins anew."""
+    assert Options().start == "auto"
+    assert planned("infer") == planned("infer", start="fresh") == planned("infer", start="auto")
+
+
 @pytest.mark.parametrize("mode", ["load", "train_ddp", "realtime", "infer_compile", "infer_export"])
 def test_a_mode_that_is_never_forked_keeps_its_name(mode: str) -> None:
     """Its launches are what they are without the option, and it has a reason."""
@@ -61,7 +67,7 @@ def test_a_case_on_a_card_is_never_forked(device: str) -> None:
     cell, options = Cell("resnet18", device, "fp32", "infer", "stock"), Options(start="fork")
     assert knobs.named(cell, options) == ()
     assert start.why_fresh(cell, options) == f"the runtime of a device such as {device} does not survive a fork"
-    assert start.why_fresh(cell, Options()) == ""
+    assert start.why_fresh(cell, Options()) != ""
 
 
 def test_the_start_is_no_knob_that_can_be_turned() -> None:
@@ -71,9 +77,9 @@ def test_the_start_is_no_knob_that_can_be_turned() -> None:
 
 
 def test_what_is_no_start_is_refused() -> None:
-    """The two kinds are named."""
-    assert [start.read(text) for text in ("fresh", "fork")] == ["fresh", "fork"]
-    with pytest.raises(argparse.ArgumentTypeError, match="expected fresh or fork, got 'spawn'"):
+    """The kinds are named."""
+    assert [start.read(text) for text in ("auto", "fresh", "fork")] == ["auto", "fresh", "fork"]
+    with pytest.raises(argparse.ArgumentTypeError, match="expected auto, fresh or fork, got 'spawn'"):
         start.read("spawn")
 
 

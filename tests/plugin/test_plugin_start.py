@@ -66,4 +66,4 @@ def test_a_start_that_nobody_knows_is_refused(how: str, suite: Suite, monkeypatc
         arguments = ["-o", "ipexperf_start=spawn"]
     result = suite.run("tiny", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*expected fresh or fork, got 'spawn'"])
+    result.stderr.fnmatch_lines(["*expected auto, fresh or fork, got 'spawn'"])

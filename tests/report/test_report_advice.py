@@ -255,6 +255,19 @@ def test_a_twin_that_differs_is_loud() -> None:
     assert not any("TRUST" in line for line in quiet)
 
 
+def test_a_process_that_was_twice_as_slow_is_named() -> None:
+    """With its round, for whoever looks at its launch; where no process is odd, nothing is said."""
+    made = measured(STEPS)
+    rounds = together(made)
+    assert "ODD PROCESS" not in "".join(summary_lines(made, NONE_YET, {}, [], (), rounds))
+    slow = rounds[1].seats[0]
+    twice = replace(slow, times=tuple(tuple(2.1 * x for x in part) for part in slow.times))
+    rounds[1] = replace(rounds[1], number=2, seats=(twice, *rounds[1].seats[1:]))
+    told = " ".join(" ".join(summary_lines(made, NONE_YET, {}, [], (), rounds)).split())
+    assert f"ratios discount it: {slow.case.id}: 2.1" in told
+    assert "times in round 2" in told
+
+
 def test_turns_that_were_dropped_are_counted_in_one_line() -> None:
     made = measured(STEPS)
     lines = summary_lines(made, NONE_YET, {}, [], (), together(made, dropped=4))

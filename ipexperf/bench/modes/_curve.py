@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from ipexperf.bench import weights
+from ipexperf.bench import shared, weights
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input, _optimizers
 from ipexperf.bench.subjects import Split
@@ -85,9 +85,18 @@ def check(bench: Workbench, split: Split, curves: Sequence[Sequence[float]], ski
     bench.say(f"training the first {STEPS} steps in stock fp32, twice")
     losses = [sum(parts) / len(parts) for parts in zip(*curves, strict=True)]
     dtype = bench.case.dtype
-    known = reference(bench, split, len(curves), skipped)
-    noisy = reference(bench, split, len(curves), skipped, noise=NOISE[dtype])
+    known, noisy = (_kept(bench, split, len(curves), skipped, noise) for noise in (0.0, NOISE[dtype]))
     return followed(losses, known, noisy, dtype)
+
+
+def _kept(bench: Workbench, split: Split, processes: int, skipped: Collection[int], noise: float) -> list[float]:
+    """The reference, trained once a run for all workers that would train the same."""
+    knobs = [bench.knob("optimizer"), bench.knob("accumulate")]
+    made_of = [bench.case.batch, processes, sorted(skipped), noise, *knobs]
+    found: list[float] = shared.once(
+        bench, "curve", made_of, lambda: reference(bench, split, processes, skipped, noise)
+    )
+    return found
 
 
 def followed(losses: Sequence[float], known: Sequence[float], noisy: Sequence[float], dtype: str) -> Check:

@@ -1,0 +1,144 @@
+"""What many workers of a run would make alike is made once: by the first of them that needs it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bench_cases
+import pytest
+
+from ipexperf.bench import accuracy, registry, shared
+from ipexperf.bench.modes import _curve
+from ipexperf.bench.modes.infer import EagerSession
+from ipexperf.bench.workbench import Workbench
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[..., Workbench]:
+    """A workbench whose run has a folder for what its workers share."""
+
+    def bench(mode: str = "infer", **told: Any) -> Workbench:
+        made = bench_cases.bench(bench_cases.network, mode, device=registry.devices.get("cpu"))
+        path, _ = made.dataset.find(None)
+        settings = {"shared": str(tmp_path), "data_file": path, **told}
+        return dataclasses.replace(made, settings=dataclasses.replace(made.settings, **settings))
+
+    return bench
+
+
+def asked(bench: Workbench, made_of: Any, value: Any) -> Any:
+    return shared.once(bench, "number", [made_of], lambda: value)
+
+
+def test_the_second_is_told_what_the_first_made(bench: Callable[..., Workbench]) -> None:
+    """Tensors and numbers, bit by bit, and nothing is left beside them."""
+    first = (torch.rand(3, dtype=torch.float64),), 0.1
+    told = asked(bench(), 1, first)
+    again = asked(bench(), 1, None)
+    assert told is first
+    assert torch.equal(again[0][0], first[0][0])
+    assert again[1] == 0.1
+    assert [path.suffix for path in Path(bench().settings.shared or "").iterdir()] == [".pt"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda bench: (bench(), 2),
+        lambda bench: (bench(seed=1), 1),
+        lambda bench: (bench(weights=__file__), 1),
+        lambda bench: (bench().at(16), 1),
+        lambda bench: (dataclasses.replace(bench(), model=dataclasses.replace(bench().model, version=2)), 1),
+        lambda bench: (bench(shared=None), 1),
+    ],
+    ids=["asked", "seed", "weights", "size", "version", "nowhere"],
+)
+def test_what_is_made_of_something_else_is_made(bench: Callable[..., Workbench], other: Callable[..., Any]) -> None:
+    """All that a reference depends on is part of its address; without a folder each worker makes its own."""
+    asked(bench(), 1, "the first")
+    assert asked(*other(bench), "the second") == "the second"
+
+
+def test_weights_that_changed_in_their_place_are_others(bench: Callable[..., Workbench], tmp_path: Path) -> None:
+    """A file is known by its size and time beside its name."""
+    weights = tmp_path / "weights"
+    weights.write_text("one")
+    asked(bench(weights=str(weights)), 1, "the first")
+    weights.write_text("other")
+    assert asked(bench(weights=str(weights)), 1, "the second") == "the second"
+
+
+def test_an_interpreter_with_other_variables_makes_its_own(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An instruction set that is masked, or a policy of threads: arms of a comparison differ in such things."""
+    asked(bench(), 1, "the first")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert asked(bench(), 1, "the second") == "the second"
+
+
+def test_a_damaged_file_is_made_again(bench: Callable[..., Workbench]) -> None:
+    """A worker that was killed while it wrote costs the next one nothing but its time."""
+    asked(bench(), 1, "the first")
+    [path] = Path(bench().settings.shared or "").iterdir()
+    path.write_bytes(path.read_bytes()[:20])
+    assert asked(bench(), 1, "the second") == "the second"
+    assert asked(bench(), 1, "the third") == "the second"
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_without_room_every_worker_makes_its_own(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch, *, gone: bool
+) -> None:
+    """A folder that is gone, a full disk: answers are held against what was made just now."""
+    told = bench(shared="/nowhere/at/all") if gone else bench()
+
+    def full(*_: object) -> None:
+        raise RuntimeError("PytorchStreamWriter failed writing file: file write failed")
+
+    if not gone:
+        monkeypatch.setattr(shared.torch, "save", full)
+    assert [asked(told, 1, value) for value in ("the first", "the second")] == ["the first", "the second"]
+
+
+def test_a_large_one_is_not_kept(bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may be a small one in memory."""
+    monkeypatch.setattr(shared, "LARGEST", 100)
+    assert [asked(bench(), 1, value) for value in ("the first", "the second")] == ["the first", "the second"]
+    assert os.listdir(bench().settings.shared) == []  # noqa: PTH208 - that it is empty
+
+
+def test_inference_is_held_against_one_reference(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second session answers the same checks, and runs no network in float64."""
+    first = EagerSession(bench()).accuracy()
+    monkeypatch.setattr(accuracy, "reference", lambda *_: pytest.fail("made again"))
+    assert EagerSession(bench()).accuracy() == first
+
+
+def test_a_curve_is_trained_once_for_all_that_train_so(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What differs for other dtypes is the noise alone."""
+    made: list[float] = []
+
+    def reference(bench: Workbench, split: Any, processes: int, skipped: Any, noise: float = 0.0) -> list[float]:
+        del bench, split, processes, skipped
+        made.append(noise)
+        return [1.0 + noise] * _curve.STEPS
+
+    monkeypatch.setattr(_curve, "reference", reference)
+    fp32 = bench("train")
+    bf16 = dataclasses.replace(fp32, case=dataclasses.replace(fp32.case, dtype="bf16"))
+    for told in (fp32, bf16, fp32, bf16):
+        assert _curve.check(told, None, [[1.0] * _curve.STEPS]).ok  # type: ignore[arg-type]
+    assert made == [0.0, _curve.NOISE["fp32"], _curve.NOISE["bf16"]]
+    _curve.check(fp32, None, [[1.0] * _curve.STEPS], [3])  # type: ignore[arg-type]
+    assert len(made) == 5

@@ -1,0 +1,125 @@
+"""The rounds of a run but the first are forked, each from servers of its own, and nothing else of a case changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compare_play import QUICK, case, chance
+
+from ipexperf.bench import registry
+from ipexperf.compare import group
+from ipexperf.compare.group import GroupRun
+from ipexperf.conduct import server
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.server import Server, ServerSpec
+from ipexperf.plan.groups import Group
+from ipexperf.plan.options import Options
+from ipexperf.result import Measurement
+
+FORKED = str(Path(__file__).parents[1] / "fakes" / "forked.py")
+FP32, BF16 = case(dtype="fp32"), case(dtype="bf16")
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
+    """The servers that rounds had."""
+    found: list[Server] = []
+    plain = ServerSpec.server
+
+    def made(spec: ServerSpec) -> Server:
+        found.append(plain(spec))
+        return found[-1]
+
+    monkeypatch.setattr(ServerSpec, "server", made)
+    return found
+
+
+@pytest.fixture
+def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Measurement]]:
+    """Measures cases in three rounds; what was said meanwhile is kept."""
+    load = (fake, FORKED)
+    registry.load(load)
+    monkeypatch.setattr(group, "RETRIES", 0)
+
+    def measured(*cases: Any, said: list[str] | None = None, **options: Any) -> list[Measurement]:
+        say = (said if said is not None else []).append
+        conductor = Conductor(Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, say)
+        running = GroupRun(Group("a group", cases), 3, conductor, say, effort=QUICK, chance=chance())
+        running.run()
+        conductor.close()
+        return list(running.measurements().values())
+
+    return measured
+
+
+def proofs(found: Measurement) -> list[list[str]]:
+    """What each launch proved of its start: nothing, where it is fresh."""
+    return [[check.found for check in one.proof if check.name == "start"] for one in found.launches]
+
+
+def test_the_first_round_is_fresh_and_the_others_are_forked(
+    measured: Callable[..., list[Measurement]], started: list[Server]
+) -> None:
+    """Under the case's own name; each launch proves how it began, and only a fresh one has a time of imports."""
+    found = measured(FP32, BF16)
+    assert [one.case for one in found] == [FP32, BF16]
+    for one in found:
+        assert [launch.outcome for launch in one.launches] == ["ok"] * 3
+        assert proofs(one) == [[], ["fork"], ["fork"]]
+        assert ["import_time" in launch.metrics for launch in one.launches] == [True, False, False]
+        assert [launch.gate.get("forked") for launch in one.launches] == [None, 1.0, 1.0]
+    assert len({server.pid for server in started}) == 2
+    assert not any(server.alive for server in started)
+
+
+def test_whoever_asks_for_fresh_processes_has_no_others(
+    measured: Callable[..., list[Measurement]], started: list[Server]
+) -> None:
+    """`--perf-start fresh`."""
+    found = measured(FP32, BF16, start="fresh")
+    assert [proofs(one) for one in found] == [[[], [], []]] * 2
+    assert started == []
+
+
+def test_a_server_for_one_worker_saves_nothing(
+    measured: Callable[..., list[Measurement]], started: list[Server]
+) -> None:
+    """A case that is alone imports once a round either way."""
+    [found] = measured(FP32)
+    assert proofs(found) == [[], [], []]
+    assert started == []
+
+
+def test_cases_that_must_be_fresh_are(
+    measured: Callable[..., list[Measurement]], started: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a mode says of itself holds here too."""
+    monkeypatch.setattr(type(registry.modes.get("spin")), "fresh", "spinning makes one dizzy")
+    assert [proofs(one) for one in measured(FP32, BF16)] == [[[], [], []]] * 2
+    assert started == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "reason"),
+    [("FAKE_THREAD", "the imports left 2 threads"), ("FAKE_END", "ended with exit status 3")],
+)
+def test_where_a_server_refuses_every_round_is_fresh(
+    variable: str,
+    reason: str,
+    measured: Callable[..., list[Measurement]],
+    started: list[Server],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is said once, it is not tried again, and no measurement suffers."""
+    environment_of = server.environment_of
+    # The server alone: a fresh worker with it would end as well.
+    monkeypatch.setattr(server, "environment_of", lambda *told: {**environment_of(*told), variable: "1"})
+    said: list[str] = []
+    found = measured(FP32, BF16, said=said)
+    assert [proofs(one) for one in found] == [[[], [], []]] * 2
+    assert [launch.outcome for one in found for launch in one.launches] == ["ok"] * 6
+    assert len([text for text in said if "started fresh in every round" in text and reason in text]) == 1
+    assert len(started) == 1

@@ -1,0 +1,50 @@
+"""The folder that the workers of a run share: one a run, gone when it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.plan.options import Options
+
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+
+
+def folder(conductor: Conductor) -> Path:
+    return Path(conductor.ready(CASE).settings.shared or "")
+
+
+def test_each_run_has_a_folder_of_its_own_until_it_ends(fake: str, tmp_path: Path) -> None:
+    """Two runs at the same time share nothing; closing twice does no harm."""
+    registry.load((fake,))
+    first, second = (Conductor(Options(load=(fake,)), tmp_path, lambda _: None) for _ in range(2))
+    folders = [folder(first), folder(second)]
+    assert folders[0] != folders[1]
+    assert all(path.is_dir() for path in folders)
+    (folders[0] / "float64.pt").write_text("a reference")
+    first.close()
+    first.close()
+    assert [path.exists() for path in folders] == [False, True]
+    second.close()
+
+
+def test_a_run_that_nobody_closed_leaves_no_folder(fake: str, tmp_path: Path) -> None:
+    """A benchmark that ends with a traceback, for instance."""
+    program = f"""
+from pathlib import Path
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.plan.options import Options
+registry.load(({fake!r},))
+conductor = Conductor(Options(load=({fake!r},)), Path({str(tmp_path)!r}), print)
+print(conductor.ready({CASE!r}).settings.shared, flush=True)
+raise SystemExit(3)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    assert not Path(done.stdout.strip()).exists()
