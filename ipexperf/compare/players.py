@@ -13,7 +13,17 @@ from ipexperf.bench import registry
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.order import Shape
 from ipexperf.conduct import instances
-from ipexperf.conduct.launch import P99_SAMPLES, RELATIVES, accurate, ended, notes, proven, record, to_samples
+from ipexperf.conduct.launch import (
+    OF_A_FRESH_PROCESS,
+    P99_SAMPLES,
+    RELATIVES,
+    accurate,
+    ended,
+    notes,
+    proven,
+    record,
+    to_samples,
+)
 from ipexperf.conduct.worker import Worker
 from ipexperf.conduct.yardstick import Stick
 from ipexperf.errors import WorkerError
@@ -206,11 +216,12 @@ class Stepper:
             told.update(zip(RELATIVES, (ratio, statistics.median(beside.times)), strict=True))
             self.environment[yardsticks.SECTION] = stick.told
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
-        if self.arm.conditions.server is not None:
-            shares["forked"] = 1.0
         few = () if self.cold else notes(samples, self.arm.conditions)
         launch = record(self.arm.index, samples, told, shares, self.worker)
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *few, *spell.notes))
+        if self.arm.conditions.settings.forked:
+            metrics = {name: value for name, value in launch.metrics.items() if name not in OF_A_FRESH_PROCESS}
+            launch = replace(launch, metrics=metrics, gate={**launch.gate, "forked": 1.0})
         return proven(self.worker, launch) if self.arm.prove else launch
 
     def accuracy(self, launch: Launch) -> Launch:

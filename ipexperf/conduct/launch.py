@@ -20,6 +20,8 @@ P99_SAMPLES = 662
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
 TIMES = ("import_time", "prepare_time", "warm_time")
 """What a worker tells of the time before its samples, as far as its mode has it."""
+OF_A_FRESH_PROCESS = ("prepare_time", "peak_memory")
+"""Metrics that forked workers of later rounds leave out: their server has loaded libraries and touched pages before."""
 RELATIVES = ("relative_time", "yardstick_time")
 """What a yardstick tells, where one took turns with the case."""
 

@@ -63,13 +63,14 @@ def proofs(found: Measurement) -> list[list[str]]:
 def test_the_first_round_is_fresh_and_the_others_are_forked(
     measured: Callable[..., list[Measurement]], started: list[Server]
 ) -> None:
-    """Under the case's own name; each launch proves how it began, and only a fresh one has a time of imports."""
+    """Under the case's own name; each launch proves how it began, and only a fresh one has what a process pays."""
     found = measured(FP32, BF16)
     assert [one.case for one in found] == [FP32, BF16]
     for one in found:
         assert [launch.outcome for launch in one.launches] == ["ok"] * 3
         assert proofs(one) == [[], ["fork"], ["fork"]]
-        assert ["import_time" in launch.metrics for launch in one.launches] == [True, False, False]
+        for name in ("import_time", "prepare_time", "peak_memory"):
+            assert [name in launch.metrics for launch in one.launches] == [True, False, False]
         assert [launch.gate.get("forked") for launch in one.launches] == [None, 1.0, 1.0]
     assert len({server.pid for server in started}) == 2
     assert not any(server.alive for server in started)
