@@ -10,9 +10,9 @@ from typing import Any
 AXES = ("model", "device", "dtype", "mode", "stack")
 DTYPES = ("fp32", "bf16", "fp16", "int8")
 AGAINST = "against"
-"""The knob that names the other arm of a case that was measured in pairs: its times are no series of a worker alone."""
+"""The knob that names the other arm of a case measured in pairs. Such times are a series of their own."""
 ITSELF = "itself"
-"""The arm of a case that was measured against its own likeness."""
+"""The value of that knob for a case that was compared with itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,17 @@ class Case:
 
     @property
     def id(self) -> str:
-        """The name for people: the axes, joined, and what was turned from its default."""
+        """The name for people: the axes, joined, and the settings that are not at their defaults."""
         return identify(self)
 
     @property
     def uid(self) -> str:
-        """The name by content: two cases with the same uid did the same work."""
+        """A hash of the content. Cases with the same uid do the same work."""
         document = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values. Without knobs there is no such key: a case keeps its uid when a new knob is invented."""
+        """Plain values. Without knobs the key is left out, so that old cases keep their uids when knobs are added."""
         document = asdict(self)
         knobs = dict(document.pop("knobs"))
         return {**document, "knobs": knobs} if knobs else document
@@ -54,6 +54,6 @@ class Case:
 
 
 def identify(cell: Any) -> str:
-    """The id of whatever has the axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`."""
+    """The id for these axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`."""
     turned = "".join(f"+{name}:{value}" for name, value in cell.knobs)
     return "-".join(getattr(cell, axis) for axis in AXES) + turned

@@ -1,4 +1,4 @@
-"""The `ipexperf` command. Each subcommand is an `add_<name>` that declares it; what it does is in `commands`."""
+"""The `ipexperf` command. Each subcommand is declared by an `add_<name>` in `commands`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ipexperf import __version__
 from ipexperf.commands import compare, export, gate, look, report, telling, trend, upkeep
 from ipexperf.commands.telling import Subparsers
-from ipexperf.conduct import ending
+from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ ASKING = (
     upkeep.add_prune,
     upkeep.add_db,
 )
-"""The subcommands that look into a history, in the order of their list."""
+"""The subcommands that read a history, in the order of `--help`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand and return the exit status: 0, or 2 for what cannot be done, with one sentence why."""
+    """Run a subcommand and return its exit status. An error is one sentence and status 2."""
     words = list(sys.argv[1:] if argv is None else argv)
     return gate.guarded(words, _answer) if gate.named(words) else _answer(words)
 
@@ -43,14 +43,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _answer(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
     try:
-        with ending.softly():
+        with interrupts.sigterm_as_interrupt():
             status: int = arguments.run(arguments)
             sys.stdout.flush()
     except IpexperfError as error:
         telling.complain(str(error))
         return USAGE_ERROR
     except BrokenPipeError:
-        telling.silence(sys.stdout)  # the reader, `head` say, has seen enough
+        telling.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED

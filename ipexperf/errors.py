@@ -12,11 +12,11 @@ from __future__ import annotations
 
 
 class IpexperfError(Exception):
-    """Anything that ipexperf raises on purpose."""
+    """Base of all errors that ipexperf raises."""
 
 
 class UsageError(IpexperfError):
-    """What the user asked for cannot be done. The message is one sentence: what, why, what instead."""
+    """The request of the user cannot be met. The message is one sentence: what, why, what instead."""
 
 
 class WorkerError(IpexperfError):
@@ -30,7 +30,7 @@ class WorkerError(IpexperfError):
 
 
 class ForkError(IpexperfError):
-    """A worker can't be forked from a process that has imported everything. The message is the reason."""
+    """A worker cannot be forked. The message is the reason."""
 
 
 class BaselineError(IpexperfError):

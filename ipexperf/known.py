@@ -1,4 +1,4 @@
-"""What the cases of a run are judged against: accepted files, or the last runs with those as their anchor."""
+"""The baselines of a run: accepted files, or the last runs with accepted files as their anchor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HISTORY = "history"
 
 
 def check(options: Options) -> None:
-    """Refuses what contradicts itself, before anything is measured."""
+    """Refuse contradictory options before anything is measured."""
     rolling = options.baseline_from == HISTORY
     source = options.sources.get("window", "")
     if source.startswith("--") and not rolling:
@@ -49,19 +49,19 @@ class Known:
 
     @property
     def rolling(self) -> bool:
-        """Whether the last runs are what cases are judged against."""
+        """Whether cases are judged against the last runs."""
         return self._options.baseline_from == HISTORY
 
     def policy(self, measurement: Measurement) -> Policy:
-        """Each case's share of the run's alarm rate, and the noise that is usual on its machine, in its unit.
+        """The policy of a case: its share of the run's alarm rate, and the usual noise on its machine.
 
-        Both are found before the first verdict there: so each verdict is final.
+        Both are determined before the first verdict on the machine, so that every verdict is final.
         """
         from ipexperf.judge.spread import usual
 
         shared = self._shared(measurement.environment["machine_key"])
         if measurement.failure or measurement.never_began:
-            return shared  # nothing of it is compared, nor does its environment tell how it would have run
+            return shared  # nothing of it will be compared
         key = self._where(measurement)
         if key not in self._policies:
             pool = usual(list(self._series(measurement)), shared)
@@ -70,17 +70,17 @@ class Known:
 
     @functools.cache  # noqa: B019 - one run has one of these, and they end together
     def _shared(self, machine_key: str) -> Policy:
-        """The share alone."""
+        """The policy with only the share of the alarm rate."""
         from ipexperf.judge.policy import Policy
 
         known = self._file(machine_key)
-        # Each case once, under the name that it may be measured by: its own, or that of a fresh one.
+        # Count each case once, also if it may be measured under the name of its fresh variant.
         judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self._cases)
-        # Against the last runs and against the anchor a case has two chances of a false alarm.
+        # A case judged against the last runs and the anchor has two chances of a false alarm.
         return Policy().shared(2 * len(self._cases) if self.rolling else judged)
 
     def _series(self, measurement: Measurement) -> Iterator[list[float]]:
-        """Of each baseline on this machine, in this measurement's unit, the sessions on the log scale."""
+        """The sessions of each baseline on this machine in this unit, on the log scale."""
         from ipexperf.judge import yardstick
 
         environment = measurement.environment
@@ -94,20 +94,20 @@ class Known:
                 yield [statistics.fmean(map(math.log, session.launches)) for session in known.sessions]
 
     def baseline(self, measurement: Measurement) -> CaseBaseline | None:
-        """What a case is judged against."""
+        """The baseline that a case is judged against, or None."""
         if not self.rolling:
             return self._accepted(measurement)
         return self._window(measurement.case, measurement)
 
     def _window(self, case: Case, measurement: Measurement) -> CaseBaseline | None:
-        """The last runs of a case, where this one was measured: looked for once in a run."""
+        """The last runs of a case on this machine. Cached for the run."""
         key = (case.uid, *self._where(measurement))
         if key not in self._windows:
             self._windows[key] = self._last.of(case, measurement.environment, measurement.started_at)
         return self._windows[key]
 
     def _where(self, measurement: Measurement) -> tuple[Any, ...]:
-        """What times are comparable on: the machine, the unit, and for the last runs the threads."""
+        """The key of comparable times: machine, unit, and for the last runs the threads."""
         from ipexperf.judge import yardstick
 
         environment = measurement.environment
@@ -121,13 +121,13 @@ class Known:
         return Windows(self._history(), self._options.window)
 
     def _accepted(self, measurement: Measurement) -> CaseBaseline | None:
-        """What was accepted for this case on the machine that it was measured on."""
+        """The accepted baseline of this case on its machine."""
         return self._file(measurement.environment["machine_key"]).find(measurement.case)
 
     def read_files(self) -> None:
-        """Reads what was accepted on any machine: a damaged file ends the run now, not after the first case of it.
+        """Read all baseline files now, so that a damaged file ends the run before anything is measured.
 
-        Another machine's too: the folder is reviewed as one, and this run is judged by what it is from here on.
+        The run uses these contents even if the files change meanwhile.
         """
         from ipexperf.judge import baseline
 
@@ -135,7 +135,7 @@ class Known:
             self._file(machine_key)
 
     def _file(self, machine_key: str) -> Baselines:
-        """What was accepted on a machine: read once, for a run asks about each of its cases."""
+        """The baselines of a machine. Cached, because a run asks for each of its cases."""
         from ipexperf.judge import baseline
 
         if machine_key not in self._files:
@@ -143,7 +143,7 @@ class Known:
         return self._files[machine_key]
 
     def judge(self, measurement: Measurement) -> Verdict:
-        """The verdict, beside that against the anchor where the last runs are judged against."""
+        """Judge a case, also against the anchor if it is judged against the last runs."""
         from ipexperf.judge import anchor, screen
 
         policy = self.policy(measurement)

@@ -1,4 +1,4 @@
-"""The pytest hooks: each a few lines that call a room. Loaded by every pytest run where ipexperf is installed."""
+"""The pytest hooks. Each calls a room in a few lines. Every pytest run loads this file if ipexperf is installed."""
 
 from __future__ import annotations
 
@@ -25,36 +25,51 @@ TAKEN_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
 FED_KEY = pytest.StashKey[set[str]]()
-"""The tests whose samples pytest-benchmark was given."""
+"""The node ids of the tests whose samples pytest-benchmark has."""
 FIXTURE = "perf"
+SHORT_OPTIONS = "ipexperf.short_options"
+"""The plugin whose presence opts in to `--device` beside `--perf-device`."""
 XDIST = "pytest-xdist would measure cases beside one another: run ipexperf without -n"
 XDIST_MARK = "ipexperf-without-xdist"
-"""The id that a worker of xdist gives a performance test, for its controller to see and refuse."""
+"""Parameter id of performance tests in a worker of xdist. The controller refuses tests with it."""
 NO_CASE = "ipexperf-no-case"
-"""The id of a performance test that no case of the plan belongs to: it is deselected."""
+"""Parameter id of a performance test without a case in the plan. It is deselected."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declares the options, on the command line and in the ini file."""
+    """Declare the options, on the command line and in the ini file."""
     from ipexperf.plan import options
 
-    options.add_arguments(parser.getgroup("ipexperf", "performance regression suite (ipexperf)").addoption)
+    options.add_arguments(options.group(parser).addoption, short=False)
     for option in options.OPTIONS:
         parser.addini(option.ini, f"default of {option.flag}", default=None)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> Generator[None, Any, Any]:
+    """Declare short spellings such as `--device` if a conftest opted in, once every conftest has declared its own."""
+    result = yield
+    if early_config.pluginmanager.has_plugin(SHORT_OPTIONS):
+        from ipexperf import short_options
+
+        short_options.declare(parser)
+    return result
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Reads the options once."""
+    """Parse the options."""
     config.addinivalue_line(
         "markers",
-        "perf(models, own, tolerance): the models that a performance test measures, or those of your own that were "
-        "named; with pairs, the slowdown that is nobody's business",
+        "perf(models, own, tolerance): the models that a performance test measures, or own=True for your own models; "
+        "with --perf-against, the slowdown to ignore",
     )
     from ipexperf.errors import UsageError
     from ipexperf.plan import options
 
     try:
-        config.stash[OPTIONS_KEY] = options.resolve(config.getoption, lambda name: _ini(config, name))
+        config.stash[OPTIONS_KEY] = options.resolve(
+            lambda name: config.getoption(name, None), lambda name: _ini(config, name)
+        )
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -65,7 +80,7 @@ def _ini(config: pytest.Config, name: str) -> str | None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Plans at once where the user asked for something of ours, so that a wrong wish ends before collection."""
+    """Plan the run now if an option of ours was given, so that a wrong value ends pytest before collection."""
     options = session.config.stash[OPTIONS_KEY]
     if hasattr(session.config, "workerinput"):
         return
@@ -81,13 +96,13 @@ def _refuse_xdist(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
-    """Refuses a performance test that a worker of xdist found; other people's tests go on beside one another."""
+    """Refuse performance tests under xdist. Other tests run as usual."""
     if any(XDIST_MARK in name for name in ids):
         raise pytest.UsageError(XDIST)
 
 
 def _run(config: pytest.Config) -> Run:
-    """The run of this session, planned when it is first needed."""
+    """The run of this session, planned on first use."""
     if RUN_KEY not in config.stash:
         from ipexperf.errors import UsageError
         from ipexperf.run import Run
@@ -101,7 +116,7 @@ def _run(config: pytest.Config) -> Run:
 
 
 def _register_marks(config: pytest.Config) -> None:
-    """Declares every value of every axis as a marker: `-m` refuses undeclared ones where markers are strict."""
+    """Declare every value of every axis as a marker, because `--strict-markers` refuses others."""
     from ipexperf.plan import matrix
 
     for axis in AXES:
@@ -110,7 +125,7 @@ def _register_marks(config: pytest.Config) -> None:
 
 
 def _teller(config: pytest.Config) -> Callable[[str], None]:
-    """Progress for people: a line for each step of the way, unless pytest was told to be quiet."""
+    """Return a function that prints a line of progress, unless pytest is quiet."""
 
     def say(text: str) -> None:
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
@@ -126,7 +141,7 @@ def _teller(config: pytest.Config) -> Callable[[str], None]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Gives a performance test its cases."""
+    """Parametrize a performance test with its cases."""
     if not _takes_ours(metafunc):
         return
     if hasattr(metafunc.config, "workerinput"):
@@ -135,7 +150,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     try:
         cases = _run(metafunc.config).plan.cases
     except pytest.UsageError as error:
-        # Here it would be one more collection error; said after collection it is exit code 4 and one sentence.
+        # Raised here it would be a collection error. Raised after collection it is one sentence and exit code 4.
         metafunc.config.stash[ERROR_KEY] = str(error)
         cases = ()
     chosen = list(cases)
@@ -158,8 +173,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _takes_ours(metafunc: pytest.Metafunc) -> bool:
-    """Whether the test's `perf` is our fixture, or is made of it: somebody else may have one of that name."""
-    # pytest has no public name for it. The last of them is the one that the test gets.
+    """Whether the test's `perf` is our fixture, or overrides and uses it. Other projects may have a `perf` too."""
+    # pytest has no public API for this. The last definition is the one that the test gets.
     for fixture in reversed(metafunc._arg2fixturedefs.get(FIXTURE, ())):  # noqa: SLF001
         if fixture.func.__module__ == __name__:
             return True
@@ -170,16 +185,16 @@ def _takes_ours(metafunc: pytest.Metafunc) -> bool:
 
 @functools.cache
 def _mark(name: str) -> pytest.Mark:
-    """The mark of one value of an axis, shared by all its cases. Not `pytest.mark`, which refuses some names."""
+    """The mark of one value of an axis, shared by its cases. Not `pytest.mark`, which refuses some names."""
     return pytest.Mark(name, (), {}, _ispytest=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Ends the session with the sentence that planning left behind, or leaves out the tests that have no case."""
+    """Raise the error that planning left, and deselect performance tests without a case."""
     if ERROR_KEY in config.stash:
         raise pytest.UsageError(config.stash[ERROR_KEY])
     if TAKEN_KEY not in config.stash:
-        return  # there is no test of ours
+        return  # no performance tests
     if "model" in config.stash[OPTIONS_KEY].sources:
         taken = config.stash[TAKEN_KEY]
         idle = {case.model for case in _run(config).plan.cases if case.model not in taken}
@@ -193,7 +208,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
-    """Opens the history once it is known that there is something to measure, before any of it is measured."""
+    """Open the history and announce the cases, if there is anything to measure."""
     from ipexperf.errors import IpexperfError
 
     specifications = (getattr(item, "callspec", None) for item in session.items)
@@ -204,17 +219,17 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
             _run(session.config).expect(_expected(session.items))
         except IpexperfError as error:
             raise pytest.UsageError(str(error)) from None
-        from ipexperf.conduct import ending
+        from ipexperf.conduct import interrupts
 
-        # Until pytest ends, not until the loop does: the run is closed after it.
+        # Until pytest ends, because the run is closed after the loop.
         softly = ExitStack()
-        softly.enter_context(ending.softly())
+        softly.enter_context(interrupts.sigterm_as_interrupt())
         session.config.add_cleanup(softly.close)
     return (yield)
 
 
 def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, float | None]]:
-    """The cases that these tests measure, each with the tolerance that its test asks for."""
+    """The cases of these tests, each with the tolerance of its test."""
     from ipexperf.plan import matrix
 
     for item in items:
@@ -225,7 +240,7 @@ def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, float | None]]:
 
 @pytest.fixture
 def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
-    """Measures this test's case in fresh worker processes, records it, and fails the test on a known regression."""
+    """Measure this test's case in worker processes and record it. Fail the test if it is wrong or slower."""
     if not hasattr(request, "param"):
         pytest.skip("no case of the plan belongs to this test")
     run = _run(request.config)
@@ -244,10 +259,10 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
             found = run.measure(request.param, tolerance)
         except IpexperfError as error:
             told = f"{request.param.id}: {error}"
-            raise pytest.fail.Exception(told, pytrace=False) from None  # one sentence, not the chain behind it
+            raise pytest.fail.Exception(told, pytrace=False) from None  # one sentence, no traceback
         if found is None:
             request.node.stash[LATER_KEY] = True
-            pytest.skip("measured again after the other cases")  # nobody is told: the test is run once more
+            pytest.skip("measured again after the other cases")  # not reported: the test runs once more
         measurement, verdict = found
         request.node.user_properties.extend(junit.properties(measurement, verdict))
         if benchmark is not None:
@@ -260,12 +275,12 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
 
     yield measure
     if benchmark is not None and benchmark.stats is None:
-        benchmark.skipped = True  # nothing was measured: pytest-benchmark need not warn about it
+        benchmark.skipped = True  # nothing was measured: keep pytest-benchmark from warning
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, Any]:
-    """Leaves our cases out of pytest-benchmark's table unless it was asked for: they have a table of their own."""
+    """Leave our cases out of pytest-benchmark's table, unless one of its display options is given."""
     groups = yield
     from ipexperf.report import ecosystem
 
@@ -280,11 +295,11 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Runs a performance test, and tells of it when it is known: one whose case looks slower comes again at the end."""
+    """Run a performance test. If its case must be measured again, report nothing and run it once more at the end."""
     found = getattr(item, "callspec", None)
     if found is None or not isinstance(found.params.get(FIXTURE), Case):
         return None
-    # pytest has no public name for it; the plugins that run tests again use it too.
+    # pytest has no public API for this. Plugins that rerun tests use it too.
     from _pytest.runner import runtestprotocol
 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -301,9 +316,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Closes the run with how it ended, before the JUnit file is written.
+    """Close the run before the JUnit file is written.
 
-    A run may fail as a whole where no test did: pytest ends with 1 then.
+    A run can fail as a whole although every test passed. pytest then exits with 1.
     """
     run = session.config.stash.get(RUN_KEY, None)
     if run is not None:
@@ -312,7 +327,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         try:
             well = run.finish("interrupted" if interrupted else "failed" if broken else "finished")
         except KeyboardInterrupt:
-            # The run is closed: a signal waits until it is. What was measured is told all the same.
+            # Signals wait until the run is closed, so the summary is complete.
             session.exitstatus, well = pytest.ExitCode.INTERRUPTED, True
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -324,7 +339,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Writes the table, what was left out and where to look next."""
+    """Print the summary of the run."""
     run = config.stash.get(RUN_KEY, None)
     if run is not None and (run.measurements or run.plan.left_out):
         terminalreporter.section("ipexperf")

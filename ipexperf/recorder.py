@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.conduct import ending
+from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
 from ipexperf.judge import again
 
@@ -52,7 +52,7 @@ class Recorder:
         """Write one case, replacing what this run wrote of it before."""
         if self._history is None:
             return
-        with ending.uninterrupted():
+        with interrupts.deferred():
             if self.uid is None:
                 self.uid = self._history.start_run(measurement.environment, self._meta())
             uid = measurement.case.uid
@@ -81,7 +81,7 @@ class Recorder:
         """Write a round whose cases are already recorded."""
         if self._history is None or self.uid is None:
             return
-        with ending.uninterrupted():
+        with interrupts.deferred():
             self._history.record_round(self.uid, one)
 
     def finish(
@@ -92,7 +92,7 @@ class Recorder:
 
         if self._history is None or self.uid is None:
             return
-        with ending.uninterrupted():
+        with interrupts.deferred():
             if settled is not None and self._recorded:
                 whole = {"line": settled.line, "shift": settled.shift, "fails": settled.fails, "slower": settled.slower}
                 moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != (tested or {}).get(x)}

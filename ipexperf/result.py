@@ -1,4 +1,4 @@
-"""What a run produces: plain frozen records, the only things that travel between rooms."""
+"""The records of a run: frozen dataclasses that the rooms pass to one another."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ Outcome = Literal[
 
 
 Role = Literal["case", "twin", "reference"]
-"""What an arm is in a round: a launch of its case, the same again beside it, or what a part of the group is held
-against once more."""
+"""The role of an arm in a round: a launch of its case, its twin, or the reference once more for a part of a group."""
 Schedule = Literal["together", "apart"]
-"""Whether the arms of a round were alive together and took turns, or followed one another."""
+"""Whether the arms of a round took turns, or ran one after another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a number means: its unit in base units, and which way is good (None: both ways are suspicious)."""
+    """The unit of a metric, and which direction is good (None: a change either way is suspicious)."""
 
     name: str
     unit: str
@@ -87,20 +86,20 @@ METRICS: dict[str, Metric] = {
     )
 }
 PRIMARY = "step_time"
-"""The metric that is judged for speed: seconds a step, the median of a launch's samples."""
+"""The metric of speed: seconds per step, the median of a launch's samples."""
 RELATIVE = "relative_time"
-"""What is judged in its place where a yardstick took turns with the case: a step, in steps of the yardstick."""
+"""The metric of speed with a yardstick: step time in units of the yardstick's step time."""
 
 
 FEWER = "ended with fewer samples than asked"
-"""How the note of a launch begins whose steps were too slow for the samples that were asked for."""
+"""Begins the note of a launch with fewer samples than asked for, because its steps were slow."""
 EMULATED = "emulated its dtype"
-"""How the note of a launch begins whose processor has no instructions for the dtype: its speed is not the dtype's."""
+"""Begins the note of a launch whose processor lacks instructions for the dtype, so that it was emulated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One timed step, or the mean step of a block: wall, process CPU time and run delay, in seconds a step."""
+    """A timed step, or the mean step of a block: wall time, process CPU time and run delay, in seconds."""
 
     wall: float
     cpu: float
@@ -109,7 +108,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that had to be true of a launch, what was found and what was expected."""
+    """A check on a launch: what was found and what was expected."""
 
     name: str
     ok: bool
@@ -122,7 +121,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One fresh worker process that ran one case: the unit of replication."""
+    """One worker process that ran a case: the unit of replication."""
 
     index: int
     outcome: LaunchOutcome
@@ -136,13 +135,13 @@ class Launch:
     contended: str = ""
     log: str = ""
     notes: tuple[str, ...] = ()
-    """What a reader of the numbers must know of how they were taken, such as `FEWER: 7 of 20`."""
+    """Notes on how the numbers were taken, such as `FEWER: 7 of 20`."""
     fingerprint: Mapping[str, Any] | None = None
-    """What ran, as `bench.fingerprint` wrote it down; None: nothing could be looked at."""
+    """The fingerprint from `bench.fingerprint`, or None if there is none."""
     against: Mapping[str, Any] | None = None
-    """What the other arm ran, where this is one of a pair that was looked at."""
+    """The fingerprint of the other arm in a pair."""
     roof: Mapping[str, Any] | None = None
-    """What `of_roof` is a part of: the ceilings of its dtype and of memory, and which of them binds; None: unknown."""
+    """The ceilings that `of_roof` refers to, and which of them limits the case. None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +154,15 @@ class Measurement:
     started_at: str
     finished_at: str
     cut: str = ""
-    """Why there are fewer launches than were planned, though none of them failed, or an empty text."""
+    """Why there are fewer launches than planned although none failed, or an empty text."""
 
     @property
     def counted(self) -> tuple[Launch, ...]:
-        """The launches that are the measurement: not those that were contended, and measured again."""
+        """The launches that count: all but contended ones that were repeated."""
         return tuple(x for x in self.launches if x.outcome != "contended")
 
     def values(self, metric: str) -> tuple[float, ...]:
-        """The metric of every launch that ended well: the numbers that statistics may see."""
+        """The metric of every launch that ended well, for statistics."""
         return tuple(x.metrics[metric] for x in self.launches if x.outcome == "ok" and metric in x.metrics)
 
     def median(self, metric: str) -> float | None:
@@ -172,7 +171,7 @@ class Measurement:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The names of the metrics that any launch measured, in the order of METRICS."""
+        """The metrics that any launch has, in the order of METRICS."""
         return tuple(name for name in METRICS if self.values(name))
 
     @property
@@ -185,12 +184,12 @@ class Measurement:
 
     @property
     def never_began(self) -> str:
-        """Why the case has no launch that counts, which says nothing of it, or an empty text."""
+        """Why the case never began, through no fault of its own, or an empty text."""
         return "" if self.counted else self.cut
 
     @property
     def invalid(self) -> str:
-        """Why the numbers are no numbers to celebrate (proof, accuracy), or an empty text."""
+        """Why the numbers are invalid (proof, accuracy), or an empty text."""
         for launch in self.counted:
             for kind, checks in (("proof", launch.proof), ("accuracy", launch.accuracy)):
                 for check in checks:
@@ -200,54 +199,54 @@ class Measurement:
 
     @property
     def contended(self) -> str:
-        """Why the machine was not ours while this was measured, or an empty text."""
+        """Why the machine was too busy during the measurement, or an empty text."""
         return next((f"machine contended: {x.contended}" for x in self.counted if x.contended), "")
 
 
 @dataclass(frozen=True, slots=True)
 class SeatRecord:
-    """What one arm of a round did. `times` holds, for each of its processes, the seconds a step of its turns."""
+    """An arm of a round. `times` has the seconds per step of its turns, for each of its processes."""
 
     case: Case
     role: Role
     times: tuple[tuple[float, ...], ...]
     launch: int | None = None
-    """Which launch of its case it was; None for an arm that is only there for the others to be held against."""
+    """The index of its launch. None for a twin or an additional reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRecord:
-    """Arms that were measured beside one another, so that any two of them have a ratio: the unit of its interval."""
+    """A round: arms that were measured together, so that any two have a ratio. The unit of intervals."""
 
     uid: str
     group: str
-    """What its cases have in common, in words."""
+    """The name of the group: what its cases have in common."""
     number: int
     schedule: Schedule
     seats: tuple[SeatRecord, ...]
     started_at: str
     seconds: float
     turns: int = 0
-    """How many turns of each arm count."""
+    """Turns of each arm that count."""
     dropped: int = 0
-    """How many do not: the machine was busy with something else."""
+    """Turns that do not count, because the machine was busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What the judge says of what ran, beside speed and accuracy: it has no noise, and is no alarm by itself."""
+    """The comparison of fingerprints in a verdict. It has no noise, and is no alarm by itself."""
 
     outcome: Literal["same", "changed", "unstable", "unknown"]
     reason: str = ""
     changes: tuple[str, ...] = ()
-    """What changed, in words, the largest share of the time difference first."""
+    """The changes in words, the largest share of the time difference first."""
     fails: bool = False
-    """Whether it fails the test: a changed one does where that was asked for."""
+    """Whether it fails the test, which a change does only with `--perf-structure fail`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the judge says of one case, with its reason. `ratio` is the slowdown: above 1 is slower."""
+    """The verdict on a case, with its reason. `ratio` is the slowdown: above 1 is slower."""
 
     outcome: Outcome
     reason: str
@@ -260,12 +259,12 @@ class Verdict:
     policy: str = ""
     baseline: Mapping[str, Any] | None = None
     contended: bool = False
-    """Invalid because of the machine's other work, not because of the case: nothing was shown to be wrong."""
+    """Whether the case is invalid only because the machine was busy."""
     structure: Structure | None = None
-    """What became of what ran; None: nobody looked."""
+    """The comparison of fingerprints, or None."""
 
     @property
     def fails(self) -> bool:
-        """Whether this verdict fails the test: only what is known to be wrong does."""
+        """Whether this verdict fails the test. Doubt does not."""
         structure = self.structure is not None and self.structure.fails
         return structure or (self.outcome in ("regressed", "invalid", "failed") and not self.contended)

@@ -1,4 +1,4 @@
-"""One run: the plan, the conductor, the judge and the history tied together, case by case."""
+"""One run of the suite: plan the cases, measure them in rounds, judge them, record them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf import known
 from ipexperf.bench import registry
 from ipexperf.compare import against
-from ipexperf.conduct import ending, placement, yardstick
+from ipexperf.conduct import interrupts, placement, yardstick
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
-"""Why a case has fewer launches than planned, where nothing was wrong with it."""
+"""The reasons why a case that has no fault of its own has fewer launches than planned."""
 
 
 def plan(options: Options) -> matrix.Plan:
-    """The plan for these options on this machine: names are checked before anything is asked of torch."""
+    """Make the plan for these options on this machine. Checks all names before torch is imported."""
     registry.load(options.load)
     matrix.check_names(options)
     asked = matrix.accelerators(options)
@@ -50,7 +50,7 @@ def plan(options: Options) -> matrix.Plan:
 
 
 def _check_twin(options: Options) -> None:
-    """Refuses a twin where there are no rounds for it to be in."""
+    """Raise UsageError if a twin was asked for in a run without rounds."""
     source = options.sources.get("twin", "")
     if not source.startswith("--") or options.twin == "off":
         return
@@ -61,12 +61,12 @@ def _check_twin(options: Options) -> None:
 
 
 def _unsettled(verdict: Verdict) -> Verdict:
-    """A verdict on part of a measurement: nobody is told that a case regressed before all of it was seen."""
+    """The verdict on a part of a measurement, which may not say `regressed` yet."""
     return again.never(verdict) if verdict.outcome == "regressed" else verdict
 
 
 class Run:
-    """One invocation of the suite. A case is in the database the moment it ends."""
+    """One invocation of the suite. Each case is recorded as soon as it is measured."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
@@ -79,32 +79,32 @@ class Run:
         self.measurements: list[Measurement] = []
         self.rounds: list[RoundRecord] = []
         self._prior = PRIORS
-        """What earlier runs made usual for ratios on this machine."""
+        """How much ratios usually vary on this machine, from earlier runs."""
         self.verdicts: dict[str, Verdict] = {}
-        """What each test was decided by, by the uid of its case."""
+        """The verdict of each case, by the uid of the case."""
         self._conductor = Conductor(options, folder, say)
         self._folder = folder
         self._recorder = Recorder(options, folder, ())
         self._known = known.Known(options, self.plan.cases, self._recorder.required)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
-        """What looked slower, until it is measured again."""
+        """Cases that looked slower, until they are measured again."""
         self._disturbed: dict[Case, tuple[Measurement, Verdict]] = {}
-        """What the machine was not ours for, until it is measured again."""
+        """Cases measured on a busy machine, until they are measured again."""
         self._expected: dict[Case, float | None] = {}
-        """The cases that will be asked for, each with the tolerance of its test."""
+        """The cases still to be measured, each with the tolerance of its test."""
         self._judged: dict[Case, tuple[Measurement, Verdict] | IpexperfError | None] = {}
-        """What is known of cases that were measured; None: they are measured once more when they are asked for."""
+        """The result of each measured case. None means that the next `measure` measures it once more."""
         self._tolerances: dict[Case, float | None] = {}
-        """The tolerance that each case in pairs was judged with."""
+        """The tolerance that each case of `--perf-against` was judged with."""
         self.trouble = ""
-        """Why it is not recorded how the run ended, or an empty text."""
+        """Why the end of the run could not be recorded, or an empty text."""
         self._report: Path | None = None
         self.unwritten = ""
-        """Why there is no report though one was asked for, or an empty text."""
+        """Why the report could not be written, or an empty text."""
 
     def open(self, command: tuple[str, ...]) -> None:
-        """Opens the history before anything is measured: a bad path is found now, not after an hour."""
+        """Open the history before anything is measured, so that a bad path is found at once."""
         self._recorder.command = command
         if self.options.report is not None:
             self._check_report(self.options.report)
@@ -116,11 +116,11 @@ class Run:
 
     @property
     def uid(self) -> str | None:
-        """The run in the history, or None as long as nothing is recorded."""
+        """The uid of the run in the history. None until something is recorded."""
         return self._recorder.uid
 
     def _check_report(self, target: Path) -> None:
-        """Refuses a folder that no report may be written to now, not after an hour."""
+        """Check before measuring that the report can be written to this folder."""
         from ipexperf.dashboard import folder
 
         if self.options.no_record:
@@ -129,16 +129,16 @@ class Run:
         self._report = target.absolute()
 
     def expect(self, cases: Iterable[tuple[Case, float | None]]) -> None:
-        """Names the cases that will be asked for, each with the tolerance of its test: they share rounds."""
+        """Announce the cases that `measure` will be called with, so that they can share rounds."""
         self._expected = {}
         for case, tolerance in cases:
             self._expected.setdefault(case, tolerance)
 
     def measure(self, case: Case, tolerance: float | None = None) -> tuple[Measurement, Verdict] | None:
-        """Measures, judges and records a case, with all that share its rounds.
+        """Measure, judge and record a case, with all cases that share its rounds.
 
-        None: it is to be measured again after the rest, and says why. `tolerance` is the test's own: it is for pairs.
-        What two tests ask for is measured once, unless they tolerate different slowdowns.
+        Returns None if the case must be measured again after all others; progress has said why. `tolerance` is the
+        test's own, for pairs. Two tests of one case get one measurement, unless their tolerances differ.
         """
         if self._tolerances.get(case, tolerance) != tolerance:
             self._judged.pop(case, None)
@@ -153,7 +153,7 @@ class Run:
         return answer
 
     def _group(self, case: Case) -> Group:
-        """The cases that are measured with this one: those of its kind that are still to come."""
+        """The cases to measure together with this one: those of its group that are still to be measured."""
         if self.options.rounds == "off":
             return Group(case.id, (case,))
         waiting = self._suspects if case in self._suspects else self._disturbed if case in self._disturbed else None
@@ -162,7 +162,7 @@ class Run:
         return Group(name, tuple(dict.fromkeys([case, *(one for one in others if groups.name(one) == name)])))
 
     def _measure(self, group: Group) -> None:
-        """Makes the rounds of a group. What there is of it is kept, however they end."""
+        """Measure the rounds of a group. Whatever was measured is kept, however this ends."""
         try:
             if self._against is not None:
                 self._measure_pairs(group, self._against)
@@ -202,41 +202,41 @@ class Run:
             running.run(lambda: self._keep_so_far(running))
         except KeyboardInterrupt:
             for case, measurement in running.measurements(INTERRUPTED).items():
-                # What is looked at a second time is kept as the first look left it, when the run ends.
+                # A case that was being measured again keeps its first result, recorded when the run ends.
                 if measurement.launches and case not in self._suspects:
                     verdict = _unsettled(self._known.judge(measurement))
                     self._keep(*self._screened(measurement, verdict))
             self._keep_rounds(running)
             raise
-        with ending.uninterrupted():  # all of the group is measured: whoever interrupts now gets all of it
+        with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
             for case, measurement in running.measurements().items():
                 with self._failing_its_test(case):
                     self._judged[case] = self._judge(case, measurement, last=case in before)
-            with contextlib.suppress(HistoryError):  # each case that is not on record says so
+            with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
                 self._keep_rounds(running)
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:
-        """Lets what cannot be recorded or judged fail the test of its case, not the tests of those that it met."""
+        """Turn an error in recording or judging a case into the failure of that case's test alone."""
         try:
             yield
         except IpexperfError as error:
             self._judged[case] = error
 
     def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> tuple[Measurement, Verdict] | None:
-        """The verdict on a case, or None where it is to be measured again."""
+        """Judge a case. Returns None if it must be measured again."""
         verdict = self._known.judge(measurement)
         if case in self._suspects:
             first, before = self._suspects.pop(case)
             measurement, verdict = again.together(first, measurement), again.settle(before, verdict)
         elif verdict.contended and not last and not measurement.cut:
-            with ending.uninterrupted():
+            with interrupts.deferred():
                 self._recorder.case(*self._screened(measurement, verdict))
                 self._disturbed[case] = measurement, verdict
             self._say(f"{case.id}: the machine was not ours: what it disturbed is measured again after the other cases")
             return None
         elif verdict.outcome == "regressed":
-            with ending.uninterrupted():
+            with interrupts.deferred():
                 self._recorder.case(*self._screened(measurement, again.never(verdict)))
                 self._suspects[case] = measurement, verdict
             self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
@@ -244,10 +244,10 @@ class Run:
         return self._keep(*self._screened(measurement, verdict))
 
     def _keep_so_far(self, running: GroupRun) -> None:
-        """Records what a group has after each of its rounds: a run that is killed loses the round in flight alone."""
+        """Record what a group has so far, so that a killed run loses only the round in flight."""
         if self._recorder.history is None:
             return
-        with contextlib.suppress(IpexperfError):  # it is tried again when the case is judged, and fails its test then
+        with contextlib.suppress(IpexperfError):  # tried again when the case is judged; an error then fails its test
             for case, measurement in running.measurements(UNFINISHED).items():
                 if case not in self._suspects:
                     verdict = _unsettled(self._known.judge(measurement))
@@ -255,8 +255,8 @@ class Run:
             self._keep_rounds(running)
 
     def _keep_rounds(self, running: GroupRun) -> None:
-        """Records the rounds that are new, once their cases are on record."""
-        with ending.uninterrupted():
+        """Record the new rounds. Their cases must be recorded first."""
+        with interrupts.deferred():
             running.hand_over(self._keep_round)
 
     def _keep_round(self, one: RoundRecord) -> None:
@@ -264,20 +264,20 @@ class Run:
         self.rounds.append(one)
 
     def _screened(self, measurement: Measurement, verdict: Verdict) -> tuple[Measurement, Verdict, Constants]:
-        """What a case was found to be, with what ran."""
+        """The measurement, its verdict with the structure check, and the policy it was judged by."""
         policy = self._known.policy(measurement)
         return measurement, self._structured(measurement, verdict), policy
 
     def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> tuple[Measurement, Verdict]:
-        """Records one case, and counts it: nothing more is measured of it."""
-        with ending.uninterrupted():
+        """Record a case that is finished, and add it to the results of the run."""
+        with interrupts.deferred():
             self._recorder.case(measurement, verdict, policy)
             self.measurements.append(measurement)
             self.verdicts[measurement.case.uid] = verdict
         return measurement, verdict
 
     def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
-        """The verdict, with what became of what ran: it is held against the digest that was accepted."""
+        """Add to the verdict whether the kernels that ran differ from those of the accepted baseline."""
         from ipexperf.judge import structure
 
         if measurement.failure or measurement.never_began:
@@ -292,21 +292,21 @@ class Run:
         return dataclasses.replace(verdict, structure=found)
 
     def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:
-        """What ran when the baseline was accepted, where this history has that run."""
+        """The fingerprint of the run whose baseline was accepted, if this history has it."""
         from ipexperf.history import ran
 
         return ran.accepted(self._recorder.history, before) if self._recorder.history is not None else None
 
     def settled(self) -> RunVerdict:
-        """What the run says as a whole, beside what each test says."""
+        """The verdict on the run as a whole."""
         from ipexperf.judge.policy import Policy
         from ipexperf.judge.run import settle
 
         return settle(self.verdicts, Policy().for_run())
 
     def finish(self, status: Status) -> bool:
-        """Closes the history with what the run says as a whole and how it ended, and tells whether all is well."""
-        with ending.uninterrupted():
+        """Record how the run ended and its verdict, and close the history. Returns whether all is well."""
+        with interrupts.deferred():
             self._conductor.close()
             try:
                 self._keep_waiting()
@@ -317,13 +317,13 @@ class Run:
             try:
                 self._recorder.finish(status, settled, self.verdicts)
             except HistoryError as error:
-                self.trouble = str(error)  # the numbers are still to be told: the summary says it
+                self.trouble = str(error)  # the summary reports it below the numbers
         self._write_report()
         self._recorder.close()
         return not settled.fails and not self.trouble and not self.unwritten
 
     def _usual(self) -> Pools:
-        """What earlier runs of this machine make usual for its ratios, where there are any."""
+        """How much ratios usually vary on this machine, from its earlier runs if there are any."""
         measured = next((one for one in self.measurements if one.launches), None)
         if self._recorder.history is None or measured is None or not self.rounds:
             return PRIORS
@@ -343,7 +343,7 @@ class Run:
             self.unwritten = str(error)  # as above
 
     def _keep_waiting(self) -> None:
-        """Counts what the run ended too early to measure again: nobody called it regressed, or its numbers good."""
+        """Record cases that should have been measured again, but the run ended. None of them counts as regressed."""
         while self._disturbed:
             _, (measurement, verdict) = self._disturbed.popitem()
             self._keep(*self._screened(measurement, verdict))
@@ -352,7 +352,7 @@ class Run:
             self._keep(*self._screened(measurement, again.never(verdict)))
 
     def block(self, measurement: Measurement, verdict: Verdict) -> str:
-        """The text of a failed case."""
+        """The explanation printed for a failed case."""
         from ipexperf.judge.environment import differences
         from ipexperf.report.block import failure_block
 
@@ -366,20 +366,20 @@ class Run:
     def _reproduce(self, case: Case) -> str:
         from ipexperf.report.rerun import command
 
-        # As it was named: a network of the user's own is not known by the name of its cases.
+        # The user's own network is reproduced by its target; its cases have a derived name.
         model = registry.models.get(case.model)
         arm = None if self._against is None else self._against.words.text
         return command(case, self.plan.launches, target=model.target or "", plain_size=model.size, against=arm)
 
     def _accept(self, measurement: Measurement) -> str:
-        """How to accept what was measured; nothing where it is on no record."""
+        """The command that accepts this measurement as a baseline, or an empty text if it is not recorded."""
         if self.options.no_record:
             return ""
         run, where = self.uid[:18] if self.uid else "last", "".join(self._where())
         return f'ipexperf baseline accept {run} --case {measurement.case.id}{where} --regression-ok --reason "WHY"'
 
     def _where(self) -> tuple[str, str]:
-        """How the `ipexperf` command is told of the history and of the baselines, where it would look elsewhere."""
+        """The `--db` and `--baselines` options that `ipexperf` needs to find this run; empty for the default places."""
         from ipexperf.history.addresses import hidden
 
         database, folder = hidden(self.options.db), str(self.options.baselines)
@@ -389,7 +389,7 @@ class Run:
         )
 
     def summary(self) -> list[str]:
-        """What the person reads at the end."""
+        """The lines printed at the end."""
         from ipexperf.report.table import run_lines, summary_lines
 
         where = []
@@ -425,7 +425,7 @@ class Run:
         ]
 
     def for_ci(self, environment: Mapping[str, str]) -> list[str]:
-        """What a CI system is told, beside what people read: a summary that is appended, and lines for annotations."""
+        """Append the summary of a GitHub job if there is one, and return lines with annotations."""
         from ipexperf.report import github, markdown
         from ipexperf.report.advice import advice
         from ipexperf.report.speeds import Speeds

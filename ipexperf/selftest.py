@@ -1,4 +1,4 @@
-"""A selftest: plan, pairs, judge and history tied together, trial by trial."""
+"""The selftest of the judge: plan trials, measure pairs, judge and record them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def plan(
     cases: Sequence[Case], found: Sequence[Injection], facts: Facts
 ) -> tuple[list[tuple[Injection, Case, Case]], Counter[str]]:
-    """What is tried in a round: first every case against itself, then each injection in every case that can have it."""
+    """The trials of a round: first every case against itself, then each injection in every case that can have it."""
     left_out: Counter[str] = Counter()
     able = []
     for case in cases:
@@ -51,7 +51,7 @@ def plan(
 
 
 class Selftest:
-    """Does the trials one after the other, and keeps each the moment it ends, where a history is named."""
+    """Runs trials one after the other, and records each when it ends."""
 
     def __init__(
         self,
@@ -79,26 +79,26 @@ class Selftest:
             self._history, self._session = History.open(db), run_uid()
 
     def go(self, trials: Sequence[tuple[Injection, Case, Case]]) -> None:
-        """Does them all, or as many as the time is enough for."""
+        """Run all trials, or as many as the time allows."""
         for number, (injection, case, other) in enumerate(trials, 1):
             if self._conductor.spent():
                 self._say(f"the time is over: {len(trials) - number + 1} of {len(trials)} trials were not begun")
                 return
             if case.uid in self._broken:
-                continue  # its A/A failed: whatever is injected, it would fail again
+                continue  # its A/A failed, so injections would fail too
             spent = time.monotonic() - self._began
             self._say(f"trial {number} of {len(trials)}, after {spent:.0f} s: {injection.name}, {case.id}")
             self._one(injection, case, other)
 
     def _one(self, injection: Injection, case: Case, other: Case) -> None:
-        """One comparison of a case with itself, slowed down or not."""
+        """Compare a case with itself, slowed down or not."""
         started, begin = conducting.now(), time.monotonic()
         found, failure = None, ""
         try:
             a = arm.arm(self._conductor, case, ArmWords(), "as it is")
             b = arm.arm(self._conductor, other, injection.words, injection.name)
             b = dataclasses.replace(b, conditions=b.conditions.given(**injection.settings))
-            # What is spoilt cannot prove that it is not. That the case itself is what it says, its A/A has proven.
+            # A slowed arm cannot prove its label. The A/A has proven the case.
             prove = injection.size == 0
             spent, say = self._conductor.spent, self._say
             contest = Contest([(a, b)], [self.policy], self._effort, spent, self._chance, say, prove=prove)
@@ -114,7 +114,7 @@ class Selftest:
         if trial.size == 0 and trial.outcome in ("failed", "invalid"):
             self._broken.add(trial.case.uid)
         if found is None or not found.taken:
-            return  # no worker could say where it was: there is nothing to keep
+            return  # no worker described the machine: nothing to record
         where = found.taken[0].a.environment
         self.machine_key = where["machine_key"]
         if self._history is not None:
@@ -123,7 +123,7 @@ class Selftest:
             selftests.record(self._history, self._session, trial, where, self.policy, Path.cwd().name)
 
     def kept(self) -> list[Trial]:
-        """All trials of this machine under this policy, of earlier selftests too."""
+        """All trials of this machine under this policy, including earlier selftests."""
         if self._history is None or self.machine_key is None:
             return []
         from ipexperf.history import selftests
@@ -131,7 +131,7 @@ class Selftest:
         return selftests.trials(self._history, self.machine_key, self.policy)
 
     def close(self) -> None:
-        """Ends what outlives a trial."""
+        """Stop processes that outlive a trial."""
         self._conductor.close()
         if self._history is not None:
             self._history.close()
@@ -140,7 +140,7 @@ class Selftest:
 def _trial(
     injection: Injection, case: Case, found: Comparison | None, failure: str, started: str, seconds: float
 ) -> Trial:
-    """What became of one comparison, as it is counted and kept."""
+    """The record of a comparison."""
     decision = found.decision if found else None
     outcome, reason = _ended(found, failure)
     return Trial(
@@ -162,7 +162,7 @@ def _trial(
 
 
 def _ended(found: Comparison | None, failure: str) -> tuple[Outcome, str]:
-    """The outcome of a comparison and its reason: that an arm failed, or is wrong, comes before what pairs say."""
+    """The outcome of a comparison and its reason. A failed or wrong arm comes before the judge's decision."""
     if found is None:
         return "failed", failure
     if found.failure is not None:

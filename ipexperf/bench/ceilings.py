@@ -54,7 +54,7 @@ Maker = Callable[[Device, str, int], Trial]
 
 def free() -> None:
     """Forgets what limits instructions, before torch reads it: the ceilings are the machine's, not a variable's."""
-    for name in fingerprint.LIMITS:
+    for name in fingerprint.ISA_VARIABLES:
         os.environ.pop(name, None)
 
 

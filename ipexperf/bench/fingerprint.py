@@ -26,8 +26,8 @@ VERSION = 1
 """Of the canonical form: two fingerprints of different versions are not compared."""
 SHOWN, LINE = 5, 300
 """So many lines that could not be read are kept, up to this length."""
-LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS")
-"""Variables that keep libraries from instructions which the processor has."""
+ISA_VARIABLES = (*onednn.ISA_VARIABLES, "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS")
+"""Variables that limit the instruction sets which libraries use."""
 _NODE = re.compile(r"= (\w+::\w+?)(?:_\d+)?(?:\[[^\n]*?\])?\(")
 _CALL = re.compile(r"\b((?:torch\.ops|extern_kernels)\.[\w.]+|(?:cpp|triton)_\w+)\(")
 _PLACE = re.compile(r"(?:/\S+/)?\S+\.py:\d+|0x[0-9a-f]+|\bline \d+")
@@ -105,7 +105,7 @@ def processor() -> dict[str, Seen]:
         "threads": torch.get_num_threads(),
         "aten": torch.backends.cpu.get_cpu_capability(),
         "onednn": onednn.isas(),
-        "limits": {name: os.environ[name] for name in LIMITS if name in os.environ},
+        "limits": {name: os.environ[name] for name in ISA_VARIABLES if name in os.environ},
     }
     return {"processor": Seen(told)}
 

@@ -40,8 +40,6 @@ MEANS = {
     ),
 }
 """For each dtype the best first: what a newer processor's kernels are called counts for an older one's too."""
-LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-"""Variables by which a person keeps oneDNN from instructions."""
 FREE = ("", "all", "default")
 OPERANDS = {"bf16": {"bfloat16"}, "int8": {"int8", "uint8"}}
 SHOWN = 4
@@ -55,7 +53,7 @@ def best(dtype: str, flags: frozenset[str]) -> Means | None:
 
 def limit(means: Means, variables: Mapping[str, str]) -> str:
     """The variable that keeps oneDNN from these instructions, as it is set, or an empty text."""
-    for name in LIMITS:
+    for name in onednn.ISA_VARIABLES:
         value = variables.get(name, "").lower()
         if value not in FREE and not any(word in value for word in means.words):
             return f"{name}={variables[name]}"

@@ -13,6 +13,8 @@ from typing import Any
 
 from ipexperf.bench.lazy import torch
 
+ISA_VARIABLES = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+"""Variables that limit the instruction sets which oneDNN uses."""
 MARK = "onednn_verbose,"
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 # Since version 3.5 `v1` says how a line is built, and may be followed by a moment; before 3.1 nothing said `primitive`.

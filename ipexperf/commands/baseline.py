@@ -1,4 +1,4 @@
-"""`ipexperf baseline accept|list|diff|show`: the reviewed files that later runs are judged against."""
+"""`ipexperf baseline accept|list|diff|show`: manage the files that later runs are judged against."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _candidate(found: Recorded) -> Candidate:
 
 
 def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
-    """The run's cases by machine, those that --case names or all."""
+    """The run's cases by machine: those named by --case, or all."""
     found = history.measurements(arguments.run_selector)
     wanted = [x for x in found if not arguments.case or x.case.id in arguments.case]
     missing = set(arguments.case or ()) - {x.case.id for x in wanted}
@@ -59,7 +59,7 @@ def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[C
 
 
 def run_accept(arguments: argparse.Namespace) -> int:
-    """Takes a run's cases in; what is refused is said, and makes the exit status 1."""
+    """Accept a run's cases. Prints refusals, which make the exit status 1."""
     from ipexperf.history.store import History
     from ipexperf.judge import baseline
     from ipexperf.judge.accept import accept
@@ -91,7 +91,7 @@ def run_accept(arguments: argparse.Namespace) -> int:
 
 
 def _keep(history: History, folder: Path, known: Baselines, acceptance: Acceptance) -> Path:
-    """Writes the file and the history's rows: both, or neither."""
+    """Write the file and the rows in the history: both or neither."""
     from ipexperf.history.records import Accepted
     from ipexperf.judge import baseline
 
@@ -113,9 +113,9 @@ def _keep(history: History, folder: Path, known: Baselines, acceptance: Acceptan
         )
     path = baseline.path_of(folder, known.machine_key)
     existed, written = path.exists(), False
-    # The rows are written first and committed last: a database that takes none is found before the file changes, and
-    # a file that cannot be written takes the rows back. What is left is a commit that fails after that: it takes the
-    # file back, for an acceptance in the file alone would be refused when it is tried again.
+    # Write the rows first and commit them last. A database that cannot be written is then found before the file
+    # changes, and a failure to write the file rolls the rows back. If the commit fails, restore the file: an acceptance
+    # in the file alone would be refused when tried again.
     try:
         with history.accepting(sessions):
             baseline.write(folder, acceptance.baselines)
@@ -138,7 +138,7 @@ def _files(arguments: argparse.Namespace) -> list[Baselines]:
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """One line a baseline."""
+    """List the baselines, one line each."""
     from ipexperf.report import units
 
     for found in _files(arguments):
@@ -151,7 +151,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """Everything that is known of one case's baselines."""
+    """Show everything about a case's baselines."""
     import json
     from dataclasses import asdict
 
@@ -168,7 +168,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def run_diff(arguments: argparse.Namespace) -> int:
-    """What a change of the baselines' folder forgives: OTHER is the folder as it was before."""
+    """Show what a change of the baselines' folder allows. OTHER is the folder before the change."""
     from ipexperf.judge import baseline
     from ipexperf.judge.accept import diff
     from ipexperf.report import units
@@ -183,7 +183,7 @@ def run_diff(arguments: argparse.Namespace) -> int:
 
 
 def add_baseline(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """Declares the four subcommands; those returned read a history too."""
+    """Declare the four subcommands. Returns those that read a history."""
     subparsers = parser.add_subparsers(metavar="accept|list|diff|show", required=True)
 
     def add(name: str, purpose: str) -> argparse.ArgumentParser:

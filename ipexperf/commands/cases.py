@@ -1,4 +1,4 @@
-"""`ipexperf cases`: what would run, and with --why what would not."""
+"""`ipexperf cases`: list the cases that would run, and with --why those that would not."""
 
 from __future__ import annotations
 

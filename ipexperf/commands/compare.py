@@ -1,4 +1,4 @@
-"""`ipexperf compare` and `ipexperf speedup`: recorded cases held against one another, as ratios with intervals."""
+"""`ipexperf compare` and `ipexperf speedup`: ratios with intervals between recorded cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipexperf doctor`: what is wrong with this machine for measuring, and how small a slowdown it can show."""
+"""`ipexperf doctor`: check a machine for measuring, and find the smallest slowdown that it can show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import planning
+from ipexperf.commands import planning, progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 SHORT = {"--seconds": "budget", "--max-pairs": "max_pairs", "--tolerance": "tolerance", "--alpha": "alpha"}
 WRONG = 1
-"""The exit status where something is wrong."""
+"""Exit status if something is wrong."""
 MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Declares its options."""
+    """Declare the options."""
     parser.add_argument("--no-pairs", action="store_true", help="look only: measure nothing")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
-    """Looks first, then measures one case against itself."""
+    """Check the machine, then measure a case against itself."""
     from ipexperf.bench.placement import allowed
     from ipexperf.compare import arm
     from ipexperf.conduct import machine
@@ -54,7 +54,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
         except UsageError as error:
             if not wrong:
                 raise
-            lines = [f"nothing was measured: {error}"]  # such as that no case can run without torch
+            lines = [f"nothing was measured: {error}"]  # for instance without torch
         sys.stdout.write("\n".join(lines) + "\n")
     return WRONG if wrong else 0
 
@@ -69,7 +69,7 @@ def _findings(found: Sequence[Finding]) -> list[str]:
 
 
 def _measured(options: Options, policy: PairPolicy) -> list[str]:
-    """The first case of the plan that can take turns, against itself."""
+    """Measure the first case of the plan that can take turns against itself."""
     from ipexperf import run, selftest
     from ipexperf.compare import arm
     from ipexperf.compare.round import Effort
@@ -82,15 +82,11 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     trials, left_out = selftest.plan(plan.cases, (), facts)
     if not trials:
         raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
-    conductor = Conductor(options, Path.cwd(), _say)
+    conductor = Conductor(options, Path.cwd(), progress.say)
     chance = random.Random()  # noqa: S311 - a start order, no secret
-    done = selftest.Selftest(conductor, policy, Effort(), chance, _say)
+    done = selftest.Selftest(conductor, policy, Effort(), chance, progress.say)
     try:
         done.go(trials[:1])
     finally:
         done.close()
     return report.lines(done.done[0], policy) if done.done else ["nothing was measured: the time was over"]
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"  {text}\n")

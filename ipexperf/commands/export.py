@@ -1,4 +1,4 @@
-"""`ipexperf export`: the history as CSV or Parquet, and one run as a file of pytest-benchmark or Bencher."""
+"""`ipexperf export`: the history as CSV or Parquet, or one run as a file for pytest-benchmark or Bencher."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WHOLE = ("csv", "parquet")
-"""The forms that hold many runs."""
+"""Formats with many runs."""
 ONE = ("pytest-benchmark", "bencher")
-"""The forms that hold one run."""
+"""Formats with one run."""
 
 
 def add_export(subparsers: telling.Subparsers) -> None:

@@ -1,4 +1,4 @@
-"""`ipexperf gate`: a recorded run as an exit code, for pipelines and for `git bisect run`."""
+"""`ipexperf gate`: turn a recorded run into an exit status, for pipelines and `git bisect run`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Recorded, RunDetail
 
 FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
-"""`git bisect run` takes 125 for a commit that cannot be told, and 1 to 124 for a bad one: 2 is not for it."""
+"""`git bisect run` skips a commit on 125 and takes 1 to 124 for a bad one, so 2 must not be used there."""
 BISECT = "--bisect"
 UNWRITTEN = "the answer cannot be written to standard output"
 TOLD = ("ok", "improved")
-"""The outcomes that say that nothing became slower."""
+"""Outcomes that mean that nothing became slower."""
 
 
 def add_gate(subparsers: telling.Subparsers) -> None:
@@ -36,21 +36,21 @@ def add_gate(subparsers: telling.Subparsers) -> None:
 
 
 def named(words: Sequence[str]) -> bool:
-    """Whether a command line asks for a gate, be it with mistakes in it: no other command has `--bisect`."""
+    """Whether this command line is meant for `gate`, even with mistakes in it. Only `gate` has `--bisect`."""
     return words[:1] == ["gate"] or BISECT in words
 
 
 def _bisecting(words: Sequence[str]) -> bool:
-    """Whether the exit status is for `git bisect run`: argparse takes the beginning of an option for it."""
+    """Whether the exit status is for `git bisect run`. argparse accepts abbreviated options, so this does too."""
     return any(word.startswith("--b") and BISECT.startswith(word) for word in words)
 
 
 def guarded(words: Sequence[str], answer: Callable[[Sequence[str]], int]) -> int:
-    """The exit status of a gate: 1 is a verdict alone, and whatever goes wrong is 125 for a bisection, else 2."""
+    """Run the gate. Exit status 1 is only for a verdict. An error is 125 for a bisection, else 2."""
     trouble = CANNOT_TELL if _bisecting(words) else CANNOT_ASK
     try:
         status = answer(words)
-    except SystemExit as error:  # argparse has said why
+    except SystemExit as error:  # argparse has printed the reason
         status = trouble if error.code else FINE
     except Exception as error:  # noqa: BLE001 - Python would exit with 1, which is a verdict
         telling.complain(_unexpected(error))
@@ -63,7 +63,7 @@ def guarded(words: Sequence[str], answer: Callable[[Sequence[str]], int]) -> int
 
 
 def _unexpected(error: Exception) -> str:
-    """One sentence about an error that nobody foresaw, with the place for whoever looks into it."""
+    """Describe an unexpected error in one sentence, with its place in the code."""
     text = " ".join(str(error).split())
     if isinstance(error, OSError):
         return f"gate cannot tell: {text}."
@@ -84,7 +84,7 @@ def run_gate(arguments: argparse.Namespace) -> int:
     try:
         _say(detail, cases, status)
     except BrokenPipeError:
-        telling.silence(sys.stdout)  # the reader, `head` say, has seen enough: the exit status is the answer
+        telling.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe: the exit status still counts
     except OSError as error:
         telling.silence(sys.stdout)
         raise UsageError(f"{UNWRITTEN}: {error.strerror}") from error
@@ -111,36 +111,36 @@ def _chosen(detail: RunDetail, names: Sequence[str] | None) -> list[Recorded]:
 
 
 def _fails(detail: RunDetail) -> bool:
-    """Whether the run failed as a whole, which no single case need say."""
+    """Whether the run failed as a whole, which no single case may show."""
     return bool(detail.run.meta.get("settled", {}).get("fails"))
 
 
 def _for_pipeline(cases: Sequence[Recorded], run_fails: bool) -> int:  # noqa: FBT001 - one of two facts
-    """What is known to be wrong is bad; where not one case was judged nobody can tell."""
+    """Bad if any case is known to be wrong. Unknown if no case was judged."""
     if run_fails or any(_bad(recorded) for recorded in cases):
         return BAD
     return FINE if any(map(_fine, cases)) else CANNOT_TELL
 
 
 def _for_bisect(cases: Sequence[Recorded]) -> int:
-    """A commit is bad where a case regressed, and good where every case is fine."""
+    """A commit is bad if a case regressed, and good if every case is fine."""
     if any(_regressed(recorded) for recorded in cases):
         return BAD
     return FINE if cases and all(map(_fine, cases)) else CANNOT_TELL
 
 
 def _fine(recorded: Recorded) -> bool:
-    """As its test was, whatever the run says as a whole."""
+    """Whether the case's own test failed, regardless of the run as a whole."""
     return (recorded.tested or recorded.outcome) in TOLD
 
 
 def _regressed(recorded: Recorded) -> bool:
-    """Whether its test said so: where many did, the run has the last word and says that the platform moved."""
+    """Whether the case's own test regressed. If many did, the run as a whole says that the platform moved."""
     return recorded.tested == "regressed"
 
 
 def _bad(recorded: Recorded) -> bool:
-    """As its test was: what only the machine's other work spoilt failed nothing."""
+    """Whether the case's own test failed. A merely contended case did not."""
     if recorded.verdict is None:
         return recorded.outcome == "failed"
     if _regressed(recorded):

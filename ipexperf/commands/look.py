@@ -1,4 +1,4 @@
-"""`ipexperf runs` and `ipexperf show`: what was run, and every case of one run."""
+"""`ipexperf runs` and `ipexperf show`: list runs, and show every case of a run."""
 
 from __future__ import annotations
 

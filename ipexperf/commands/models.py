@@ -1,4 +1,4 @@
-"""`ipexperf models`: what there is to measure, on which data, and how large it is."""
+"""`ipexperf models`: list the models, their data and their sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.commands import planning
+from ipexperf.commands import planning, progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is said of one model. What was not measured, or could not be, is None."""
+    """The description of a model. What was not measured is None."""
 
     name: str
     task: str
@@ -37,7 +37,7 @@ class Told:
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
-    """Declares its options."""
+    """Declare the options."""
     told = "count parameters and FLOPs of an example, in a worker process for each model"
     parser.add_argument("--measure", action="store_true", help=told)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
@@ -45,7 +45,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 
 def run_models(arguments: argparse.Namespace) -> int:
-    """Lists the models that were asked for, or all of them."""
+    """List the named models, or all."""
     from ipexperf.bench import registry
     from ipexperf.plan import matrix
 
@@ -86,10 +86,10 @@ def _told(model: Model, options: Options, *, measure: bool) -> Told:
 
 
 def _measured(model: Model, options: Options, missing: str | None) -> dict[str, Any]:
-    """What a worker counts, or an empty answer with the reason on standard error."""
+    """Parameters and FLOPs counted by a worker. If that fails, print the reason and return nothing."""
     from ipexperf.bench.kinds import Cell
     from ipexperf.case import Case
-    from ipexperf.conduct.provisions import Provisions
+    from ipexperf.conduct.prerequisites import Prerequisites
     from ipexperf.conduct.worker import ask_facts
     from ipexperf.errors import WorkerError
     from ipexperf.plan import matrix, sizes
@@ -100,18 +100,14 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
     if reason is None:
         case = Case(cell.model, cell.device, cell.dtype, cell.mode, cell.stack, 1, size, model.version, model.data)
         try:
-            found = Provisions(options, Path.cwd(), _say).footprint(case)
+            found = Prerequisites(options, Path.cwd(), progress.say).footprint(case)
         except WorkerError as error:
             reason = error.reason
         else:
             counted = {name: found[name] for name in ("parameters", "flops")}
             return {**counted, "measured_at": model.told(size)}
-    _say(f"{model.name} was not measured: {reason}")
+    progress.say(f"{model.name} was not measured: {reason}")
     return {}
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"  {text}\n")
 
 
 def _text(told: Told, *, measured: bool) -> str:

@@ -1,4 +1,4 @@
-"""`ipexperf prepare`: makes what the chosen cases load, so that measuring them begins at once."""
+"""`ipexperf prepare`: make the weights and quantised networks of the chosen cases in advance."""
 
 from __future__ import annotations
 
@@ -7,51 +7,47 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import planning
+from ipexperf.commands import planning, progress
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.conduct.provisions import Provisions
+    from ipexperf.conduct.prerequisites import Prerequisites
 
 FAILED = 1
-"""The exit status where something could not be made; the rest is."""
+"""Exit status if something could not be made. Everything else is."""
 
 
 def run_prepare(arguments: argparse.Namespace) -> int:
-    """Goes through the plan case by case. What two of them load is made once, by whichever comes first."""
+    """Prepare the plan case by case. Files that cases share are made once."""
     from ipexperf import run
-    from ipexperf.conduct.provisions import Provisions
+    from ipexperf.conduct.prerequisites import Prerequisites
     from ipexperf.report.units import plural
 
     options = planning.resolve(arguments)
     plan = run.plan(options)
-    provisions = Provisions(options, Path.cwd(), _say)
+    prerequisites = Prerequisites(options, Path.cwd(), progress.say)
     failed = 0
     for number, case in enumerate(plan.cases, 1):
-        _say(f"case {number} of {len(plan.cases)}: {case.id}")
-        failed += not _ready(provisions, case)
-    made = sum(provisions.kept.values())
-    told = f"{made} made, {len(provisions.kept) - made} there already, for {plural(len(plan.cases), 'case')}"
+        progress.say(f"case {number} of {len(plan.cases)}: {case.id}")
+        failed += not _ready(prerequisites, case)
+    made = sum(prerequisites.kept.values())
+    told = f"{made} made, {len(prerequisites.kept) - made} there already, for {plural(len(plan.cases), 'case')}"
     sys.stdout.write(f"{told}{f'; {failed} could not be made' if failed else ''}\n")
     return FAILED if failed else 0
 
 
-def _ready(provisions: Provisions, case: Case) -> bool:
-    """Makes what one case loads, tells of each file that was not told of before, and whether all is there."""
-    known = set(provisions.kept)
+def _ready(prerequisites: Prerequisites, case: Case) -> bool:
+    """Make what a case loads, and print each new file. Returns whether all is there."""
+    known = set(prerequisites.kept)
     try:
-        provisions.ready(case)
+        prerequisites.ready(case)
     except WorkerError as error:
         sys.stdout.write(f"failed         {case.id}: {error.reason}\n")
         return False
     finally:
-        for path, made in provisions.kept.items():
+        for path, made in prerequisites.kept.items():
             if path not in known:
                 sys.stdout.write(f"{'made' if made else 'there already':<13}  {path.parent.name}/{path.name}\n")
         sys.stdout.flush()
     return True
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"  {text}\n")

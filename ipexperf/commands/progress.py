@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from ipexperf.compare.sequence import Standing
 
 
+def say(text: str) -> None:
+    """Print a line of progress."""
+    sys.stderr.write(f"  {text}\n")
+
+
 class Progress:
     """Shows the state of comparisons. A context manager."""
 
@@ -46,7 +51,7 @@ class Progress:
     def say(self, text: str) -> None:
         """Print a line, above the bars if there are any."""
         if self._bars is None:
-            sys.stderr.write(f"  {text}\n")
+            say(text)
         else:
             self._bars.console.print(f"  {text}", markup=False, highlight=False, style="dim")
 

@@ -1,4 +1,4 @@
-"""`ipexperf selftest`: the judge on this machine, tried on what is the same and on what was slowed down on purpose."""
+"""`ipexperf selftest`: test the judge on this machine with equal arms and with injected slowdowns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import planning
+from ipexperf.commands import planning, progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ipexperf.selftest import Selftest
 
 SHORT = {"--seconds": "budget", "--max-pairs": "max_pairs", "--tolerance": "tolerance", "--alpha": "alpha"}
-"""Short ways to say the options of the suite that a selftest is most often given."""
+"""Short flags for the options that are most often given."""
 NOTHING = 1
-"""The exit status where not one trial was judged."""
+"""Exit status if no trial was judged."""
 
 
 def add_selftest(parser: argparse.ArgumentParser) -> None:
-    """Declares its options."""
+    """Declare the options."""
     from ipexperf.plan.values import positive, words
 
     add = parser.add_argument
@@ -38,7 +38,7 @@ def add_selftest(parser: argparse.ArgumentParser) -> None:
 
 
 def run_selftest(arguments: argparse.Namespace) -> int:
-    """Tries the judge until all is done or the time is over; Ctrl-C leaves what was measured."""
+    """Run trials until all are done or the time is over. Ctrl-C keeps what was measured."""
     from ipexperf import run, selftest
     from ipexperf.compare import arm
     from ipexperf.compare.round import Effort
@@ -58,10 +58,10 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     trials, left_out = selftest.plan(plan.cases, found, facts)
     if not trials:
         raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
-    conductor = Conductor(options, Path.cwd(), _say)
+    conductor = Conductor(options, Path.cwd(), progress.say)
     effort = Effort.asked(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
-    done = selftest.Selftest(conductor, policy, effort, chance, _say, None if options.no_record else options.db)
+    done = selftest.Selftest(conductor, policy, effort, chance, progress.say, None if options.no_record else options.db)
     try:
         done.go(trials * arguments.rounds)
     finally:
@@ -70,12 +70,8 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     return 0 if any(trial.counts for trial in done.done) else NOTHING
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"  {text}\n")
-
-
 def _tell(done: Selftest, left_out: Counter[str]) -> None:
-    """Prints what was found, be it all or what there was by then."""
+    """Print the results so far."""
     from ipexperf.judge import selftest
     from ipexperf.report import selftest as report
 

@@ -1,4 +1,4 @@
-"""`ipexperf trend` and `ipexperf changes`: every series through time, and where it moved."""
+"""`ipexperf trend` and `ipexperf changes`: series through time, and where their level changed."""
 
 from __future__ import annotations
 

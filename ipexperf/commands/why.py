@@ -1,4 +1,4 @@
-"""`ipexperf why RUN CASE`: what ran otherwise than before, and how much of the time difference that accounts for."""
+"""`ipexperf why RUN CASE`: what ran differently from before, and its share of the time difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BASELINE = "baseline"
 
 
 def add_why(parser: argparse.ArgumentParser) -> None:
-    """Declares its arguments; the history is the caller's."""
+    """Declare the arguments."""
     parser.add_argument("selector", metavar="RUN", help="last, last~1, a date, the start of a uid or commit")
     parser.add_argument("case_id", metavar="CASE", help="the id of a case of that run")
     sides = parser.add_mutually_exclusive_group()
@@ -30,7 +30,7 @@ def add_why(parser: argparse.ArgumentParser) -> None:
 
 
 def run_why(arguments: argparse.Namespace) -> int:
-    """Tells each case of that id: two batches share one."""
+    """Explain each case with this id. Two batches share one."""
     from ipexperf.history.store import History
 
     with History.open(arguments.db, create=False) as history:
@@ -105,7 +105,7 @@ def _arm(recorded: Recorded) -> tuple[str, Mapping[str, Any]]:
 def _before(
     history: History, recorded: Recorded, arguments: argparse.Namespace
 ) -> tuple[str, Mapping[str, Any] | None]:
-    """What it is held against: whose it is, in words, and what ran there."""
+    """The fingerprint to compare with, and a description of where it is from."""
     from ipexperf.history import ran
 
     if arguments.arm:

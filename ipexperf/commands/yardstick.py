@@ -1,4 +1,4 @@
-"""`ipexperf yardstick`: makes the pinned environment that cases take turns with, and shows what it is."""
+"""`ipexperf yardstick`: make or show the pinned environment that cases take turns with."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 import sys
 from pathlib import Path
 
+from ipexperf.commands import progress
 from ipexperf.errors import UsageError, WorkerError
 
 
 def add_yardstick(parser: argparse.ArgumentParser) -> None:
-    """Declares its two subcommands."""
+    """Declare the two subcommands."""
     made = parser.add_subparsers(metavar="make|show", required=True)
     one = made.add_parser("make", help="make it, in place of one that is there", description="Make the yardstick.")
     told = "the packages of it, each with its version (default: the list that comes with ipexperf)"
@@ -26,15 +27,15 @@ def add_yardstick(parser: argparse.ArgumentParser) -> None:
 
 
 def run_make(arguments: argparse.Namespace) -> int:
-    """Makes the environment, and says what came out: each baseline that is accepted with it names that."""
+    """Make the environment and print its description, which baselines refer to."""
     from ipexperf.conduct import yardstick
 
-    yardstick.make(arguments.cache, arguments.list or yardstick.LIST, _say)
+    yardstick.make(arguments.cache, arguments.list or yardstick.LIST, progress.say)
     return run_show(arguments)
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """Asks the environment itself."""
+    """Print the description of the environment."""
     from ipexperf.conduct import yardstick
 
     try:
@@ -44,7 +45,3 @@ def run_show(arguments: argparse.Namespace) -> int:
     lines = [f"yardstick {found['content']} in {arguments.cache / yardstick.FOLDER}", f"  Python {found['python']}"]
     sys.stdout.write("\n".join([*lines, *(f"  {name}" for name in found["packages"])]) + "\n")
     return 0
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"  {text}\n")

@@ -15,7 +15,7 @@ from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.together import Together
-from ipexperf.conduct import held, launch
+from ipexperf.conduct import launch, memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.errors import WorkerError
@@ -236,7 +236,7 @@ class GroupRun:
         assert entry.conditions is not None  # noqa: S101 - only those that can be launched wait
         if entry.conditions.accelerator:
             return True
-        return entry.peak + sum(seat.entry.peak for seat in seats) <= held.limit()
+        return entry.peak + sum(seat.entry.peak for seat in seats) <= memory_limit.limit()
 
     def _play(self, seats: Sequence[Seat], waiting: list[Entry], number: int, *, final: bool) -> list[Entry]:
         """Play one round of these arms. Return the entries whose launch must be repeated."""

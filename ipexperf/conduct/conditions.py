@@ -14,30 +14,30 @@ from ipexperf.conduct.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """How launches are made in this run."""
+    """How the launches of a case are made in this run."""
 
     settings: Settings
     python: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     accelerator: bool = False
-    """Whether the case is on a device that can be lost: what its runtime printed last is then looked at."""
+    """Whether the case runs on an accelerator. If its worker crashes, the log tells whether the device was lost."""
     timeout: float = 600.0
     samples: int = 12
     seconds: float = 0.6
     say: Callable[[str], None] = lambda _: None
     server: Server | None = None
-    """What workers are forked from; None: they are started fresh."""
+    """The server that workers are forked from. None: they start fresh."""
     notes: tuple[str, ...] = ()
-    """What every launch says of how it was started."""
+    """Notes for every launch on how it was started."""
     yardstick: str | None = None
-    """The interpreter of the yardstick that takes turns with the case; None: it runs alone."""
+    """The interpreter of the yardstick that takes turns with the case. None: no yardstick."""
     instances: tuple[Conditions, ...] = ()
-    """Of each worker, where several answer at the same time."""
+    """The conditions of each worker, if several answer requests at the same time."""
     pulse: Pulse = NO_PULSE
-    """What says how quick the machine is, before and after."""
+    """Times fixed kernels before and after the launch."""
 
     def given(self, **more: Any) -> Conditions:
-        """The same, with settings that the worker is told beside the others."""
+        """A copy with these settings changed, for every instance too."""
         instances = tuple(instance.given(**more) for instance in self.instances)
         return replace(self, settings=replace(self.settings, **more), instances=instances)
 

@@ -1,4 +1,4 @@
-"""What all measurements of a run share: what cases load, servers, pulses, roofs, lost devices and the budget."""
+"""What all cases of a run share: files they load, fork servers, pulses, ceilings, lost devices, the budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ipexperf.bench import environment as surroundings
 from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.provisions import Provisions
+from ipexperf.conduct.prerequisites import Prerequisites
 from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.roof import Roofs
@@ -29,7 +29,7 @@ from ipexperf.result import Launch, Measurement
 
 
 def _order(case: Case, conditions: Conditions) -> Order:
-    """What a server imports before it is forked for workers of the case."""
+    """What a server must import before it forks workers of this case."""
     return Order(case.stack, conditions.settings.load, registry.models.get(case.model).needs)
 
 
@@ -43,38 +43,38 @@ def now() -> str:
 
 
 class Conductor:
-    """Holds what is the same for all cases of a run."""
+    """Shared state of a run."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self._options = options
-        self._provisions = Provisions(options, folder, say)
+        self._prerequisites = Prerequisites(options, folder, say)
         self._say = say
         self._quarantine = Quarantine()
         self._servers = Servers()
         self._unforkable = False
-        """Whether a server refused to be forked: later rounds do not try again."""
-        self._roofs = None if options.no_roof else Roofs(self._provisions.cache, say)
-        self._pulses = None if options.no_pulse else Pulses(self._feeler, self._provisions.load, say)
+        """Whether a server could not fork. Later rounds do not try again."""
+        self._roofs = None if options.no_roof else Roofs(self._prerequisites.cache, say)
+        self._pulses = None if options.no_pulse else Pulses(self._feeler, self._prerequisites.load, say)
         self._folder = folder
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
     @functools.cached_property
     def _source(self) -> dict[str, Any]:
-        """The commit that is measured: asked of git with the first measurement, not while tests are collected."""
+        """The commit that is measured. Lazy, because asking git during collection would slow that down."""
         return surroundings.source(self._folder)
 
     def ready(self, case: Case, python: str | None = None) -> Conditions:
-        """The conditions of a case, with what it loads: made where it is not there yet."""
-        found = self._provisions.ready(case, python)
+        """The conditions of a case. Makes what the case loads, unless the cache has it."""
+        found = self._prerequisites.ready(case, python)
         return dataclasses.replace(found, pulse=self._pulses) if self._pulses else found
 
     def _feeler(self, case: Case) -> Worker:
-        """The process that feels the pulse of the device of this case, and of all cases there."""
+        """A worker that times the pulse kernels on the device of this case."""
         variables = registry.devices.get(case.device).variables(self._options.device_index, os.environ)
         return Worker(self._options.python, variables, self._options.timeout)
 
     def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
-        """How launches of the case are started. Where they were to be forked and can't be, it is the plain case."""
+        """Decide how launches of the case start. If `--perf-start fork` is not possible, return the plain case."""
         if self._options.start != start.FORK:
             return case, conditions
         reason = start.why_fresh(case, self._options)
@@ -121,30 +121,30 @@ class Conductor:
             yield forked
 
     def look(self, case: Case, launches: Iterable[Launch]) -> None:
-        """Takes in that a case lost its device: no other case is launched there."""
+        """Quarantine the device of the case if one of these launches lost it."""
         self._quarantine.look(case, launches)
 
     def quarantined(self, case: Case) -> list[Launch]:
-        """What stands for the launches of a case whose device was lost; none where it was not."""
+        """A launch record that says so if the device of the case was lost, else none."""
         return self._quarantine.launches(case)
 
     def close(self) -> None:
-        """Ends what outlives a case."""
+        """Stop servers and pulse workers, and remove shared files."""
         self._servers.close()
-        self._provisions.close()
+        self._prerequisites.close()
         if self._pulses:
             self._pulses.close()
 
     def roofed(
         self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
     ) -> list[Launch]:
-        """The launches with what they reached of the machine's ceilings, where that was not switched off."""
+        """Add to the launches what share of the machine's ceilings they reached, unless that is switched off."""
         if self._roofs is None or not environment or self.spent():
             return launches
         return self._roofs.over(launches, case, conditions, environment)
 
     def spent(self) -> bool:
-        """Whether the budget is: nothing that takes long may begin then."""
+        """Whether the budget is spent. Nothing that takes long may then begin."""
         return self._deadline is not None and time.monotonic() > self._deadline
 
     def measurement(
@@ -155,7 +155,7 @@ class Conductor:
         started: str,
         cut: str = "",
     ) -> Measurement:
-        """The record of a case: where no worker could say on which machine it was, as far as we know that."""
+        """The record of a case. If no worker could describe the machine, describe it as far as we can."""
         if not found:
             machine = {**surroundings.hardware(), "accelerator": None, "threads": None}
             found = {

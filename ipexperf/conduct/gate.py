@@ -17,8 +17,8 @@ OTHERS = 0.25
 STEAL = 0.10
 DELAY = 0.20
 MEMORY = 0.10
-"""Shares above which a launch is contended: other processes' CPU time, the hypervisor's steal, our threads held up, and
-the time in which somebody waited for memory."""
+"""A launch is contended above these shares: CPU time of other processes, steal by the hypervisor, time our threads
+waited for a core, and time in which any process waited for memory."""
 STAT = Path("/proc/stat")
 PRESSURE = Path("/proc/pressure")
 CORES = Path("/sys/devices/system/cpu")
@@ -27,7 +27,7 @@ RESOURCES = ("cpu", "memory", "io")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What one core did since the machine started, in seconds."""
+    """Seconds that one core was busy, and stolen from, since boot."""
 
     busy: float
     steal: float
@@ -35,15 +35,15 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The accounts of a case's cores, and of its processes, at one moment, in seconds."""
+    """CPU accounts of a case's cores and processes at one moment, in seconds."""
 
     at: float
     cores: Mapping[int, Account]
     ours: float
     stalled: Mapping[str, float] = field(default_factory=dict)
-    """In which somebody waited for the CPU, for memory, for a disk: as far as the kernel tells."""
+    """Seconds in which any process waited for the CPU, memory or a disk, as far as the kernel reports it."""
     mhz: float | None = None
-    """The mean clock of the cores just now, where it is told."""
+    """The mean clock of the cores, if it can be read."""
 
 
 def _tick() -> int:
@@ -51,18 +51,18 @@ def _tick() -> int:
 
 
 def _spent(pid: int) -> int:
-    """Ticks of a process, and of its children that ended: a rank that is over has not given its time back."""
+    """CPU ticks of a process and of its children that have ended."""
     try:
         told = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return 0  # it ended while we looked: its parent has its ticks
+        return 0  # it has just ended: its parent has its ticks
     return sum(map(int, told.rsplit(")", 1)[1].split()[11:15]))
 
 
 def accounts(cores: Collection[int], ours: Collection[int], file: Path = STAT) -> dict[int, Account]:
-    """What each of these cores did, which are some of ours.
+    """The account of each of these cores. `ours` are all cores that we may use.
 
-    Where one of ours has no line, a container numbers its cores anew: then those that it tells of are all ours.
+    If one of ours is missing, this is a container that renumbers cores, and all cores listed are ours.
     """
     found = {}
     for number, told in re.findall(r"^cpu(\d+) (.+)$", file.read_text(), re.MULTILINE):
@@ -72,17 +72,17 @@ def accounts(cores: Collection[int], ours: Collection[int], file: Path = STAT) -
 
 
 def pressure(folder: Path = PRESSURE) -> dict[str, float]:
-    """Seconds since the start in which at least one task of the machine was stalled, by what it waited for."""
+    """Seconds since boot in which at least one task was stalled, by resource."""
     found = {}
     for name in RESOURCES:
-        with contextlib.suppress(OSError):  # a kernel without it, or one that has it switched off
+        with contextlib.suppress(OSError):  # the kernel lacks it, or has it switched off
             if told := re.search(r"^some .*total=(\d+)", (folder / name).read_text(), re.MULTILINE):
                 found[name] = int(told[1]) / 1e6
     return found
 
 
 def clock(cores: Collection[int], folder: Path = CORES) -> float | None:
-    """The mean clock of these cores in MHz, or None: most virtual machines tell none."""
+    """The mean clock of these cores in MHz. None in most virtual machines."""
     found = []
     for core in cores:
         with contextlib.suppress(OSError, ValueError):
@@ -91,21 +91,21 @@ def clock(cores: Collection[int], folder: Path = CORES) -> float | None:
 
 
 def read(cores: Collection[int], *workers: int) -> Reading:
-    """Reads the accounts of the cores that workers may run on, and those of the workers, with all that they started."""
+    """Read the accounts of these cores, and of the workers with everything they started."""
     found = accounts(cores, {*cores, *placement.allowed()})
     ours = sum(map(_spent, {*workers, *guard.members(*workers)})) + sum(os.times()[:2]) * _tick()
     return Reading(time.monotonic(), found, ours / _tick(), pressure(), clock(cores))
 
 
 def between(before: Reading, after: Reading, samples: Sequence[Sample], threads: int) -> dict[str, float]:
-    """Shares of the time of the case's cores (others, steal), of that of so many threads while they were sampled (run
-    delay, held up) and of the time that passed (pressure).
+    """Shares between two readings: of the cores' time (others, steal), of the threads' time while they were sampled
+    (run delay, held up), and of wall time (pressure).
 
-    Threads that outnumber the cores wait for one another: that is how the case runs. So `threads` is never more than
-    the cores, and they are held up for no more than the time in which the cores did not work for them.
+    Threads that outnumber the cores wait for one another, which is no contention. So `threads` is at most the number of
+    cores, and held-up time is at most the time in which the cores did not work for them.
     """
     passed = max(after.at - before.at, 1e-3)
-    cores = before.cores.keys() & after.cores.keys()  # one that went meanwhile says nothing
+    cores = before.cores.keys() & after.cores.keys()  # ignore cores that went offline meanwhile
     elapsed = passed * max(len(cores), 1)
     busy = sum(after.cores[core].busy - before.cores[core].busy for core in cores)
     steal = sum(after.cores[core].steal - before.cores[core].steal for core in cores)
@@ -127,7 +127,7 @@ def between(before: Reading, after: Reading, samples: Sequence[Sample], threads:
 
 
 def contended(shares: dict[str, float]) -> str:
-    """The sentence for a launch outside the gate, or an empty text."""
+    """Why these shares are contended, or an empty text."""
     limits = {"others": OTHERS, "steal": STEAL, "held_up": DELAY, "memory_pressure": MEMORY}
     told = {
         "others": "other processes took",

@@ -1,4 +1,4 @@
-"""One launch of several workers that answer at the same time, each on cores of its own: what a server's users see."""
+"""Several workers that answer requests at the same time, each on cores of its own, as in a server."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
 
 LEAD_SECONDS = 0.25
-"""A window begins so long after it was asked for: by then every worker has heard of it."""
+"""A window begins this long after the request for it, so that every worker has received it."""
 LATE_SHARE = 0.2
-"""A worker that begins its window later than this share of it leaves the others alone: the machine was not ours."""
+"""A launch is contended if a worker begins its window later than this share of it."""
 KEPT = 4000
-"""A launch keeps so many of its latencies, evenly spaced; its numbers are of all of them."""
+"""A launch record keeps this many latencies, evenly spaced. Its metrics are computed from all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What all workers did from one moment on: one reply of each."""
+    """A time in which all workers answer requests. Has one reply from each."""
 
     told: Sequence[dict[str, Any]]
 
@@ -34,7 +34,7 @@ class Window:
 
     @property
     def wall(self) -> float:
-        """From the first worker's begin to the last one's end, on the clock that they share."""
+        """Seconds from the first worker's begin to the last worker's end. Their clocks are the same."""
         return float(max(reply["end"] for reply in self.told) - min(reply["begin"] for reply in self.told))
 
     @property
@@ -44,7 +44,7 @@ class Window:
         return float(max(begins) - min(begins)) / self.wall
 
     def samples(self) -> list[Sample]:
-        """Each request's latency, with its share of what its worker took in the window."""
+        """A sample for each request: its latency, and its share of the worker's CPU time and run delay."""
         return [
             Sample(latency, reply["cpu"] / len(reply["latencies"]), reply["delay"] / len(reply["latencies"]))
             for reply in self.told
@@ -53,7 +53,7 @@ class Window:
 
 
 class Instances:
-    """The live workers of one launch, which are asked at the same time. The failure of any is the launch's."""
+    """The live workers of one launch. If any fails, the launch fails."""
 
     def __init__(self, conditions: Conditions) -> None:
         self.workers: list[Worker] = []
@@ -63,12 +63,12 @@ class Instances:
         self._environments: list[dict[str, Any]] = []
 
     def prepare(self, case: Case) -> None:
-        """Asks all of them to prepare, without waiting for that."""
+        """Send the request to prepare to all, without waiting for the replies."""
         for worker, instance in zip(self.workers, self._conditions.instances, strict=True):
             worker.send("prepare", case=case.to_json(), settings=asdict(instance.settings))
 
     def ready(self) -> dict[str, Any]:
-        """Waits until all are prepared, and returns the environment of the first with the placement of each."""
+        """Wait until all are prepared. Return the environment of the first, with the placement of each."""
         self._prepared = self._replies(self._conditions.timeout)
         self._environments = self._ask("environment")
         placements = [environment["placement"] for environment in self._environments]
@@ -78,7 +78,7 @@ class Instances:
         self._warmed = self._ask("warm")
 
     def window(self, seconds: float) -> Window:
-        """All of them answer requests for so many seconds, from the same moment on."""
+        """Let all of them answer requests for this many seconds, from the same moment on."""
         at = time.perf_counter() + LEAD_SECONDS
         for worker in self.workers:
             worker.send("serve", at=at, seconds=seconds)
@@ -87,17 +87,17 @@ class Instances:
     def launch(
         self, index: int, windows: Sequence[Window], shares: Mapping[str, float], contended: str, more: Sequence[str]
     ) -> Launch:
-        """The record of these windows, with the evidence of every instance."""
+        """The launch record of these windows, with the proof of every instance."""
         wall = sum(window.wall for window in windows)
         memory = sum(reply["peak_memory"] for reply in self._ask("memory"))
         proofs = self._ask("proof")
         replies = self._ask("metrics")
-        # Of the first: they all run the same, and one alone is not disturbed.
+        # Only of the first, because they all run the same, and alone it is not disturbed.
         ran = self.workers[0].ask("fingerprint")["fingerprint"]
         samples = [sample for window in windows for sample in window.samples()]
         late = max(window.late for window in windows)
         behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
-        # What users wait for: the last of them to be there.
+        # Users wait until the last of them is ready.
         last = {
             name: max(reply[name] for reply in told)
             for told in (self._prepared, self._warmed)
@@ -133,30 +133,30 @@ class Instances:
         return self._replies(self._conditions.timeout)
 
     def _replies(self, timeout: float) -> list[dict[str, Any]]:
-        """One reply of each, within one time for all."""
+        """Receive one reply from each, within one time limit for all."""
         replies, until = [], time.monotonic() + timeout
         for number, worker in enumerate(self.workers):
             try:
                 replies.append(worker.receive(max(1.0, until - time.monotonic())))
-            except WorkerError as error:  # noqa: PERF203 - it says whose it is, and ends the launch
+            except WorkerError as error:  # noqa: PERF203 - adds which instance failed, and ends the launch
                 raise WorkerError(error.outcome, f"instance {number}: {error.reason}", error.log) from error
         return replies
 
 
 def _notes(told: Sequence[dict[str, Any]]) -> list[str]:
-    """What the instances told, each thing once."""
+    """The notes of all instances, without duplicates."""
     return list(dict.fromkeys(note for reply in told for note in reply["notes"]))
 
 
 def thinned(samples: Sequence[Sample]) -> list[Sample]:
-    """At most as many as are kept, evenly spaced over all windows and workers."""
+    """At most KEPT samples, evenly spaced over all windows and workers."""
     if len(samples) <= KEPT:
         return list(samples)
     return [samples[number * len(samples) // KEPT] for number in range(KEPT)]
 
 
 def counted(requests: int) -> list[str]:
-    """What a reader must know of how many requests there were."""
+    """Notes on the number of requests."""
     found = []
     if requests < P99_SAMPLES:
         found.append(f"no p99: {requests} of the {P99_SAMPLES} requests that it needs")
@@ -166,7 +166,7 @@ def counted(requests: int) -> list[str]:
 
 
 def agreed(replies: Sequence[Sequence[dict[str, Any]]]) -> list[Check]:
-    """Each check of all instances as one: it holds where it holds in every one of them."""
+    """Merge each check over all instances. It holds if it holds in every instance."""
     found = []
     for parts in zip(*replies, strict=True):
         checks = [Check(**part) for part in parts]
@@ -179,7 +179,7 @@ def agreed(replies: Sequence[Sequence[dict[str, Any]]]) -> list[Check]:
 
 
 def apart(proofs: Sequence[dict[str, Any]], conditions: Conditions) -> Check:
-    """What no instance can prove alone: that the cores that it holds, now that it was measured, are its own."""
+    """Check that the instances ran on the cores they were given, and shared none."""
     held = [core for proof in proofs for core in proof["placement"]["cores"]]
     asked = [core for instance in conditions.instances for core in (instance.settings.placement or {})["cores"]]
     return Check(

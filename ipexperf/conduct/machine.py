@@ -1,4 +1,4 @@
-"""The machine as it is for measuring: what the kernel, the interpreter and the variables say, and what is wrong."""
+"""The checks of `ipexperf doctor`: kernel settings, packages and variables that make measurements worse."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import Literal
 
 from ipexperf.bench import libraries, placement
 from ipexperf.bench.facts import Facts
+from ipexperf.bench.fingerprint import ISA_VARIABLES
 from ipexperf.conduct.process import WAITING
 
 CPUS = "sys/devices/system/cpu"
-LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
-"""Variables that hide instructions from the libraries."""
 WANTED = ("torchvision", "intel-extension-for-pytorch", "scikit-learn")
 BUSY = 0.25
-"""Load by others, in cores of this machine's share, from which on it is said to be busy."""
+"""Load average per core above which the machine counts as busy."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `wrong` makes times less than they could be; `note` is worth knowing."""
+    """The result of one check. `wrong` makes measurements worse than they could be; `note` is worth knowing."""
 
     name: str
     state: Literal["ok", "note", "wrong"]
@@ -32,7 +31,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Machine:
-    """Where to look: the root of the file system, the cores that workers may use, their interpreter, the variables."""
+    """What to check: the root of the file system, the workers' cores and interpreter, and the variables."""
 
     root: Path
     cores: tuple[int, ...]
@@ -40,20 +39,20 @@ class Machine:
     variables: Mapping[str, str]
 
     def read(self, path: str) -> str | None:
-        """The text of a file of the kernel, or None where there is no such file to be read."""
+        """The text of a file of the kernel, or None if it cannot be read."""
         try:
             return (self.root / path).read_text().strip()
         except OSError:
             return None
 
     def of_cores(self, path: str) -> dict[int, str]:
-        """What a file says of each core that has it."""
+        """The text of a file for each core that has it."""
         told = {core: self.read(f"{CPUS}/cpu{core}/{path}") for core in self.cores}
         return {core: text for core, text in told.items() if text is not None}
 
 
 def look(machine: Machine) -> list[Finding]:
-    """Everything there is to say, in a fixed order."""
+    """Run all checks in a fixed order."""
     return [finding for check in CHECKS for finding in check(machine)]
 
 
@@ -85,7 +84,7 @@ def turbo(machine: Machine) -> Iterator[Finding]:
 
 
 def siblings(machine: Machine) -> Iterator[Finding]:
-    """Two threads of one core take its units from one another: whether they did differs from run to run."""
+    """Hyperthreads of one core slow each other down, differently in each run."""
     groups = {tuple(_ranges(text)) for text in machine.of_cores("topology/thread_siblings_list").values()}
     if not groups:
         yield Finding("siblings", "note", "cannot be read")
@@ -115,7 +114,7 @@ def huge_pages(machine: Machine) -> Iterator[Finding]:
 
 
 def container(machine: Machine) -> Iterator[Finding]:
-    """A quota of CPU time stops all threads at once, for the rest of each period."""
+    """A CPU quota stops all threads at once for the rest of each period."""
     quota = _quota(machine)
     if quota is None:
         yield Finding("CPU limit", "ok", "none")
@@ -131,7 +130,7 @@ def container(machine: Machine) -> Iterator[Finding]:
 
 
 def _quota(machine: Machine) -> float | None:
-    """How many CPUs' time the container may take, by either kind of control group; None: all of it."""
+    """The CPU quota of the container in CPUs, by either version of control groups. None: no quota."""
     version2 = machine.read("sys/fs/cgroup/cpu.max")
     if version2 is not None:
         quota, _, period = version2.partition(" ")
@@ -186,7 +185,7 @@ def packages(machine: Machine) -> Iterator[Finding]:
 
 def instructions(machine: Machine) -> Iterator[Finding]:
     flags = machine.facts.cpu_flags
-    masks = [f"{name}={machine.variables[name]}" for name in LIMITS if machine.variables.get(name)]
+    masks = [f"{name}={machine.variables[name]}" for name in ISA_VARIABLES if machine.variables.get(name)]
     if masks:
         advice = "unset it: the libraries use fewer instructions than this CPU has"
         yield Finding("instructions", "wrong", f"masked by {', '.join(masks)}", advice)
@@ -199,7 +198,7 @@ def instructions(machine: Machine) -> Iterator[Finding]:
 
 
 def waiting(machine: Machine) -> Iterator[Finding]:
-    """A thread that spins for long while it waits takes the core of the worker whose turn it is."""
+    """Idle threads that spin take the core of the worker whose turn it is."""
     policy, block = machine.variables.get("OMP_WAIT_POLICY", ""), machine.variables.get("KMP_BLOCKTIME", "0")
     if policy.upper() == "ACTIVE" or block not in ("", "0", WAITING["KMP_BLOCKTIME"]):
         told = f"OMP_WAIT_POLICY={policy or 'unset'}, KMP_BLOCKTIME={block}"
@@ -213,7 +212,7 @@ def waiting(machine: Machine) -> Iterator[Finding]:
 
 
 def _ranges(text: str) -> Iterable[int]:
-    """The numbers of a list such as `0-3,8`."""
+    """Parse a list such as `0-3,8`."""
     for part in text.split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
@@ -231,4 +230,4 @@ CHECKS: tuple[Callable[[Machine], Iterable[Finding]], ...] = (
     instructions,
     waiting,
 )
-"""What is looked at, in the order in which it is told."""
+"""All checks, in the order of their output."""

@@ -1,7 +1,7 @@
-"""Where workers run: what was asked for is looked for on this machine, or refused in one sentence.
+"""Turn `--perf-placement` into cores, variables and preloaded libraries for workers, or refuse it in one sentence.
 
-A launcher is an oracle: it is run once, asked what it would do, and that is done to each worker. It runs none of them,
-because launchers lose exit statuses and close the descriptors that a worker is talked to by.
+A launcher is run once to see what it would set, and each worker is set up the same way. The launcher does not start
+the workers, because launchers lose exit statuses and close the pipes that workers are asked through.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ HOW_TO_GET = {
 }
 MALLOC_CONF = "oversize_threshold:1,background_thread:true,metadata_thp:auto"
 IOMP5 = {"KMP_AFFINITY": "granularity=fine,compact,1,0", "KMP_BLOCKTIME": "1"}
-"""What both launchers say to jemalloc and to Intel's OpenMP."""
+"""What both launchers set for jemalloc and Intel's OpenMP."""
 LAUNCHER_SECONDS = 120
 SET_BY_LAUNCHERS = re.compile(r"OMP_|KMP_|GOMP_|MKL_|MALLOC_|LD_PRELOAD$", re.ASCII)
-"""What a launcher sets for speed; the rest is how it keeps house."""
+"""Variables that a launcher sets for speed. Others are its own bookkeeping."""
 _PATHS = "import json, sys, sysconfig; print(json.dumps([sys.prefix, sys.base_prefix, sysconfig.get_path('purelib')]))"
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a worker applies to itself, and what its environment must say before it starts."""
+    """What a worker applies to itself, and the variables that must be set before it starts."""
 
     placement: Placement
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def share(self, cores: Sequence[int]) -> Placed:
-        """The same on these cores alone, with a thread for each: one of several workers beside one another."""
+        """A copy for one of several workers: on these cores only, with one thread for each."""
         own = {"OMP_NUM_THREADS": str(len(cores))}
         if "GOMP_CPU_AFFINITY" in self.variables:
             own["GOMP_CPU_AFFINITY"] = ranges(cores)
@@ -61,7 +61,7 @@ class Placed:
 
 
 def given(conditions: Conditions, case: Case, placed: Placed | None) -> Conditions:
-    """The conditions of a placed worker; and of each of several, where the mode has them on cores of their own."""
+    """The conditions with this placement, and those of each instance if the mode has several workers."""
     device, mode = registry.devices.get(case.device), registry.modes.get(case.mode)
     cores = placed.placement.cores if placed and placed.placement.cores else tuple(placement.allowed())
     shares = mode.shares(case, cores)
@@ -69,7 +69,7 @@ def given(conditions: Conditions, case: Case, placed: Placed | None) -> Conditio
     parts = tuple(_under(conditions, alone.share(share)) for share in shares)
     if placed is None:
         return replace(conditions, instances=parts)
-    if device.accelerator:  # its threads are its driver's: torch is not told how many
+    if device.accelerator:  # the number of torch's threads is not changed
         placed = replace(placed, placement=replace(placed.placement, threads=None))
     return replace(_under(conditions, placed), instances=parts)
 
@@ -78,16 +78,16 @@ def _under(conditions: Conditions, placed: Placed) -> Conditions:
     settings = replace(
         conditions.settings,
         placement=asdict(placed.placement),
-        # Told, not found: OpenMP may bind the first thread to one core before torch is asked how many there are.
+        # Set explicitly: OpenMP may bind the first thread to one core, and torch would then see a single core.
         threads=placed.placement.threads or conditions.settings.threads,
     )
     return replace(conditions, settings=settings, variables={**conditions.variables, **placed.variables})
 
 
 def find(options: Options, openmp: str = "") -> Placed | None:
-    """What these options' placement means here, or None where nothing was asked for.
+    """The placement that these options ask for on this machine, or None.
 
-    `openmp` is the runtime that a mode cannot do without: its workers have it, whoever asked for nothing.
+    `openmp` is a runtime that the mode requires. It is used even if the options ask for nothing.
     """
     wish = options.placement
     if openmp and (wish is None or wish.launcher is None):
@@ -98,12 +98,12 @@ def find(options: Options, openmp: str = "") -> Placed | None:
 
 
 def seen(facts: Facts, placed: Placed | None) -> Facts:
-    """The facts as placed workers find them: with no cores but those that they were given."""
+    """The facts as placed workers see them: only the cores that they were given."""
     cores = placed.placement.cores if placed else None
     return replace(facts, cores=len(cores)) if cores else facts
 
 
-@functools.lru_cache(maxsize=8)  # a launcher is asked once a run
+@functools.lru_cache(maxsize=8)  # run a launcher once a run
 def _found(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
     if wish.launcher is not None:
         placed = _asked(wish.launcher, python, threads)
@@ -132,7 +132,7 @@ def _looked_for(wish: Wish, python: str | None, threads: int | None, allowed: tu
         preload.append(library("iomp5", OPENMP["iomp5"], python))
         variables.update(IOMP5)
     elif wish.openmp == "gomp":
-        variables["GOMP_CPU_AFFINITY"] = ranges(cores)  # torch brings the library
+        variables["GOMP_CPU_AFFINITY"] = ranges(cores)  # torch ships the library
     if wish.allocator is not None:
         preload.append(library(wish.allocator, ALLOCATORS[wish.allocator], python))
         if wish.allocator == "jemalloc":
@@ -162,7 +162,7 @@ def _refuse_node(node: int) -> None:
 
 
 def library(name: str, pattern: str, python: str | None) -> str:
-    """The file of a library: beside the workers' interpreter, in its packages, or where the system has it."""
+    """Find a library in the workers' environment or in the system's folders."""
     folders = list(_folders(python))
     if path := libraries.find(name, pattern, folders):
         return path
@@ -196,7 +196,7 @@ def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[
 
 
 def _asked(launcher: str, python: str | None, threads: int | None) -> Placed:
-    """Lets the launcher start a process that tells what was made of it. Its exit status says nothing."""
+    """Let the launcher start a process that reports its placement. The launcher's exit status means nothing."""
     module, *arguments = LAUNCHERS[launcher]
     with tempfile.TemporaryDirectory(prefix="ipexperf-placement-") as folder:
         answer = Path(folder) / "placement.json"
@@ -230,6 +230,6 @@ def _which(known: Mapping[str, str], files: Sequence[str]) -> str | None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """The kernel's words as numbers."""
+    """Parse the kernel's list format, such as `0-3,8`."""
     ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
     return tuple(number for end in ends for number in range(end[0], end[-1] + 1))

@@ -1,4 +1,4 @@
-"""The environment in which processes of ours run: what they inherit, what they are given, and where they begin."""
+"""The environment variables of worker processes, and the script that they start from."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from ipexperf.bench.environment import VARIABLES
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15
 LAST_BYTES = 2**16
-"""So much of a log's end is looked at for its last lines."""
+"""How much of a log's end is read to find its last lines."""
 WAITING = {
-    # A thread that waits must not burn the core of the worker whose turn it is (measured: 3 to 9 times slower). For a
-    # moment it may: code of many short parallel regions was 8 times slower where it slept at once.
+    # Idle threads must not burn the core of the worker whose turn it is (measured: 3 to 9 times slower). They spin for
+    # a moment first: code with many short parallel regions was 8 times slower when they slept at once.
     "OMP_WAIT_POLICY": "PASSIVE",
     "GOMP_SPINCOUNT": "30000",
     "KMP_BLOCKTIME": "1",
 }
-"""How threads of a worker wait, where nobody names a policy."""
+"""Defaults for idle OpenMP threads. Skipped if the caller sets OMP_WAIT_POLICY."""
 QUIET = {
     "TORCH_CPP_LOG_LEVEL": "ERROR",
-    # IPEX imports inductor, which starts a process to compile with: seconds of another core beside the first samples.
+    # IPEX imports inductor, which starts a compile process that would use a core during the first samples.
     "TORCH_WARM_POOL": "0",
 }
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-"""Whatever the shell says: a worker that waits for a download is no measurement, and nothing comes in silence."""
+"""Workers never download, whatever the shell says."""
 
 
 def variables_for(python: str | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process of ours: another interpreter must not find our packages in place of its own."""
+    """Our environment with these variables. Another interpreter gets no PYTHONPATH, to import its own packages."""
     kept = {name: value for name, value in os.environ.items() if not (python and name == "PYTHONPATH")}
     return {**kept, **(variables or {})}
 
 
 def quiet(told: Mapping[str, str]) -> dict[str, str]:
-    """What keeps a worker still beside what it is told: whoever names a policy of waiting gets the whole of it."""
+    """Variables that keep a worker quiet: log levels, and idle threads unless the caller chose a wait policy."""
     return QUIET if "OMP_WAIT_POLICY" in told else {**WAITING, **QUIET}
 
 
 def environment_of(python: str | None, variables: Mapping[str, str] | None, *, bare: bool = False) -> dict[str, str]:
     """The whole environment of a worker, or of the server that it is forked from.
 
-    A bare one has none of the shell's variables that tune libraries: what they change would change it too.
+    If `bare`, leave out variables of the shell that tune libraries.
     """
     found = variables_for(python, variables)
     kept = {name: value for name, value in found.items() if not (bare and VARIABLES.match(name))}
@@ -54,8 +54,8 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None, *, b
 
 
 def last_lines(log: IO[bytes]) -> str:
-    """The end of a log that others write."""
-    # Without moving: they write where this file's one position is.
+    """The last lines of a log that other processes write to."""
+    # pread does not move the file position, which the writers share.
     size = os.fstat(log.fileno()).st_size
     told = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
     return "\n".join(told.decode(errors="replace").splitlines()[-LAST_LINES:])

@@ -1,7 +1,7 @@
 """The pulse of a machine: two fixed kernels, timed before and after each launch by a process of their own.
 
-In the case's process they would be part of what it takes of memory, and of what a cold start warms up. Theirs sleeps
-while the case is measured.
+In the case's process they would add to its memory and warm up its cold start. Their own process sleeps while the case
+is measured.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 
 SLOW = 1.5
-"""A kernel that takes so many times what is usual in this run tells of a machine that was not itself."""
+"""If a kernel takes this many times its usual seconds, the machine was disturbed."""
 USUAL = 5
-"""The median of so many readings is usual; of fewer, the best is."""
+"""From this many readings on, the usual time is their median. Before, it is the best reading."""
 WAIT = 120.0
-"""Seconds that a reading may take, with the process's start."""
+"""Time limit of a reading in seconds, including the start of the process."""
 
 Reading = Mapping[str, float]
-"""Seconds of each kernel; empty where nobody feels the pulse."""
+"""Seconds of each kernel. Empty without a pulse."""
 
 
 class Pulse(Protocol):
-    """What a launch asks."""
+    """Times the kernels and judges the times."""
 
     def read(self, case: Case, settings: Settings) -> Reading: ...
 
     def judged(
         self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
     ) -> tuple[dict[str, float], str]:
-        """Figures for the record, and the sentence for a launch outside the gate, or an empty text.
+        """Figures for the record, and why the machine was too slow, or an empty text.
 
-        `throughout`: only a machine that was slow before and after is outside it.
+        If `throughout`, it was too slow only if it was slow both before and after.
         """
         ...
 
 
 class NoPulse:
-    """Nobody feels it."""
+    """No pulse: no readings, never too slow."""
 
     def read(self, case: Case, settings: Settings) -> Reading:
         del case, settings
@@ -64,7 +64,7 @@ NO_PULSE = NoPulse()
 
 @dataclass(slots=True)
 class Pulses:
-    """Starts a process for each device that has a pulse, with the first case there, and knows what is usual."""
+    """The pulses of all devices of a run, each with a process of its own, and their usual times."""
 
     start: Callable[[Case], Worker]
     load: tuple[str, ...]
@@ -72,13 +72,13 @@ class Pulses:
     _workers: dict[str, Worker] = field(default_factory=dict)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _given_up: set[str] = field(default_factory=set)
-    """The devices on which it failed: there it is not tried again."""
+    """Devices whose pulse failed. It is not tried again."""
     _seen: dict[tuple[str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def read(self, case: Case, settings: Settings) -> Reading:
-        """How quick the machine is just now, or nothing: that nobody can say so ends no launch.
+        """Time the kernels. If that fails, return nothing: no launch should fail because of it.
 
-        The first settings are those of the process: it is placed once, before it imports anything, as all of a run are.
+        The process takes the placement of the first settings, because a process is placed before it imports anything.
         """
         if not registry.devices.get(case.device).pulse:
             return {}
@@ -109,7 +109,7 @@ class Pulses:
     def judged(
         self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
     ) -> tuple[dict[str, float], str]:
-        """Both readings, and how many times the usual the slower one is, or the quicker one of a whole round."""
+        """The figures of both readings, and why the machine was too slow, or an empty text."""
         figures: dict[str, float] = {}
         said = []
         for name in before.keys() & after.keys():
@@ -120,13 +120,13 @@ class Pulses:
         return figures, "; ".join(sorted(filter(None, said)))
 
     def close(self) -> None:
-        """Ends the processes."""
+        """Stop the processes."""
         self._workers.clear()
         self._open.close()
 
 
 def slow(name: str, before: float, after: float, seen: list[float], *, throughout: bool = False) -> str:
-    """Says that a kernel was too slow on one side of a launch, or nothing; `seen` are all its readings, these too."""
+    """Why this kernel was too slow, or an empty text. `seen` are all its readings, including these."""
     usual, called = (statistics.median(seen), "the usual") if len(seen) >= USUAL else (min(seen), "its best so far")
     times = (min if throughout else max)(before, after) / usual
     return f"a fixed {name} took {times:.1f} times {called} (limit {SLOW:g})" if times > SLOW else ""

@@ -1,4 +1,4 @@
-"""A device that was lost is left alone for the rest of the run: what it says next is no measurement."""
+"""Launch nothing more on a device that was lost during this run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ipexperf.result import Launch
 
 
 class Quarantine:
-    """The devices that were lost, each with the case that lost it."""
+    """The lost devices, each with the case that lost it."""
 
     def __init__(self) -> None:
         self._lost: dict[str, str] = {}
 
     def look(self, case: Case, launches: Iterable[Launch]) -> None:
-        """Takes in the device of a case that lost it."""
+        """Quarantine the device of the case if one of its launches lost it."""
         if any(launch.outcome == "device_lost" for launch in launches):
             self._lost.setdefault(case.device, case.id)
 
     def launches(self, case: Case) -> list[Launch]:
-        """What stands for the launches of a case whose device is in quarantine: none was made."""
+        """A launch record that says so if the device of the case is in quarantine, else none."""
         if case.device not in self._lost:
             return []
         reason = f"{case.device} is in quarantine since {self._lost[case.device]} lost it: not launched"

@@ -1,4 +1,4 @@
-"""The ceilings of a machine: measured once by a worker of its own, kept by content, and held over each case."""
+"""Measure a machine's ceilings (peak compute and bandwidth) once, and compare each case with them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import ceilings, registry
-from ipexperf.bench.fingerprint import LIMITS
+from ipexperf.bench.fingerprint import ISA_VARIABLES
 from ipexperf.bench.placement import ranges
 from ipexperf.case import Case
-from ipexperf.conduct import kept
+from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.placement import SET_BY_LAUNCHERS
 from ipexperf.errors import WorkerError
@@ -24,7 +24,7 @@ AGAIN = "what the machine can do is measured again"
 
 
 class Roofs:
-    """Knows the ceilings of this run's machines, each measured when the first case has been that they are over."""
+    """The ceilings of this run's devices, each measured when the first case on it has been measured."""
 
     def __init__(self, cache: Path, say: Callable[[str], None]) -> None:
         self._folder = cache / "ceilings"
@@ -34,7 +34,7 @@ class Roofs:
     def over(
         self, launches: Sequence[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
     ) -> list[Launch]:
-        """The launches with their rates, and with the share of the ceilings that they reached."""
+        """Add to the launches their rates and the share of the ceilings that they reached."""
         work = roof.work(tuple(launches))
         if work is None:
             return list(launches)
@@ -43,7 +43,7 @@ class Roofs:
         return [_held(x, work, case.dtype, found, devices) if x.outcome == "ok" else x for x in launches]
 
     def _ceilings(self, device: str, conditions: Conditions, environment: Mapping[str, Any]) -> Mapping[str, Any] | str:
-        """What is known of the machine under these conditions, or why nothing is."""
+        """The ceilings under these conditions, or the reason why they are unknown."""
         name = address(device, conditions, environment)
         if name not in self._known:
             self._known[name] = self._found(self._folder / f"{name}.json", device, conditions)
@@ -56,7 +56,7 @@ class Roofs:
             part.write_text(json.dumps(told["ceilings"], indent=1, sort_keys=True) + "\n")
 
         try:
-            kept.keep(path, make, lambda flaw: self._say(f"{path.name} is not used, {flaw}: {AGAIN}"))
+            artifact_cache.keep(path, make, lambda flaw: self._say(f"{path.name} is not used, {flaw}: {AGAIN}"))
         except WorkerError as error:
             return f"measuring what the machine can do: {error.reason}"
         known: Mapping[str, Any] = json.loads(path.read_text())
@@ -71,7 +71,7 @@ def _held(launch: Launch, work: Mapping[str, Any], dtype: str, found: Mapping[st
 
 
 def together(conditions: Conditions) -> Conditions:
-    """One worker with all the cores of a case's instances: what they can do beside one another is its ceiling."""
+    """The conditions for one worker on all cores of a case's instances, whose ceilings hold for them together."""
     plain = replace(conditions, server=None, notes=(), instances=())
     if not conditions.instances:
         return plain
@@ -87,7 +87,7 @@ def together(conditions: Conditions) -> Conditions:
 
 
 def address(device: str, conditions: Conditions, environment: Mapping[str, Any]) -> str:
-    """A name by content of all that the ceilings depend on. Not the variables that limit instructions: see `free`."""
+    """A hash of everything that ceilings depend on. Variables that limit instructions are left out: see `free`."""
     asked = {**environment["variables"], **conditions.variables}
     document = {
         "version": ceilings.VERSION,
@@ -97,7 +97,7 @@ def address(device: str, conditions: Conditions, environment: Mapping[str, Any])
         "threads": conditions.settings.threads,
         "placement": conditions.settings.placement,
         "variables": {
-            name: value for name, value in asked.items() if SET_BY_LAUNCHERS.match(name) and name not in LIMITS
+            name: value for name, value in asked.items() if SET_BY_LAUNCHERS.match(name) and name not in ISA_VARIABLES
         },
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]

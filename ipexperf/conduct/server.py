@@ -1,4 +1,4 @@
-"""Fork servers, seen from the controller: one for each interpreter, environment and stack, asked for workers."""
+"""The controller's side of fork servers: processes that have imported everything and fork workers on request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ipexperf.conduct.process import BOOT, environment_of, last_lines
 from ipexperf.errors import ForkError, WorkerError
 
 MOST = 2
-"""So many live at a time, which is both stacks of a run; a new one ends the one that was longest not asked."""
+"""Most servers alive at a time: one for each stack of a run. A new one ends the least recently used."""
 LOOK_SECONDS = 0.01
 ASK_SECONDS = 30.0
 GONE_SECONDS = 5.0
@@ -37,7 +37,7 @@ class Order:
 
 
 def _over(pid: int) -> bool:
-    """Whether a process has ended. One that nobody has waited for keeps its number until then."""
+    """Whether a process has ended. Its pid stays taken until somebody waits for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -45,7 +45,7 @@ def _over(pid: int) -> bool:
 
 
 class Forked:
-    """A worker that is the child of a server, with as much of `subprocess.Popen` as a worker's owner needs."""
+    """A worker that a server forked, with those parts of `subprocess.Popen` that Worker needs."""
 
     def __init__(self, server: Server, pid: int) -> None:
         self._server = server
@@ -53,16 +53,16 @@ class Forked:
         self._status: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit status, negative for a signal, or None as long as it runs."""
+        """Its exit status, negative for a signal. None while it runs."""
         if self._status is None and not _over(self.pid):
             return None
         try:
             return self.wait()
         except WorkerError:
-            return -signal.SIGKILL  # its server is gone: that is how the kernel ends it then
+            return -signal.SIGKILL  # its server is gone, so the kernel has killed it
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for its end. Looks at the kernel's account: the server is asked for the status alone, once."""
+        """Wait for its end. Polls the kernel, then asks the server once for the exit status."""
         until = None if timeout is None else time.monotonic() + timeout
         while self._status is None:
             if _over(self.pid):
@@ -74,7 +74,7 @@ class Forked:
         return self._status
 
     def kill(self) -> None:
-        """Kills it, unless its number may be somebody else's by now."""
+        """Kill it, unless its pid may belong to another process by now."""
         if self._status is None and self._server.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -150,20 +150,20 @@ class Server:
         return self._process.poll() is None
 
     def check(self) -> None:
-        """Raises where the server may not be forked as it is now."""
+        """Raise ForkError if the server cannot be forked safely in its current state."""
         if reason := self.ask("check")["unsafe"]:
             raise ForkError(reason)
 
     def fork(self, requests: int, replies: int, log: int) -> Forked:
-        """A new worker, which answers over these descriptors and prints into this log."""
+        """Fork a worker that answers over these descriptors and writes its output to this log."""
         told = self.ask("fork", (requests, replies, log))
         if told["unsafe"]:
-            # Not fresh instead: the launches of one case are made in one way.
+            # Do not start a fresh one instead: all launches of one case must start the same way.
             raise WorkerError("error", f"the fork server can't be forked any more: {told['unsafe']}")
         return Forked(self, told["pid"])
 
     def ask(self, do: str, descriptors: tuple[int, ...] = (), **request: Any) -> dict[str, Any]:
-        """Sends one request and waits for its reply."""
+        """Send a request and wait for its reply."""
         try:
             socket.send_fds(self._line, [json.dumps({"do": do, **request}).encode()], descriptors)
         except OSError:
@@ -178,15 +178,15 @@ class Server:
             self._end()
             raise WorkerError("crashed", f"the fork server did not answer within {timeout:g} s") from None
         except OSError:
-            message = b""  # it died before it had read what it was asked
+            message = b""  # it died before it read the request
         if not message:
             raise self._death()
         reply: dict[str, Any] = json.loads(message)
         return reply
 
     def _death(self) -> WorkerError:
-        """What is said of a worker whose server is gone: it ended with it, and how can't be known."""
-        # Its line is closed before it has ended: it does that itself, or the kernel as the first thing.
+        """The error for a worker whose server is gone. How the worker ended is unknown."""
+        # Its end of the socket is closed before it has ended, by itself or by the kernel.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GONE_SECONDS)
         self._end()
@@ -200,7 +200,7 @@ class Server:
         self._process.wait()
 
     def close(self) -> None:
-        """Ends it, and with it every worker that it still has."""
+        """End the server and all of its workers."""
         self._end()
         self._log.close()
 
@@ -237,8 +237,8 @@ class Servers:
         self._servers: dict[tuple[Any, ...], Server] = {}
 
     def get(self, order: Order, python: str | None, variables: Mapping[str, str], timeout: float) -> Server:
-        """The server for workers that begin with these; started where there is none, or where it has died."""
-        # All that a process takes from the one that starts it: a fresh worker would take it from us, now.
+        """The server for workers with these imports, interpreter and variables. Starts one if there is none alive."""
+        # Everything a process inherits from its parent. A fresh worker would inherit it from us, now.
         environment = tuple(sorted(environment_of(python, variables).items()))
         key = (order, python, environment, str(Path.cwd()), tuple(sorted(os.sched_getaffinity(0))))
         server = self._servers.pop(key, None)
@@ -248,11 +248,11 @@ class Servers:
         while server is None and len(self._servers) >= MOST:
             self._servers.pop(next(iter(self._servers))).close()
         server = server or Server(order, python, variables, timeout)
-        self._servers[key] = server  # the last of them now
+        self._servers[key] = server  # most recently used
         server.check()
         return server
 
     def close(self) -> None:
-        """Ends all of them."""
+        """End all servers."""
         while self._servers:
             self._servers.popitem()[1].close()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import guard
 from ipexperf.bench.facts import Facts, gather
-from ipexperf.conduct import held
+from ipexperf.conduct import memory_limit
 from ipexperf.conduct.process import BOOT, environment_of, last_lines, variables_for
 from ipexperf.errors import UsageError, WorkerError
 
@@ -35,15 +35,15 @@ def ask_facts(
     packages: Iterable[str] = (),
     source: str = "--perf-python",
 ) -> Facts:
-    """The facts of the workers' interpreter, under their variables: this one's are at hand, others need a process.
+    """Facts about the workers' interpreter under their variables. For another interpreter than ours, start a process.
 
-    `source` is what named it, for the sentence where it is none.
+    `source` is the option that named the interpreter, for error messages.
     """
     if python is None and not accelerators:
         return gather(packages=packages)
     command = [python or sys.executable, str(BOOT), "facts", "--accelerators", ",".join(accelerators)]
     command += ["--packages", ",".join(packages)]
-    # A file, not a pipe: nobody reads while the process runs, and it never waits for that.
+    # A file, not a pipe, because nobody reads while the process runs.
     with tempfile.TemporaryFile() as answer:
         command += ["--into", str(answer.fileno())]
         try:
@@ -90,13 +90,13 @@ class Worker:
         self._look = time.monotonic() + POLL_SECONDS
         self._killed = False
         self._sentence: WorkerError | None = None
-        """Why it was killed while another was asked."""
-        self._kills = held.kernel_kills()
-        self._limit = held.limit()
+        """Why it was killed while another worker was being asked."""
+        self._kills = memory_limit.kernel_kills()
+        self._limit = memory_limit.limit()
         self.beside: Sequence[Worker] = ()
-        """Those that are alive together with it: they share the limit."""
+        """The workers that are alive together with it and share the memory limit."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        # The protocol has pipes of its own, from the first line of code on: all that prints, prints into the log.
+        # The protocol has pipes of its own, so anything printed goes to the log.
         requests, ours = os.pipe()
         self._replies, replies = os.pipe()
         self._requests = os.fdopen(ours, "wb")
@@ -105,7 +105,7 @@ class Worker:
                 self._process: subprocess.Popen[bytes] | Forked = server.fork(requests, replies, self._log.fileno())
             else:
                 self._process = subprocess.Popen(
-                    # -u: what it printed last, before a crash, is in the log too
+                    # -u: the log has the last output before a crash too
                     [python or sys.executable, "-u", str(BOOT), "worker", str(requests), str(replies)],
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
@@ -145,12 +145,12 @@ class Worker:
         self._log.close()
 
     def ask(self, do: str, timeout: float | None = None, **request: Any) -> dict[str, Any]:
-        """Sends one request and waits for its reply."""
+        """Send a request and wait for its reply."""
         self.send(do, **request)
         return self.receive(timeout)
 
     def send(self, do: str, **request: Any) -> None:
-        """Sends one request. What is asked of several workers at once is sent to all before any is heard."""
+        """Send a request without waiting for its reply."""
         if self._killed:
             raise self._condemned()
         line = json.dumps({"do": do, **request}) + "\n"
@@ -161,7 +161,7 @@ class Worker:
             raise self._death() from None
 
     def receive(self, timeout: float | None = None) -> dict[str, Any]:
-        """Waits for the reply to the request that was sent."""
+        """Wait for the reply to the last request."""
         if self._killed:
             raise self._condemned()
         reply = self._read(timeout or self._timeout)
@@ -170,7 +170,7 @@ class Worker:
         return reply
 
     def _read(self, timeout: float) -> dict[str, Any]:
-        """The next reply; progress on the way is passed on. Watches the clock and the worker's memory."""
+        """Read the next reply, and pass on progress messages. Enforces the time and memory limits."""
         until = time.monotonic() + timeout
         with selectors.DefaultSelector() as selector:
             selector.register(self._replies, selectors.EVENT_READ)
@@ -192,21 +192,21 @@ class Worker:
                         raise self._death()
                     self._buffer += chunk
                 elif over:
-                    raise self._death()  # a process that it forked holds the pipe, but will never answer
+                    raise self._death()  # the worker is gone, though a process that it forked still holds the pipe
                 self._watch_memory()
 
     def _watch_memory(self) -> None:
-        """Ends a worker that holds too much. One that talks all the time is looked at too."""
+        """Kill the largest worker if all together use too much memory."""
         if time.monotonic() < self._look:
             return
         alive = [worker for worker in (self, *self.beside) if not worker.killed]
         for worker in alive:
-            worker._look = time.monotonic() + POLL_SECONDS  # noqa: SLF001 - one look is for all of them
-        if held.together([worker.pid for worker in alive], self._limit) <= self._limit:
+            worker._look = time.monotonic() + POLL_SECONDS  # noqa: SLF001 - one look covers all of them
+        if memory_limit.together([worker.pid for worker in alive], self._limit) <= self._limit:
             return
-        # The one that grew is at fault, be it not the one whose reply is waited for.
-        largest = max(alive, key=lambda worker: held.together([worker.pid], 0))
-        most = f"{self._limit / 2**30:.1f} GiB, {held.SHARE:.0%} of the memory here"
+        # Blame the largest, even if it is not the one that we wait for.
+        largest = max(alive, key=lambda worker: memory_limit.together([worker.pid], 0))
+        most = f"{self._limit / 2**30:.1f} GiB, {memory_limit.SHARE:.0%} of the memory here"
         others = ", and with what takes turns with it" if len(alive) > 1 else ""
         largest.condemn(WorkerError("out_of_memory", f"took more than {most}, with all that it started{others}"))
         if largest is self:
@@ -217,7 +217,7 @@ class Worker:
         return self._killed
 
     def condemn(self, error: WorkerError) -> None:
-        """Kills it for a reason that whoever asks it next is told."""
+        """Kill it. The next request to it raises this error."""
         self._sentence = WorkerError(error.outcome, error.reason, self.log())
         self.kill()
 
@@ -225,27 +225,27 @@ class Worker:
         return self._sentence or WorkerError("crashed", "was ended before it was asked", "")
 
     def _death(self) -> WorkerError:
-        """Says what ended a worker that closed its pipe."""
+        """The error that describes how a worker ended after it closed its pipe."""
         try:
             code = self._process.wait(timeout=10)
-        except WorkerError as error:  # its server is gone, and nobody else knows
+        except WorkerError as error:  # its server is gone, so nobody knows its exit status
             self.kill()
             return WorkerError(error.outcome, error.reason, self.log())
         except subprocess.TimeoutExpired:
             self.kill()
             return WorkerError("crashed", "closed its pipe and did not end", self.log())
-        if code == -signal.SIGKILL and held.kernel_kills() > self._kills:
+        if code == -signal.SIGKILL and memory_limit.kernel_kills() > self._kills:
             return WorkerError("out_of_memory", "killed by the kernel, which was out of memory", self.log())
         if code < 0:
             return WorkerError("crashed", f"killed by {signal.Signals(-code).name}", self.log())
         return WorkerError("crashed", f"ended with exit status {code}", self.log())
 
     def log(self) -> str:
-        """The last lines that were printed, by whomever."""
+        """The last lines of its output."""
         return last_lines(self._log)
 
     def close(self) -> None:
-        """Asks it to end; one that doesn't is killed by the block's end."""
+        """Ask it to end. If it does not, leaving the block kills it."""
         if self._killed:
             return  # timed out, or over the memory limit
         with contextlib.suppress(WorkerError, subprocess.TimeoutExpired):
@@ -253,14 +253,14 @@ class Worker:
             self._process.wait(timeout=10)
 
     def kill(self) -> None:
-        """Ends the whole tree: the worker leads a session of its own, and all that it started is in it."""
+        """Kill the worker and everything it started, which is in a session of its own."""
         if self._killed:
-            return  # by now its number may be somebody else's
+            return  # its pid may belong to another process by now
         self._killed = True
         guard.end(self.pid)
-        self._process.kill()  # where /proc hides processes, this one is known all the same
+        self._process.kill()  # in case /proc hides processes
         with contextlib.suppress(BrokenPipeError):
             self._requests.close()
         os.close(self._replies)
-        with contextlib.suppress(WorkerError):  # its server is gone: it was told, or will be at the next launch
+        with contextlib.suppress(WorkerError):  # its server is gone, which the next launch reports
             self._process.wait()

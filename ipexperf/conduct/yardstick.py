@@ -1,4 +1,4 @@
-"""The yardstick beside a launch: it takes turns with the case, and what disturbs one disturbs the other alike."""
+"""The yardstick: fixed work in a pinned environment that takes turns with cases, so that runs can be compared."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ipexperf.result import Sample
 
 FOLDER = "yardstick"
 LIST = Path(__file__).with_name("yardstick.txt")
-"""The packages of the environment that is made where no other list is given, each with its version."""
+"""The default list of pinned packages."""
 WAIT = 120.0
-"""Seconds that it may take to say what it is."""
+"""Time limit in seconds for its description."""
 STEPS = 2
-"""Samples a turn, as in pairs."""
+"""Samples per turn."""
 
 
 def python_of(cache: Path) -> Path:
-    """The interpreter of the yardstick that a cache has, or would have."""
+    """The path of the yardstick's interpreter in a cache, whether it exists or not."""
     return cache / FOLDER / "bin" / "python"
 
 
 def find(cache: Path) -> str:
-    """That interpreter, which must be there."""
+    """That interpreter. Raises UsageError if it does not exist."""
     python = python_of(cache)
     if not python.exists():
         told = f"there is no yardstick in {cache}: make one with `ipexperf yardstick make`"
@@ -38,16 +38,16 @@ def find(cache: Path) -> str:
 
 
 def make(cache: Path, packages: Path, say: Callable[[str], None]) -> Path:
-    """An environment with just these packages, put in place when it is whole; one that is there is replaced."""
+    """Make an environment with exactly these packages. It replaces an older one once it is complete."""
     place, part, old = (cache / f"{FOLDER}{end}" for end in ("", ".part", ".old"))
     if not packages.is_file():
         raise UsageError(f"{packages}: there is no such list of packages")
     try:
-        # Installing takes minutes: a folder that nothing can be written to is found before.
+        # Installing takes minutes, so find out first whether the folder can be written to.
         _clear(cache, part, old)
         say(f"making an environment of {packages.name}")
         try:
-            # Without pip: what installs is no part of what is pinned.
+            # Without pip, which is not pinned.
             venv.create(part, symlinks=True)
             _install(part, packages)
             _replace(place, part, old)
@@ -63,7 +63,7 @@ def make(cache: Path, packages: Path, say: Callable[[str], None]) -> Path:
 
 
 def _clear(cache: Path, part: Path, old: Path) -> None:
-    """Makes the folder, and in it an empty one for the new environment; what an earlier try left there goes."""
+    """Make the folder and an empty one inside for the new environment. Removes remains of earlier attempts."""
     if cache.exists() and not cache.is_dir():
         raise UsageError(f"{cache} is no folder: name one for the yardstick by --cache")
     _remove(part)
@@ -72,7 +72,7 @@ def _clear(cache: Path, part: Path, old: Path) -> None:
 
 
 def _replace(place: Path, part: Path, old: Path) -> None:
-    """Puts the new in the place of the old, which is out of the way then, and comes back where that fails."""
+    """Move the old environment away and the new one into its place. On failure, move the old one back."""
     there = place.is_symlink() or place.exists()
     if there:
         place.rename(old)
@@ -85,7 +85,7 @@ def _replace(place: Path, part: Path, old: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Takes away what is there, if anything; of a link only the link, for what it leads to is not ours."""
+    """Remove a file or folder if it exists. Of a link, remove only the link."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
@@ -102,23 +102,23 @@ def _install(environment: Path, packages: Path) -> None:
 
 
 def ask(python: str) -> dict[str, Any]:
-    """What the environment of a yardstick says that it is."""
+    """Ask a yardstick's environment to describe itself."""
     with Worker(python, timeout=WAIT, bare=True) as worker:
         return worker.ask("yardstick", work="arithmetic", dtype="", threads=1, placement=None)
 
 
 class Stick:
-    """A live yardstick. What fails of it is its own fault, not the case's."""
+    """A live yardstick process."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.told: dict[str, Any] = {}
-        """What it is: `content`, `packages` and `work`."""
+        """Its description: `content`, `packages` and `work`."""
         self.block = 1
         self._work = ""
 
     def begin(self, work: str, dtype: str, request: Mapping[str, Any]) -> None:
-        """Asks it to become the yardstick of this work, without waiting for that."""
+        """Send the request to prepare this work, without waiting for the reply."""
         self._work = f"{work} {dtype}".strip()
         self.worker.send("yardstick", work=work, dtype=dtype, **request)
 

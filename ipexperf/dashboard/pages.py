@@ -104,7 +104,6 @@ def run_page(story: Story, place: int, found: Sequence[tuple[Entry, int]]) -> di
         "title": f"Run {data.moment(run.started_at)}",
         "run": run,
         "when": data.moment(run.started_at),
-        "trust": trust,
         "settled": run.meta.get("settled", {}).get("line", ""),
         "before": before,
         "before_place": board.runs.index(before) if before else None,

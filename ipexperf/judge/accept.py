@@ -1,14 +1,14 @@
-"""What may become a baseline, and how: a new session joins the kept ones, or the sessions start anew.
+"""Decide which measurements become baselines. A new session is appended to the kept ones, or replaces them.
 
 - `failed` and `invalid` (contended, unproven, inaccurate) data never gets in.
-- A known slowdown gets in with `regression_ok` only. It, and an improvement, start the sessions anew: the level moved,
-  and two levels in one baseline would pass for noise between sessions.
-- While the noise between sessions is unknown every comparison is inconclusive. Such a session is appended whichever
-  way it leans: refusing the slow ones would leave a baseline that is too fast and looks too quiet, and no machine would
-  ever reach three sessions. What is surely beyond the hard limit is `regressed` even then, and refused, though its run
-  ended before a second look and called it inconclusive.
+- A known slowdown is accepted only with `regression_ok`. A slowdown and an improvement replace the sessions: two levels
+  in one baseline would look like noise between sessions.
+- While the noise between sessions is unknown, every comparison is inconclusive. Such a session is appended whichever
+  way it leans. Refusing slow ones would give a baseline that is too fast and looks too quiet, and no machine would ever
+  reach three sessions. A slowdown surely beyond the hard limit is refused even then, also if the run ended before
+  measuring it again and called it inconclusive.
 - Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
-- An inconclusive session under other software or variables is refused: it would mix two levels that nobody told apart.
+- An inconclusive session with other software or variables is refused, because it could mix two levels.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ ACCURACY = ("accuracy", "loss", "fidelity", "agreement")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One measured case of one run that is offered as a baseline, with what the judge said of it."""
+    """A measured case of a run that is proposed as a baseline, with its verdict."""
 
     case: Case
     metrics: Mapping[str, tuple[float, ...]]
-    """Each metric of every launch that ended well."""
+    """The metrics of every launch that ended well."""
     outcome: Outcome
     ratio: float | None
     environment: Mapping[str, Any]
@@ -52,12 +52,12 @@ class Candidate:
     commit: str | None
     reason: str = ""
     fingerprint: str | None = None
-    """What ran: version and digest, where the launches agree on it."""
+    """The fingerprint's version and digest, if the launches agree on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The baselines after accepting, the candidates that got in, and why the others did not, by their case ids."""
+    """The resulting baselines, the accepted candidates, and why the others were refused, by case id."""
 
     baselines: Baselines
     candidates: list[Candidate]
@@ -65,13 +65,13 @@ class Acceptance:
 
     @property
     def accepted(self) -> list[str]:
-        """The case ids that got in."""
+        """The ids of the accepted cases."""
         return [candidate.case.id for candidate in self.candidates]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row of a diff between two baselines. `ratio` is the slowdown that the change forgives."""
+    """A row of a diff between two baselines. `ratio` is the slowdown that the change allows."""
 
     case_id: str
     batch: int
@@ -84,7 +84,7 @@ class Change:
 
 
 class _RefusedError(Exception):
-    """Why a candidate does not get in. Raised and caught in this file."""
+    """Why a candidate is refused. Raised and caught in this file."""
 
 
 def accept(
@@ -99,7 +99,7 @@ def accept(
     expires: str | None = None,
     policy: Policy | None = None,
 ) -> Acceptance:
-    """Takes the candidates in, the oldest first, and refuses each that it must with one sentence."""
+    """Accept the candidates, oldest first, or refuse each with one sentence."""
     if not reason.strip():
         raise BaselineError("accepting needs a reason: say why these numbers are right, for whoever reads the diff")
     if expires is not None:
@@ -114,7 +114,7 @@ def accept(
     for candidate in sorted(records, key=lambda x: x.started_at):
         # Of several sessions offered together, the first replaces and the others join it.
         again = replace and slot(candidate.case) not in taken
-        # What the judge said of the later ones was said against a baseline that is gone by now.
+        # The verdicts on the later ones were against a baseline that is gone by now.
         stale = slot(candidate.case) in taken
         try:
             sessions = _sessions(baselines, candidate, policy, regression_ok=regression_ok, replace=again, stale=stale)
@@ -147,7 +147,7 @@ def accept(
 def _sessions(
     baselines: Baselines, candidate: Candidate, policy: Policy, *, regression_ok: bool, replace: bool, stale: bool
 ) -> tuple[Session, ...]:
-    """The sessions that the case has once the candidate is in."""
+    """The sessions of the case including the candidate."""
     session = _session(baselines, candidate, policy)
     old = baselines.at(candidate.case)
     if old is None:
@@ -173,7 +173,7 @@ def _sessions(
 
 
 def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sure: bool) -> None:
-    """Refuses what is slower; what only leans that way, where more sessions were not the cure."""
+    """Refuse slower candidates, and those that lean that way unless more sessions are needed to know."""
     slower = ratio is not None and ratio > 1 + policy.tolerance
     if outcome == "regressed" or (outcome == "platform_shift" and slower):
         raise _RefusedError(f"it is {_percent(ratio)} slower than the baseline: say that the regression is fine")
@@ -207,12 +207,12 @@ def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Sess
 def _standing(
     old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy, *, stale: bool
 ) -> tuple[Outcome, float | None]:
-    """How the candidate stands to the baseline: what the judge said, or what it would say of one accepted since."""
+    """The verdict on the candidate, judged again if the baseline has changed since."""
     told = not stale and candidate.outcome not in ("no_baseline", "not_comparable")
     if told and candidate.outcome != "inconclusive":
         return candidate.outcome, candidate.ratio
     found, ratio = _compared(old, candidate, session, policy)
-    # A run that ended before it could look twice says inconclusive of what it was sure of: that is no way in.
+    # A run that ended before its second look calls even a sure slowdown inconclusive. Refuse it all the same.
     return (candidate.outcome, candidate.ratio) if told and found != "regressed" else (found, ratio)
 
 
@@ -241,7 +241,7 @@ def _percent(ratio: float | None) -> str:
 
 
 def diff(old: Baselines, new: Baselines) -> list[Change]:
-    """What a reviewer should see: each case that came, went, or changed, and how much slower it may now be."""
+    """The changes that a reviewer should see: added, removed and changed cases, and how much slower each may now be."""
     before, after = ({slot(x.case): x for x in side.cases} for side in (old, new))
     rows = []
     for place in sorted({*before, *after}):
@@ -264,7 +264,7 @@ def diff(old: Baselines, new: Baselines) -> list[Change]:
 
 
 def _forgiven(old: CaseBaseline, new: CaseBaseline) -> float:
-    """How much slower the case may now be: in what is judged, where that is the same on both sides."""
+    """How much slower the case may now be, in the unit that is judged if that is the same on both sides."""
     if yardstick.content(old.environment) == yardstick.content(new.environment):
         return new.level / old.level
     return new.step_time / old.step_time

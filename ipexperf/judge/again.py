@@ -1,4 +1,4 @@
-"""What looks slower is measured again, later in the run and in fresh processes, before it is called regressed."""
+"""Combine two measurements of a case. A case that looks slower is measured again before it is called regressed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipexperf.result import Measurement, Verdict
 
 
 def together(first: Measurement, second: Measurement) -> Measurement:
-    """Both measurements as one: every launch is on record, the later ones numbered on."""
+    """Merge both measurements. The later launches continue the numbering."""
     begin = len(first.launches)
     later = (replace(launch, index=begin + number) for number, launch in enumerate(second.launches))
     launches = (*first.launches, *later)
@@ -16,7 +16,7 @@ def together(first: Measurement, second: Measurement) -> Measurement:
 
 
 def settle(first: Verdict, second: Verdict) -> Verdict:
-    """What two looks at a case say: regressed is what both call so, by themselves."""
+    """The verdict from two measurements. A case is regressed only if each measurement says so by itself."""
     if second.outcome == "regressed":
         return replace(second, reason=f"{second.reason}; measured twice in this run, {_percent(first)} at first")
     told = f"it looked slower at first ({_percent(first)}) and was measured again after the other cases: "
@@ -26,7 +26,7 @@ def settle(first: Verdict, second: Verdict) -> Verdict:
 
 
 def never(first: Verdict) -> Verdict:
-    """What is left of a verdict where the run ended before the second look."""
+    """The verdict if the run ended before the second measurement: inconclusive."""
     told = f"it looked slower ({_percent(first)}), and the run ended before it was measured again: {first.reason}"
     return replace(first, outcome="inconclusive", reason=told)
 

@@ -1,4 +1,4 @@
-"""The verdict on a case that was measured in pairs with another arm: what the pairs decided, where they count."""
+"""The verdict on a case that was measured in pairs with another arm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def judge(measurement: Measurement, decision: Decision | None, facts: Mapping[str, Any], policy: PairPolicy) -> Verdict:
-    """Says what became of a case. Order: never begun, failed, invalid, and then what the pairs say."""
+    """Judge a case: first never begun, failed and invalid, then the decision of the pairs."""
     if measurement.never_began:
         return Verdict("inconclusive", measurement.never_began, policy=policy.label)
     if measurement.failure:

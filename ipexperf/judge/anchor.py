@@ -1,4 +1,4 @@
-"""Two verdicts on one case: against the last runs, which move, and against the anchor, which does not."""
+"""Combine two verdicts on a case: against the last runs, which move along, and against a fixed baseline, the anchor."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ipexperf.result import Verdict
 
 
 def beside(rolling: Verdict, anchor: Verdict | None) -> Verdict:
-    """The verdict against the last runs, with what the anchor says; where that alone fails the case, the anchor's.
+    """The verdict against the last runs, with the anchor's beside it. If only the anchor fails the case, the anchor's.
 
-    One per cent a week is never seen by a window that moves along. It is seen by what was accepted once.
+    A moving window never sees a loss of one per cent a week. The anchor does.
     """
     if anchor is None:
         return replace(rolling, reason=f"{rolling.reason}; there is no anchor: nothing was accepted for this case")

@@ -1,4 +1,4 @@
-"""Accepted measurements that later runs are judged against: one reviewed, git-tracked JSON file a machine_key."""
+"""Baselines: accepted measurements that later runs are judged against. One JSON file in git for each machine_key."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ipexperf.result import PRIMARY
 
 FORMAT = 1
 DIGITS = 6
-"""Significant digits that a baseline keeps: finer than any timer, coarse enough for a diff that a person can read."""
+"""Significant digits in a baseline file: finer than any timer, and readable in a diff."""
 WIDTH = 110
-"""A list or record without records inside stays on one line up to this width."""
+"""Lists and records without nested records stay on one line up to this width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What one accepted run measured: the medians of all metrics, and of each launch what speed is judged by.
+    """One accepted run of a case: the medians of all metrics, and the step time of each launch.
 
-    That is its step time in seconds, or in units of the yardstick that the environment names.
+    Step times are in seconds, or in units of the yardstick that the environment names.
     """
 
     run: str
@@ -42,7 +42,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class CaseBaseline:
-    """The kept sessions of one case, oldest first, and who accepted them, when and why."""
+    """The kept sessions of a case, oldest first, and who accepted them, when and why."""
 
     case: Case
     sessions: tuple[Session, ...]
@@ -53,22 +53,22 @@ class CaseBaseline:
     expires: str | None
     environment: Mapping[str, Any]
     fingerprint: str | None = None
-    """What ran in the newest session: version and digest; None: it was accepted before there were any."""
+    """The fingerprint's version and digest in the newest session. None in old baselines without one."""
 
     @property
     def level(self) -> float:
-        """The centre of the sessions in what is judged: seconds a step, or units of a yardstick."""
+        """The centre of the sessions in the unit that is judged: seconds per step, or units of a yardstick."""
         return math.exp(centre([statistics.fmean(map(math.log, session.launches)) for session in self.sessions]))
 
     @property
     def step_time(self) -> float:
-        """The same in seconds a step, whatever is judged."""
+        """The centre of the sessions in seconds per step."""
         if yardstick.content(self.environment) is None:
             return self.level
         return math.exp(centre([math.log(session.metrics[PRIMARY]) for session in self.sessions]))
 
     def expired(self, now: str) -> bool:
-        """Whether its last day is over. It is judged against still, and that is said loudly."""
+        """Whether the baseline has expired. It is still used, with a warning."""
         return self.expires is not None and self.expires[:10] < now[:10]
 
 
@@ -80,36 +80,36 @@ class Baselines:
     cases: tuple[CaseBaseline, ...] = ()
 
     def find(self, case: Case) -> CaseBaseline | None:
-        """The baseline of this very case, else one of the same id, which the judge will call not comparable."""
+        """The baseline of this very case, or else one with the same id, which the judge will call not comparable."""
         alike = [x for x in self.cases if x.case.id == case.id]
         closest = sorted(alike, key=lambda x: (x.case.uid != case.uid, slot(x.case) != slot(case)))
         return closest[0] if closest else None
 
     def at(self, case: Case) -> CaseBaseline | None:
-        """The baseline that accepting this case would extend or replace: the same work, whatever its version."""
+        """The baseline that accepting this case would extend or replace: the same work in any version."""
         return next((x for x in self.cases if slot(x.case) == slot(case)), None)
 
     def judged(self, cases: Iterable[Case]) -> int:
-        """How many of these cases have a baseline of the very same work: what else there is raises no alarm."""
+        """How many of these cases have a baseline of exactly the same work. Only those can raise an alarm."""
         return len({x.case for x in self.cases} & set(cases))
 
     def put(self, baseline: CaseBaseline) -> Baselines:
-        """The same baselines with this one in its place."""
+        """A copy with this baseline added or replaced."""
         others = [x for x in self.cases if slot(x.case) != slot(baseline.case)]
         return Baselines(self.machine_key, tuple(sorted([*others, baseline], key=lambda x: slot(x.case))))
 
     def expired(self, now: str) -> tuple[CaseBaseline, ...]:
-        """The baselines whose last day is over."""
+        """The baselines that have expired."""
         return tuple(x for x in self.cases if x.expired(now))
 
 
 def slot(case: Case) -> tuple[str, int, int, str]:
-    """A case's place in the file: everything that names its work but the version of its code."""
+    """A case's key in the file: everything that names its work except the version of its code."""
     return case.id, case.batch, case.size, case.data
 
 
 def rounded(value: Any) -> Any:
-    """The value as the file will keep it: floats of six significant digits, lists instead of tuples."""
+    """The value as the file stores it: floats with six significant digits, lists instead of tuples."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, Mapping):
@@ -118,14 +118,14 @@ def rounded(value: Any) -> Any:
 
 
 def path_of(directory: Path, machine_key: str) -> Path:
-    """Where the baselines of a machine_key are kept."""
+    """The path of the baselines of a machine_key."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", machine_key):
         raise BaselineError(f"machine_key {machine_key!r} cannot name a file: expected letters, digits, '.', '_', '-'")
     return directory / f"{machine_key}.json"
 
 
 def machine_keys(directory: Path) -> list[str]:
-    """The machine_keys that a folder has a file of; none where there is no folder yet."""
+    """The machine_keys that have a file in the folder, which may not exist yet."""
     try:
         return sorted(x.stem for x in directory.iterdir() if x.suffix == ".json" and not x.name.startswith("."))
     except FileNotFoundError:
@@ -135,7 +135,7 @@ def machine_keys(directory: Path) -> list[str]:
 
 
 def read(directory: Path, machine_key: str) -> Baselines:
-    """The accepted baselines of a machine_key; none where there is no file yet."""
+    """Read the baselines of a machine_key. Empty if there is no file yet."""
     from ipexperf.judge import entries
 
     path = path_of(directory, machine_key)
@@ -162,7 +162,7 @@ def read(directory: Path, machine_key: str) -> Baselines:
 
 
 def write(directory: Path, baselines: Baselines) -> Path:
-    """Puts the file in place in one step, in an order and a format that do not change with the weather."""
+    """Write the file atomically, in a stable order and format."""
     path = path_of(directory, baselines.machine_key)
     text = dumps(baselines)
     try:
@@ -175,7 +175,7 @@ def write(directory: Path, baselines: Baselines) -> Path:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-                # A temporary file is private; a baseline is as public as its neighbours in the repository.
+                # A temporary file is private. A baseline should have the usual permissions of the repository.
                 temporary.chmod(0o644)
                 temporary.replace(path)
             except BaseException:
@@ -187,7 +187,7 @@ def write(directory: Path, baselines: Baselines) -> Path:
 
 
 def dumps(baselines: Baselines) -> str:
-    """The text of the file. Environments are kept once and named by their content."""
+    """The text of the file. Environments are stored once, under a hash of their content."""
     import hashlib
 
     environments: dict[str, Any] = {}

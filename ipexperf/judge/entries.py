@@ -1,4 +1,4 @@
-"""The cases of a baseline file as they lie in it, read strictly: what is wrong is found before anything is measured."""
+"""Read the cases of a baseline file strictly, so that errors are found before anything is measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ipexperf.result import METRICS, PRIMARY, RELATIVE
 
 
 def cases(entries: list[Any], environments: dict[str, Any]) -> tuple[CaseBaseline, ...]:
-    """Every case of a file. One that is there twice, as after a merge, would be lost twice with the next accept."""
+    """Read every case of a file. Duplicates, as after a bad merge, are refused: the next accept would lose one."""
     found = sorted((_case(entry, environments) for entry in entries), key=lambda x: slot(x.case))
     for one, other in pairwise(found):
         if slot(one.case) == slot(other.case):
@@ -53,7 +53,7 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
 
 
 def _environment(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What it ran on, in sections as they are compared. Instances have a placement each."""
+    """The environment, in sections as they are compared. Instances have a placement each."""
     for section in FINDINGS:
         told = found.get(section, {})
         parts = told if section == "placement" and isinstance(told, list) else [told]
@@ -63,7 +63,7 @@ def _environment(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _work(name: str, document: dict[str, Any]) -> Case:
-    """The case itself. A list where a number belongs would break the run in its middle, far from the file."""
+    """The case. Types are checked here, because a wrong one would break the run later, far from the file."""
     case = Case.from_json(document)
     texts = (*(getattr(case, axis) for axis in AXES), case.data, *chain(*case.knobs))
     counts = (case.batch, case.size, case.version)
@@ -73,7 +73,7 @@ def _work(name: str, document: dict[str, Any]) -> Case:
 
 
 def _numbers(name: str, found: Mapping[str, Any]) -> dict[str, float]:
-    """Metrics by their names. NaN, which Python's JSON takes, would switch off the check of what it stands for."""
+    """Metrics by name. NaN, which Python's JSON accepts, is refused: it would switch off checks."""
     numbers = {metric: float(value) for metric, value in found.items()}
     for metric, value in numbers.items():
         negative = value < 0 and metric in METRICS and METRICS[metric].unit == "s"

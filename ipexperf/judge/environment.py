@@ -1,4 +1,4 @@
-"""What differs between two environments, in words, and whether their times may be compared at all."""
+"""Differences between two environments in words, and whether their times may be compared."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ipexperf.case import Case
 from ipexperf.judge import yardstick
 
 FINDINGS = ("variables", "software", "hardware", "placement")
-"""The sections whose differences explain a verdict. `git` is left out: every commit differs from the last."""
+"""The sections whose differences explain a verdict. Not `git`, which differs in every run."""
 VOLATILE = frozenset({"frequency_khz", "executable"})
-"""What changes from run to run without meaning: the clock of one moment, the path of an interpreter."""
+"""Fields that change without meaning: the clock at one moment, the path of an interpreter."""
 LONGEST = 60
-"""Longer values are only said to have changed."""
+"""Values longer than this are not shown, only that they changed."""
 PLACEMENT = ("cpu", "cpu_model", "cores", "threads")
-"""The hardware without which times mean something else. Software is no such thing: losing AMX must raise the alarm."""
+"""Hardware whose change forbids comparing times. Not software, because losing AMX must raise an alarm."""
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequence[str] = FINDINGS) -> list[str]:
-    """What changed from one environment to another, one line each: 'torch: 2.8.0 -> 2.9.0'."""
+    """The changes from one environment to another, one line each: 'torch: 2.8.0 -> 2.9.0'."""
     lines: list[str] = []
     for section in sections:
         before, after = (dict(_flat(_named(side.get(section, {})))) for side in (old, new))
@@ -29,7 +29,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
 
 
 def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The fields that forbid comparing times: another machine, another processor, other threads, another yardstick."""
+    """The differences that forbid comparing times: machine, processor, threads, yardstick."""
     before, after = (
         {"machine_key": one.get("machine_key"), "yardstick": yardstick.content(one), **_placement(one)}
         for one in (old, new)
@@ -38,7 +38,7 @@ def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def changed_case(old: Case, new: Case) -> list[str]:
-    """The fields in which two cases are not the same work: 'batch: 8 -> 16'."""
+    """The differences in the work of two cases: 'batch: 8 -> 16'."""
     return [
         f"{field.name}: {getattr(old, field.name)} -> {getattr(new, field.name)}"
         for field in fields(Case)
@@ -68,7 +68,7 @@ def _placement(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(section: Any) -> Mapping[str, Any]:
-    """A section by names; that of several instances is a list, one of them an entry."""
+    """A section as a mapping. The list of several instances gets numbers as names."""
     return section if isinstance(section, Mapping) else {f"instance {place}": one for place, one in enumerate(section)}
 
 
@@ -77,5 +77,5 @@ def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         else:
-            # JSON has no tuples: what was written as one comes back as a list.
+            # JSON turns tuples into lists.
             yield f"{prefix}{name}", list(value) if isinstance(value, tuple) else value

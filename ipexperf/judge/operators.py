@@ -1,4 +1,4 @@
-"""What differs in the operators of two fingerprints: what one change brings about below it is told with it, once."""
+"""Compare the operators of two fingerprints. Consequences of a change are reported once, with the change."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MEANING = {
     "aten::quantize_per_tensor": "a quantisation",
     "aten::dequantize": "a dequantisation",
 }
-"""What it means that an operator came."""
+"""What the appearance of an operator means."""
 GONE = {"torch_ipex::convolution_forward": "no packed convolution is left", "aten::batch_norm": "BatchNorm is folded"}
-"""What it means that the last of an operator went."""
+"""What the disappearance of an operator means."""
 PLUMBING = frozenset(
     f"aten::{name}"
     for name in (
@@ -40,18 +40,18 @@ PLUMBING = frozenset(
         *("select", "expand", "t", "transpose", "detach", "resolve_conj"),
     )
 )
-"""Operators that make room and look at it otherwise: where they alone came or went, they are told together."""
+"""Operators that allocate or view memory. If nothing else changed, they are reported together."""
 Rows = Mapping[str, Mapping[str, Any]]
 
 
 def operators(old: Side, new: Side) -> list[Change]:
-    """Operators that came or went, and operators of other dtypes or shapes; each with what it calls."""
+    """Operators that appeared, disappeared, or changed dtypes or shapes, each with what it calls."""
     before, after = _by_name(old), _by_name(new)
     times = _time(old, new)
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
     roots = {name for name in changed if not _explained(name, before, after, changed)}
     below = _below(roots, changed, before, after)
-    # Operators that call one another have no outermost one: each is told by itself.
+    # Operators that call one another have no outermost one: report each by itself.
     for name in changed - roots - set().union(*below.values()):
         roots.add(name)
         below[name] = set()
@@ -91,7 +91,7 @@ def _plumbing(names: set[str], before: Rows, after: Rows, times: Mapping[str, fl
 
 
 def _dtypes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
-    """Which dtypes an operator has no more, or has now, where it ran before and runs still."""
+    """Dtypes that an operator lost or gained, if it runs in both."""
     if before is None or after is None:
         return ""
     sides = [{word for types in row["types"] for word in types.split(", ") if word} for row in (before, after)]
@@ -104,7 +104,7 @@ def _by_name(side: Side) -> Rows:
 
 
 def _time(old: Side, new: Side) -> Counter[str]:
-    """How much longer each operator took itself."""
+    """How much longer each operator took, without the operators that it calls."""
     found: Counter[str] = Counter()
     for sign, side in ((-1, old), (1, new)):
         for row, seconds in zip(side.found, side.seconds, strict=False):
@@ -118,20 +118,20 @@ def _inside(name: str, rows: Rows) -> Mapping[str, int]:
 
 
 def _callers(name: str, before: Rows, after: Rows) -> set[str]:
-    """The operators in which it was called more often, or less often; all of them where it was called as often."""
+    """The callers from which it was called more or less often, or all callers if no count changed."""
     sides = _inside(name, before), _inside(name, after)
     moved = {caller for caller in {*sides[0], *sides[1]} if sides[0].get(caller, 0) != sides[1].get(caller, 0)}
     return moved or {*sides[0], *sides[1]}
 
 
 def _explained(name: str, before: Rows, after: Rows, changed: set[str]) -> bool:
-    """Whether all that changed of it lies inside other operators that changed."""
+    """Whether all of its changes lie inside other operators that changed."""
     callers = _callers(name, before, after) - {name}
     return bool(callers) and callers <= changed
 
 
 def _below(roots: set[str], changed: set[str], before: Rows, after: Rows) -> dict[str, set[str]]:
-    """What each root brought about: the changed operators whose callers lead up to it. Each is told once."""
+    """The consequences of each root: changed operators whose callers lead up to it. Each is reported once."""
     found: dict[str, set[str]] = {root: set() for root in roots}
     for name in sorted(changed - roots):
         seen, edge = {name}, {name}
@@ -145,7 +145,7 @@ def _below(roots: set[str], changed: set[str], before: Rows, after: Rows) -> dic
 
 
 def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """From which dtypes to which, or an empty text where they stayed."""
+    """The change of dtypes, or an empty text."""
     sides = []
     for row in (before, after):
         found: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Two workers that took turns: their neighbouring turns give one ratio, and pairs of processes are the replicates."""
+"""Ratios of two workers that took turns. A pair of processes gives one ratio, from neighbouring turns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PairedRatio:
-    """How many times slower the second worker is. Bounds are None for a single pair, which has no spread."""
+    """How many times slower the second worker is. Bounds are None for a single pair."""
 
     ratio: float
     lo: float | None
@@ -24,9 +24,9 @@ class PairedRatio:
 
 
 def neighbour_ratio(turns_a: Sequence[float], turns_b: Sequence[float]) -> float:
-    """The median log ratio of neighbouring turns, B over A: above 0 when B is slower.
+    """The median log ratio of neighbouring turns, B over A. Above 0 if B is slower.
 
-    A turn that took no time that is a number above 0 s makes it no number: the pair has no ratio.
+    NaN if any turn has a time that is not a number above 0.
     """
     if len(turns_a) != len(turns_b) or not turns_a:
         raise ValueError(f"expected as many turns of A as of B, at least one; got {len(turns_a)} and {len(turns_b)}")

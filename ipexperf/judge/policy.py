@@ -1,4 +1,4 @@
-"""Every constant that the judge decides with, in frozen records that a verdict can name."""
+"""The constants of the judge, in frozen records that verdicts refer to."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ipexperf.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """What all policies have: a name for people, and one by content."""
+    """Base of the policies: a name for people, and a uid from their content."""
 
     name: str
 
     @property
     def uid(self) -> str:
-        """The name by content: two policies with the same uid decide alike."""
+        """A hash of the content. Policies with the same uid decide alike."""
         document = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()
 
     @property
     def label(self) -> str:
-        """How a verdict names the policy: its name and the start of its uid."""
+        """The label in verdicts: the name and the start of the uid."""
         return f"{self.name}@{self.uid[:12]}"
 
     def to_json(self) -> dict[str, Any]:
@@ -34,36 +34,36 @@ class Constants:
 
 @dataclass(frozen=True, slots=True)
 class Policy(Constants):
-    """What counts as slower, and how sure the judge must be before it says so. Probabilities are one-sided."""
+    """The policy for comparisons with a baseline. Probabilities are one-sided."""
 
     name: str = "screen-1"
     tolerance: float = 0.05
-    """A slowdown up to this fraction is nobody's business."""
+    """Slowdowns up to this fraction are ignored."""
     hard_limit: float = 0.30
     """While the noise between sessions is unknown, only a slowdown surely beyond this fraction fails."""
     alpha: float = 0.005
-    """How often one unchanged case may be called regressed (or improved), however few cases there are."""
+    """Largest rate at which an unchanged case may be called regressed (or improved)."""
     ok_alpha: float = 0.05
-    """How often a case that is slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
+    """Rate at which a case slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
     mde_power: float = 0.80
-    """A slowdown of the stated smallest detectable effect is found with this probability."""
+    """The stated smallest detectable slowdown is found with this probability."""
     minimum_launches: int = 2
-    """Fewer launches than this have no spread, so nothing is said of speed."""
+    """With fewer launches there is no spread, and no verdict on speed."""
     known_sessions: int = 3
-    """From this many sessions on, the noise between them is estimated instead of assumed."""
+    """From this many sessions on, the noise between them is estimated rather than assumed."""
     kept_sessions: int = 12
     """A baseline keeps this many sessions, the newest."""
     tau_prior: float = 0.19
     """Log sd between sessions while there is no history: raw process medians on a shared VM (judge.md: 19 %)."""
     tau_prior_spread: float = 0.8
-    """Log sd of that log sd over machines and series: a factor of 2.2 either way, so that history soon outweighs it."""
+    """Log sd of that assumption over machines and series: a factor of 2.2 either way, so history soon outweighs it."""
     tau_pool: float | None = None
-    """Log sd between sessions that is usual for the series of this machine: what one with few of them is shrunk to, in
-    place of the prior. None: there are too few series to know."""
+    """Usual log sd between sessions on this machine, which series with few sessions are shrunk to. None if too few
+    series are known."""
     pool_series: int = 5
-    """So many series with sessions enough tell what is usual."""
+    """Number of series with enough sessions that is needed to know what is usual."""
     tau_floor: float = 0.002
-    """No series is believed to be quieter than this between sessions, however alike three of them look."""
+    """Lower bound on the noise between sessions, however alike three of them look."""
     accuracy_bound: float = 0.02
     """`accuracy` and `agreement` may differ from the baseline's by this much, either way."""
     loss_bound: float = 0.05
@@ -71,11 +71,11 @@ class Policy(Constants):
     fidelity_factor: float = 2.0
     """`fidelity` may differ from the baseline's by this factor, either way."""
     fidelity_floor: float = 1e-5
-    """Two fidelities below this are both rounding, and equal."""
+    """Fidelities below this are rounding errors and count as equal."""
     false_discovery_rate: float = 0.05
-    """A run's alarm rate: its cases share it (Bonferroni), and of what it finds as a whole so much may be noise."""
+    """Alarm rate of a run, shared by its cases (Bonferroni), and false discovery rate of the run as a whole."""
     shift_cases: int = 5
-    """From this many stable cases on, a moved median case is a shift of the platform."""
+    """From this many stable cases on, a change of the median case is a shift of the platform."""
 
     def __post_init__(self) -> None:
         for field in ("alpha", "ok_alpha", "false_discovery_rate"):
@@ -89,11 +89,11 @@ class Policy(Constants):
             raise UsageError(f"policy {self.name!r}: tolerance must be above 0 and at most hard_limit")
 
     def shared(self, cases: int) -> Policy:
-        """The policy for each of so many judged cases: one run has one alarm rate, however many they are."""
+        """The policy for each of `cases` judged cases, which share the alarm rate of the run."""
         return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))
 
     def for_run(self) -> Policy:
-        """The policy that a run as a whole is settled by: it has a name of its own, and so verdicts of its own."""
+        """The policy for the run as a whole, under a name of its own."""
         return replace(self, name="run-1")
 
     @classmethod
@@ -103,40 +103,40 @@ class Policy(Constants):
 
 @dataclass(frozen=True, slots=True)
 class PairPolicy(Constants):
-    """How pairs of processes that took turns are judged while they come. Probabilities are one-sided."""
+    """The policy for pairs, which are judged sequentially. Probabilities are one-sided."""
 
     name: str = "pairs-1"
     tolerance: float = 0.05
-    """A slowdown up to this fraction is nobody's business."""
+    """Slowdowns up to this fraction are ignored."""
     harmless: float = 0.4
-    """A slowdown is shown where it is surely above this share of the tolerance: 2 % of 5 %."""
+    """A slowdown is `regressed` if it surely exceeds this share of the tolerance: 2 % for a tolerance of 5 %."""
     alpha: float = 0.005
-    """How often a case that is slower by no more than that may be called regressed (mirrored: improved)."""
+    """Rate at which a case slower by no more than that may be called regressed (mirrored: improved)."""
     ok_alpha: float = 0.05
-    """How often a case that is slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
+    """Rate at which a case slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
     mde_power: float = 0.80
-    """A slowdown of the stated smallest detectable effect is found with this probability."""
+    """The stated smallest detectable slowdown is found with this probability."""
     looks: tuple[int, ...] = (4, 6, 10, 15, 24)
-    """After so many pairs the judge looks. The last look is at the most pairs that were allowed, if it comes sooner."""
+    """Numbers of pairs after which the judge looks. The last look is at the largest number allowed."""
     rho: float = 1.5
-    """After n of 24 pairs, (n / 24) to this power of an alarm rate is spent."""
+    """After n of 24 pairs, (n / 24) to this power of the alarm rate is spent."""
     levels: tuple[float, ...] = (0.066, 0.049, 0.046, 0.134, 0.506)
-    """The level of the test at each look, as a share of alpha: calibrated, see benchmarks/detection/calibrate.py."""
+    """Level of the test at each look as a share of alpha, calibrated by benchmarks/detection/calibrate.py."""
     ok_levels: tuple[float, ...] = (0.067, 0.070, 0.146, 0.294, 0.667)
-    """The same as a share of ok_alpha."""
+    """Likewise as a share of ok_alpha."""
     caution: float = 0.43
-    """A last look that is sooner, and may be trimmed, spends this share of what is left: calibrated likewise."""
+    """An earlier last look, possibly trimmed, spends this share of what is left. Calibrated likewise."""
     max_pairs: int = 24
     floor: float = 0.001
-    """No pairs are believed to spread by less than this on the log scale, however alike a few of them are."""
+    """Lower bound on the spread of pairs on the log scale, however alike a few of them are."""
     outlier: float = 7.0
-    """A pair that lies further than so many robust standard deviations from the median shows contamination."""
+    """A pair further than this many robust standard deviations from the median shows contamination."""
     trim: float = 0.2
-    """With contamination this share of the pairs is trimmed on each side (Yuen)."""
+    """With contamination, this share of the pairs is trimmed on each side (Yuen)."""
     trim_from: int = 10
-    """Fewer pairs are never trimmed: their spread is what it is."""
+    """Fewer pairs are never trimmed."""
     false_discovery_rate: float = 0.05
-    """A run's alarm rate: its cases share it (Bonferroni)."""
+    """Alarm rate of a run, shared by its cases (Bonferroni)."""
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < 1:
@@ -157,10 +157,10 @@ class PairPolicy(Constants):
         return math.log1p(self.tolerance)
 
     def spent(self, pairs: int) -> float:
-        """The share of an alarm rate that is spent with the last look before so many pairs."""
+        """The share of an alarm rate that is spent by the last look before this many pairs."""
         before = [look for look in self.looks if look < pairs]
         return (before[-1] / self.looks[-1]) ** self.rho if before else 0.0
 
     def shared(self, cases: int) -> PairPolicy:
-        """The policy for each of so many judged cases: one run has one alarm rate, however many they are."""
+        """The policy for each of `cases` judged cases, which share the alarm rate of the run."""
         return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))

@@ -1,4 +1,4 @@
-"""Two cases of one run: how many times one's metric another's is, and how sure that is. The process is the unit."""
+"""The ratio of a metric between two cases of a run, with its interval. The process is the unit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import Policy
 
 WIDEST = math.log(1e6)
-"""An interval that wide says nothing: a wider one would only be harder to read."""
+"""Intervals are cut at this width: wider ones say nothing and are harder to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times the second is the first. Bounds are None where one of them has a single launch."""
+    """A ratio, second over first. Bounds are None if one of them has a single launch."""
 
     ratio: float
     lo: float | None = None
@@ -29,12 +29,12 @@ class Ratio:
 
     @property
     def seen(self) -> bool:
-        """Whether the two differ beyond doubt: what has no interval shows nothing."""
+        """Whether the interval excludes 1. Without an interval, False."""
         return self.lo is not None and self.hi is not None and not self.lo <= 1 <= self.hi
 
 
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:
-    """Whether the numbers may be held against others: nothing failed, was invalid or was measured beside other work."""
+    """Whether the numbers may be compared: nothing failed or was invalid, and no yardstick took turns with it."""
     values = measurement.values(PRIMARY)
     return (
         bool(values)
@@ -47,13 +47,13 @@ def sound(measurement: Measurement, verdict: Verdict | None) -> bool:
 def compare(first: Sequence[float], second: Sequence[float], policy: Policy, family: int = 1) -> Ratio:
     """The ratio of the launches' geometric means, second over first, with Welch's interval on the log scale.
 
-    So many ratios as `family` says share the alarm rate: their intervals hold together.
+    The intervals of `family` ratios hold together.
     """
     old, new = ([math.log(value) for value in values] for values in (first, second))
     centre = statistics.fmean(new) - statistics.fmean(old)
     if min(len(old), len(new)) < policy.minimum_launches:
         return Ratio(math.exp(centre))
-    # Two launches may be alike by chance: no side is believed to be quieter than the policy's floor.
+    # Few launches may be alike by chance, so the policy sets a floor for the spread of each side.
     parts = [max(statistics.variance(side), policy.tau_floor**2) / len(side) for side in (old, new)]
     freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (old, new), strict=True))
     spread = Spread(math.sqrt(sum(parts)), freedom)

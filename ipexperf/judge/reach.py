@@ -1,4 +1,4 @@
-"""How small a slowdown a machine can show: what its pairs spread by, carried on to more pairs than were measured."""
+"""The smallest slowdown that a machine can show, extrapolated from the spread of a few pairs."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from ipexperf.judge.sequential import Estimate, levels, smallest_effect
 from ipexperf.judge.spread import Spread
 
 SURE = 0.8
-"""The machine is no noisier than what is told, with this probability: few pairs know little of their own spread."""
+"""Confidence of the upper bound on the spread. A few pairs determine their spread poorly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The smallest slowdowns that pairs like these would show in four of five comparisons, by how many there are."""
+    """The smallest slowdowns that four of five comparisons would show, by number of pairs."""
 
     spread: float
-    """The log standard deviation that the pairs have."""
+    """The log standard deviation of the pairs."""
     at_most: float
-    """What it may be at most, and is reckoned with."""
+    """Its upper bound, which is used."""
     effects: tuple[tuple[int, float], ...]
-    """Pairs, and the smallest slowdown with so many, as a fraction."""
+    """Numbers of pairs, each with the smallest slowdown as a fraction."""
 
     @property
     def smallest(self) -> float:
-        """With as many pairs as there may be."""
+        """The smallest slowdown with the largest number of pairs."""
         return self.effects[-1][1]
 
 
 def reach(log_ratios: Sequence[float], policy: PairPolicy) -> Reach | None:
-    """What pairs of equal arms say of the machine; fewer than two, or one without a ratio, say nothing."""
+    """Estimate from pairs of equal arms. None for fewer than two pairs, or if a pair has no ratio."""
     from scipy.special import chdtri  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
 
     freedom = len(log_ratios) - 1

@@ -1,6 +1,6 @@
-"""The roofline: how near a case comes to what its machine was measured to do. Pure functions on plain records.
+"""The roofline: what share of the machine's measured ceilings a case reaches. Pure functions on plain records.
 
-What it has to do an item is counted in the untouched network (`bench.work`); how many items a second is its throughput.
+The work per item is counted in the untouched network (`bench.work`). The throughput is items per second.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from ipexperf.result import Launch
 WIDTHS = {"fp32": 4, "bf16": 2, "fp16": 2, "int8": 1}
 """Bytes of an element in each dtype."""
 ABOVE = 1.1
-"""Beyond so much of the arithmetic's ceiling that ceiling is too low: no case computes faster than its machine."""
+"""A case beyond this share of the compute ceiling shows that the ceiling is too low."""
 
 
 def rated(launch: Launch, work: Mapping[str, Any], dtype: str) -> Launch:
-    """The launch with its operations and bytes a second. A lower bound of bytes: those that no execution can fuse."""
+    """Add operations and bytes per second to the launch. Bytes are a lower bound: those that no fusion can avoid."""
     speed = launch.metrics["throughput"] / work["items"]
     rates = {"flop_rate": work["flops"] * speed, "byte_rate": work["elements"] * WIDTHS[dtype] * speed}
     return replace(launch, metrics={**launch.metrics, **rates})
 
 
 def under(launch: Launch, ceilings: Mapping[str, Any], dtype: str, devices: int = 1) -> Launch:
-    """A launch with rates, held against what as many devices can do; or with a note of why it cannot be."""
+    """Add to a launch with rates its share of the ceilings of its devices, or a note why there is none."""
     peak, bandwidth = ceilings["peaks"].get(dtype), ceilings["bandwidth"]
     if peak is None:
         return noted(launch, f"has no roof: {ceilings['missing'].get(dtype, f'no ceiling of {dtype} was measured')}")
@@ -48,11 +48,11 @@ def under(launch: Launch, ceilings: Mapping[str, Any], dtype: str, devices: int 
 
 
 def noted(launch: Launch, note: str) -> Launch:
-    """The launch with one more thing for the reader of its numbers."""
+    """Add a note to the launch."""
     return replace(launch, notes=(*launch.notes, note))
 
 
 def work(launches: tuple[Launch, ...]) -> Mapping[str, Any] | None:
-    """What was counted in any of a case's launches; None where nothing was, or nothing that can be counted is done."""
+    """The work counted in any of a case's launches. None if none was counted."""
     known = (x.fingerprint.get("beside", {}).get("work") for x in launches if x.fingerprint)
     return next((found for found in known if found and (found["flops"] or found["elements"])), None)

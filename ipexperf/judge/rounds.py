@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ipexperf.case import Case
 from ipexperf.judge.ratios import WIDEST, Ratio
@@ -59,6 +59,8 @@ PRIOR_APART = Pool(0.06, 2.0)
 """The same for arms that followed one another, whose ratio contains the drift of the machine."""
 TRUST = 6.0
 """Most degrees of freedom that the pool adds to one ratio: arms are not all alike."""
+OF_OTHERS = 4.0
+"""Most degrees of freedom that a run's other groups add to the pool of one: models differ in how noisy they are."""
 EARLIER = 6.0
 """Most degrees of freedom that earlier runs are worth: the machine may behave differently today."""
 FLOOR = 0.001
@@ -202,24 +204,53 @@ def _middle(times: Sequence[Sequence[float]]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """One pool for arms that took turns, and one for arms that followed one another."""
+    """One pool for arms that took turns, and one for arms that followed one another, over all groups and for each."""
 
     together: Pool = PRIOR
     apart: Pool = PRIOR_APART
+    groups: Mapping[tuple[str, Schedule], Pool] = field(default_factory=dict)
+
+    def of(self, group: str, schedule: Schedule) -> Pool:
+        """The pool of a group, or that of all groups."""
+        return self.groups.get((group, schedule), self.together if schedule == "together" else self.apart)
 
 
 PRIORS = Pools()
 
 
 def pools(rounds: Sequence[RoundRecord], prior: Pools = PRIORS) -> Pools:
-    """Pool the spread of these rounds, separately for each schedule."""
-    return Pools(usual(_of(rounds, "together"), prior.together), usual(_of(rounds, "apart"), prior.apart))
+    """Pool the spread of these rounds, separately for each schedule, over all groups and for each group."""
+    made: dict[Schedule, dict[str, list[RoundRecord]]] = {"together": {}, "apart": {}}
+    for one in rounds:
+        made[one.schedule].setdefault(one.group, []).append(one)
+    groups = {}
+    for schedule, of_groups in made.items():
+        alone = {name: usual(some, prior.of("", schedule)) for name, some in of_groups.items()}
+        for name, some in of_groups.items():
+            others = [pool for other, pool in alone.items() if other != name]
+            groups[name, schedule] = usual(some, _at_most(_typical(others, prior.of("", schedule)), OF_OTHERS))
+    together, apart = (
+        _typical([usual(some, prior.of("", schedule)) for some in made[schedule].values()], prior.of("", schedule))
+        for schedule in ("together", "apart")
+    )
+    return Pools(together, apart, groups)
+
+
+def _typical(found: Sequence[Pool], prior: Pool) -> Pool:
+    """The median scale of several groups: a noisy model says little about the others."""
+    # With an even number of groups the prior decides: the mean of a noisy group and a quiet one describes neither.
+    scales = [pool.scale for pool in found] + [prior.scale] * (len(found) % 2 == 0)
+    return Pool(statistics.median(scales), sum(pool.freedom for pool in found) or prior.freedom)
 
 
 def earlier(rounds: Sequence[RoundRecord]) -> Pools:
     """The pools of a machine's earlier rounds, worth at most EARLIER degrees of freedom."""
     found = pools(rounds)
-    return Pools(*(Pool(one.scale, min(one.freedom, EARLIER)) for one in (found.together, found.apart)))
+    return Pools(_at_most(found.together, EARLIER), _at_most(found.apart, EARLIER))
+
+
+def _at_most(pool: Pool, freedom: float) -> Pool:
+    return Pool(pool.scale, min(pool.freedom, freedom))
 
 
 def _of(rounds: Iterable[RoundRecord], schedule: Schedule) -> list[RoundRecord]:
@@ -269,13 +300,46 @@ def estimate(log_ratios: Sequence[float], pool: Pool) -> Estimate | None:
 def between(rounds: Sequence[RoundRecord], base: Case, case: Case, known: Pools) -> Estimate | None:
     """Estimate how many times slower a case is than its base.
 
-    Uses the rounds in which both took turns, or else those in which they followed one another. None without either.
+    Uses the rounds in which both took turns, or else those in which both took turns with the reference of their group,
+    or else those in which they followed one another. None without any.
     """
-    together, apart = (logs(_of(rounds, schedule), base, case) for schedule in ("together", "apart"))
-    return estimate(together, known.together) or estimate(apart, known.apart)
+    together, apart = _of(rounds, "together"), _of(rounds, "apart")
+    group = next((one.group for one in rounds if _seat(one, case) is not None), "")
+    pool = known.of(group, "together")
+    through = Pool(math.sqrt(2) * pool.scale, pool.freedom)
+    return (
+        estimate(logs(together, base, case), pool)
+        or estimate(logs_through_reference(together, base, case), through)
+        or estimate(logs(apart, base, case), known.of(group, "apart"))
+    )
+
+
+def logs_through_reference(rounds: Sequence[RoundRecord], base: Case, case: Case) -> list[float]:
+    """Log of how many times slower a case is than its base, if they are in different parts of a group.
+
+    Each part had the reference of the group. The difference of both ratios to it gives one number for each round.
+    """
+    references = dict.fromkeys(seat.case for one in rounds for seat in one.seats if seat.role == "reference")
+    found: list[float] = []
+    for reference in references:
+        sides = [_by_number(rounds, reference, side) for side in (base, case)]
+        found = [sides[1][number] - sides[0][number] for number in sides[0].keys() & sides[1].keys()]
+        if found:
+            break
+    return found
+
+
+def _by_number(rounds: Sequence[RoundRecord], base: Case, case: Case) -> dict[int, float]:
+    """The mean log ratio of each round, by the round's number: a part that was made again has it twice."""
+    made: dict[int, list[float]] = {}
+    for one in rounds:
+        for value in logs([one], base, case):
+            made.setdefault(one.number, []).append(value)
+    return {number: statistics.fmean(values) for number, values in made.items()}
 
 
 def twin(rounds: Sequence[RoundRecord], case: Case, known: Pools) -> Estimate | None:
     """Estimate how many times slower the twin of a case is than the case."""
+    group = next((one.group for one in rounds if _seat(one, case) is not None), "")
     together, apart = (twin_logs(_of(rounds, schedule), case) for schedule in ("together", "apart"))
-    return estimate(together, known.together) or estimate(apart, known.apart)
+    return estimate(together, known.of(group, "together")) or estimate(apart, known.of(group, "apart"))

@@ -1,4 +1,4 @@
-"""Many cases, one alarm rate: what the verdicts of a whole run mean together."""
+"""Judge a run as a whole: many cases share one alarm rate."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from ipexperf.result import Verdict
 
 SPEED = ("ok", "improved", "regressed", "inconclusive")
-"""The outcomes that have a speed to compare."""
+"""Outcomes with a speed to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The settled verdict of every case, and one line on the run as a whole (empty: nothing to say)."""
+    """The final verdict of every case, and one line on the run as a whole, which may be empty."""
 
     verdicts: Mapping[str, Verdict]
     line: str = ""
     shift: float | None = None
-    """How many times slower the median case is, where the platform moved."""
+    """How many times slower the median case is, if the platform moved."""
     fails: bool = False
-    """Whether the run fails: a test did, or the platform surely became slower, which no single test says."""
+    """Whether the run fails: a test failed, or the platform as a whole surely became slower."""
     slower: tuple[str, ...] = ()
-    """The cases that are slower than chance allows over all of them, though none is beyond its own share."""
+    """Cases that are slower than chance allows over all cases, though none is by itself."""
 
 
 def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:
-    """Which p-values stay significant when only `rate` of the findings may be false."""
+    """Which p-values are significant at this false discovery rate."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     last = max((rank for rank, index in enumerate(order, 1) if p_values[index] <= rate * rank / len(order)), default=0)
     kept = set(order[:last])
@@ -42,7 +42,7 @@ def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:
 
 
 def platform_shift(verdicts: Mapping[str, Verdict], policy: Policy) -> float | None:
-    """The median slowdown of the stable cases, where they are enough and it left the tolerance either way."""
+    """The median slowdown of the stable cases, if there are enough and it is outside the tolerance."""
     ratios = list(_stable(verdicts).values())
     if len(ratios) < policy.shift_cases:
         return None
@@ -51,7 +51,7 @@ def platform_shift(verdicts: Mapping[str, Verdict], policy: Policy) -> float | N
 
 
 def settle(verdicts: Mapping[str, Verdict], policy: Policy) -> RunVerdict:
-    """What the verdicts say together. It never takes a failed test back: each case was judged with its share."""
+    """Judge the verdicts together. A failed test stays failed: it was judged with its share of the alarm rate."""
     slower = _slower_together(verdicts, policy)
     stable = _stable(verdicts)
     shift = platform_shift(verdicts, policy)
@@ -63,17 +63,17 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy) -> RunVerdict:
             f"{len(rest)} of {len(stable)} stable cases {'is' if len(rest) == 1 else 'are'} slower than chance "
             "allows over all of them, though none is beyond its own share of the alarm rate"
         )
-    # The median case surely became slower where half of the cases did.
+    # The median case surely became slower if half of the cases did.
     proven = sum(name in slower or verdicts[name].outcome == "regressed" for name in stable)
     moved = shift is not None and shift > 1 and 2 * proven >= len(stable)
     return RunVerdict(settled, "; ".join(lines), shift, moved or any(x.fails for x in verdicts.values()), rest)
 
 
 def _slower_together(verdicts: Mapping[str, Verdict], policy: Policy) -> list[str]:
-    """The cases that only the whole matrix shows to be slower than the tolerance.
+    """The cases that are slower than the tolerance only in view of the whole matrix.
 
-    Those whose noise between sessions is assumed take no part: an assumption is good for an alarm far out, and that
-    one their own verdict raises.
+    Cases whose noise between sessions is assumed are left out. An assumption is good enough for large slowdowns only,
+    and those fail by themselves.
     """
     tested = {
         name: x.p_value
@@ -82,17 +82,17 @@ def _slower_together(verdicts: Mapping[str, Verdict], policy: Policy) -> list[st
     }
     kept = benjamini_hochberg(list(tested.values()), policy.false_discovery_rate)
     found = [name for name, keep in zip(tested, kept, strict=True) if keep]
-    # What is surely within the tolerance may be surely slower than nothing: it is ok all the same.
+    # A case surely within the tolerance is ok, even if it is surely a little slower.
     return [name for name in found if verdicts[name].outcome not in ("regressed", "ok")]
 
 
 def _tested(facts: Mapping[str, Any]) -> bool:
-    """Whether a verdict has a p-value that stands beside others: pairs have, whenever they were stopped."""
+    """Whether a verdict has a p-value that can be combined with others. Pairs have one, whenever they stopped."""
     return bool(facts.get("between_sessions_known")) or AGAINST in facts
 
 
 def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Verdict:  # noqa: FBT001 - one of two ways
-    """A case that moved with the platform is no finding of its own; one that moved further still is."""
+    """Settle a case after a shift of the platform. It is a finding only if it moved further than the platform."""
     moved = verdict.outcome == "regressed" or slower if shift > 1 else verdict.outcome == "improved"
     if verdict.ratio is None or not moved:
         return verdict
@@ -118,7 +118,7 @@ def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], s
 
 
 def _stable(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
-    """How many times slower each case is whose noise is known: what is assumed of the others proves nothing of all."""
+    """The slowdown of each case whose noise is known. Cases with assumed noise prove nothing about the platform."""
     return {
         name: x.ratio
         for name, x in verdicts.items()

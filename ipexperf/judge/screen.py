@@ -1,4 +1,4 @@
-"""The first judge: a new session against a stored baseline. Honest about what a stored baseline cannot tell."""
+"""Judge a new session against a stored baseline."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import Policy
 
 SHOWN = 4
-"""So many differences of the environment are named in a reason; the rest are counted."""
+"""Most differences of the environment that a reason names. The rest are counted."""
 
 
 def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, not_comparable: str = "") -> Verdict:
-    """Says what became of a case. Order: failed, invalid, no_baseline, not_comparable, accuracy, speed."""
+    """Judge a case. Order: failed, invalid, no_baseline, not_comparable, accuracy, speed."""
     if measurement.never_began:
         return Verdict("inconclusive", measurement.never_began, policy=policy.label)
     verdict = _judge(measurement, baseline, policy, not_comparable)
@@ -82,29 +82,29 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
 
 
 def decide(comparison: Comparison, policy: Policy) -> Outcome:
-    """Regressed and improved need proof at alpha; ok needs the tolerance excluded; the rest is inconclusive."""
+    """Judge speed. Regressed and improved need proof at alpha, ok needs the tolerance excluded, else inconclusive."""
     tolerance = math.log1p(policy.tolerance)
     limit = tolerance if comparison.known else math.log1p(policy.hard_limit)
     if comparison.lower(policy.alpha) > limit:
         return "regressed"
     if comparison.upper(policy.alpha) < -limit:
         return "improved"
-    # An assumed noise may be too small for this machine: it is good enough for an alarm far out, not for an all-clear.
+    # Assumed noise may be too small for this machine. It suffices for large slowdowns, but not to call a case ok.
     if comparison.known and comparison.upper(policy.ok_alpha) < tolerance:
         return "ok"
     return "inconclusive"
 
 
 def smallest_effect(comparison: Comparison, policy: Policy) -> float:
-    """The slowdown, as a fraction, that this data would have called regressed with the policy's power."""
+    """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
     limit = math.log1p(policy.tolerance if comparison.known else policy.hard_limit)
     reach = comparison.half_width(policy.alpha) + comparison.half_width(1 - policy.mde_power)
-    # Data that knows nothing has no smallest effect; infinity would not survive JSON.
+    # None instead of infinity, which JSON does not have.
     return math.expm1(min(limit + reach, math.log(1e6)))
 
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:
-    """Says which accuracy left its bound, in either direction, or nothing."""
+    """The metrics of accuracy that left their bounds, in either direction, in words."""
     for name in ("accuracy", "agreement", "loss", "fidelity"):
         before, after = old.get(name), new.get(name)
         if before is None or after is None:

@@ -1,4 +1,4 @@
-"""What differs in one section of two fingerprints, in people's words."""
+"""Describe the differences in one section of two fingerprints."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dataclasses import dataclass
 from typing import Any
 
 NAMED = 4
-"""So many names are told in one line; the rest are counted."""
+"""Most names in one line. The rest are counted."""
 NOTHING = "nothing"
 LONGER = 1e-4
-"""A row that is the same but for less than so many seconds is not told."""
+"""Equal rows whose times differ by fewer seconds are not reported."""
 ACTIVATIONS = ("relu", "gelu", "silu", "swish", "sigmoid", "tanh", "hardtanh", "hardswish", "leaky_relu", "elu", "mish")
 FACETS = ("implementation", "types", "fused", "layouts", "algorithm", "attributes", "direction")
-"""What a primitive of oneDNN can change in, in the order in which it is told."""
+"""The facets of a oneDNN primitive that can change, in the order of reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One section of one fingerprint: what ran, and the seconds of each row."""
+    """One section of a fingerprint: what ran, and the seconds of each row."""
 
     found: Any
     seconds: Sequence[float] = ()
 
     def time(self, keep: Callable[[Mapping[str, Any]], bool]) -> float:
-        """The seconds of the rows that are chosen."""
+        """The seconds of the chosen rows."""
         return sum(time for row, time in zip(self.found, self.seconds, strict=False) if keep(row))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that differs, in words; how much longer it takes, where that is known; and what shows it."""
+    """One difference in words, how much longer it takes if that is known, and what shows it."""
 
     text: str
     seconds: float | None = None
@@ -39,7 +39,7 @@ class Change:
 
 
 def primitives(old: Side, new: Side) -> list[Change]:
-    """oneDNN: other implementations, dtypes, layouts and fusions, and calls that came or went."""
+    """oneDNN: changed implementations, dtypes, layouts and fusions, and added or removed calls."""
     changes = []
     for name, direction in _kinds(old, new):
 
@@ -52,13 +52,13 @@ def primitives(old: Side, new: Side) -> list[Change]:
         calls = tuple(sum(row["calls"] for row in rows) for rows in (before, after))
         label = f"{name} ({direction})" if direction else name
         parts = [] if calls[0] == calls[1] else [f"{calls[1] - calls[0]:+d} a step ({calls[0]} -> {calls[1]})"]
-        # Which layout the weights have follows from the kernel that reads them.
+        # The layout of weights follows from the kernel that reads them.
         moves = {facet: _moved(before, after, facet) for facet in FACETS}
         turned = [facet for facet in FACETS if _turned(moves[facet])]
         images = _moved(before, after, "images")
         shown = [facet for facet in turned if facet in FACETS[:3]] or ([] if _turned(images) else turned)
         parts += [_label(facet) + moves[facet] for facet in shown]
-        # Images that lie otherwise are told beside another implementation too: it may be the reason.
+        # Report a changed layout of images beside a changed implementation too, because it may be the reason.
         parts += [f"images {images}"] if _turned(images) else []
         came = FACETS[:1] + FACETS[3:4]
         evidence = [
@@ -72,7 +72,7 @@ def primitives(old: Side, new: Side) -> list[Change]:
 
 
 def _kind(row: Mapping[str, Any]) -> tuple[str, str]:
-    """A primitive and its way: forward is one way, whether there will be a backward or not."""
+    """A primitive and its direction. Both kinds of forward count as one."""
     direction = row.get("direction", "")
     return row.get("primitive", "rest"), "" if direction.startswith(("forward", "undef")) else direction
 
@@ -96,7 +96,7 @@ def _facet(row: Mapping[str, Any], facet: str) -> str:
 
 
 def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], facet: str) -> str:
-    """From what to what one facet went, in how many of the calls; an empty text where it stayed."""
+    """How one facet changed, in how many calls, or an empty text."""
     sides: list[Counter[str]] = []
     for rows in (before, after):
         found: Counter[str] = Counter()
@@ -115,12 +115,12 @@ def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any
 
 
 def _turned(move: str) -> bool:
-    """Whether calls went from one to another, and did not just come or go."""
+    """Whether calls changed from one to another, rather than being added or removed."""
     return bool(move) and not (move.startswith(f"{NOTHING} -> ") or move.endswith(f" -> {NOTHING}"))
 
 
 def graph(old: Side, new: Side) -> list[Change]:
-    """TorchScript: nodes that came or went, and what that means for fusions, weights and fallbacks."""
+    """TorchScript: added and removed nodes, and what that means for fusions, weights and fallbacks."""
     before, after = (Counter({row["node"]: row["calls"] for row in side.found}) for side in (old, new))
     if before == after:
         return []
@@ -144,7 +144,7 @@ def graph(old: Side, new: Side) -> list[Change]:
 
 
 def _fusions(before: Counter[str], after: Counter[str]) -> list[str]:
-    """Activations that stood alone and are fused now, or the other way round."""
+    """Activations that are fused now and were not, or the other way round."""
     found = []
     for name in ACTIVATIONS:
         alone = [sum(side[node] for node in (f"aten::{name}", f"aten::{name}_")) for side in (before, after)]
@@ -160,7 +160,7 @@ def _fusions(before: Counter[str], after: Counter[str]) -> list[str]:
 
 
 def counted(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """What came and went by name, the most first."""
+    """Added and removed names, the most frequent first."""
     names = {name for name in {*before, *after} if before.get(name, 0) != after.get(name, 0)}
     order = sorted(names, key=lambda name: (-abs(after.get(name, 0) - before.get(name, 0)), name))
     told = [f"{after.get(name, 0) - before.get(name, 0):+d} {name}" for name in order[:NAMED]]
@@ -168,7 +168,7 @@ def counted(before: Mapping[str, int], after: Mapping[str, int]) -> str:
 
 
 def kernels(old: Side, new: Side) -> list[Change]:
-    """An accelerator's kernels that came or went."""
+    """Added and removed kernels of an accelerator."""
     before, after = (Counter({row.get("kernel", "rest"): row["calls"] for row in side.found}) for side in (old, new))
     names = sorted(name for name in {*before, *after} if before[name] != after[name])
     return [
@@ -218,7 +218,7 @@ def _listed(value: Any) -> str:
 
 
 def library(old: Side, new: Side) -> list[Change]:
-    """What oneDNN makes anew in each step, and what its log says that nobody could read."""
+    """Primitives that oneDNN creates anew in each step, and unreadable lines of its log."""
     before, after = old.found, new.found
     found = []
     if before["created"] != after["created"]:
@@ -234,14 +234,14 @@ def library(old: Side, new: Side) -> list[Change]:
 
 
 def flops(old: Side, new: Side) -> list[Change]:
-    """The work itself: another network, and no other software."""
+    """The work itself: a changed network rather than changed software."""
     if old.found == new.found:
         return []
     return [Change(f"floating point operations of a step: {old.found:,} -> {new.found:,}")]
 
 
 def same_but_time(old: Side, new: Side) -> Iterable[Change]:
-    """Rows that are the same in all but their time."""
+    """Rows that differ only in time."""
     if not isinstance(old.found, list):
         return []
     known: dict[str, list[float]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The judge's own error rate: trials whose truth is known, counted. Pure functions on plain records."""
+"""The judge's own error rates, from trials whose truth is known. Pure functions on plain records."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ipexperf.case import Case
 from ipexperf.result import Outcome
 
 CONFIDENCE = 0.95
-"""Of the intervals of rates."""
+"""Confidence of the intervals of rates."""
 JUDGED: tuple[Outcome, ...] = ("ok", "improved", "regressed", "inconclusive")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One comparison of a case with itself, slowed down on purpose or not at all, and what the judge said of it."""
+    """A comparison of a case with itself, with or without an injected slowdown, and the judge's verdict."""
 
     case: Case
     injection: str
     size: float | None
-    """The slowdown that was injected, as a fraction: 0 in an A/A; None: it is not known beforehand."""
+    """The injected slowdown as a fraction. 0 in an A/A, None if it is not known beforehand."""
     outcome: Outcome
     reason: str
     started_at: str
@@ -34,7 +34,7 @@ class Trial:
     hi: float | None = None
     mde: float | None = None
     cut: bool = False
-    """Whether the budget ended it before the judge was sure: it says nothing of the judge."""
+    """Whether the budget ended it early, so that it says nothing about the judge."""
 
     @property
     def pairs(self) -> int:
@@ -42,13 +42,13 @@ class Trial:
 
     @property
     def counts(self) -> bool:
-        """Whether it is one of those that rates are made of."""
+        """Whether it counts for the rates."""
         return self.outcome in JUDGED and not self.cut
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often something was found, with its exact binomial interval."""
+    """A rate with its exact binomial interval."""
 
     found: int
     of: int
@@ -58,14 +58,14 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """All trials of one size. `missed` is what was called ok (or improved) though it is not below the tolerance."""
+    """All trials of one size. `missed` were called ok (or improved), though not below the tolerance."""
 
     size: float
     trials: int
     caught: int
     missed: int
     within: int
-    """Called ok where the slowdown is below the tolerance: nobody's business."""
+    """Called ok, rightly, because the slowdown is below the tolerance."""
     inconclusive: int
     pairs: int
     seconds: float
@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What trials say together."""
+    """The summary of all trials."""
 
     slower: Rate
     """A/A trials that were called regressed: false alarms."""
@@ -83,7 +83,7 @@ class Summary:
     """A/A trials that ended inconclusive."""
     rows: tuple[Row, ...]
     measured: tuple[Trial, ...]
-    """Trials of an injection whose size was not known beforehand: no promise, so no miss."""
+    """Trials of an injection of unknown size. They cannot be missed."""
     cut: int
     failed: tuple[Trial, ...]
     pairs: int
@@ -91,7 +91,7 @@ class Summary:
 
 
 def rate(found: int, of: int) -> Rate:
-    """Clopper and Pearson's interval: exact, and never narrower than it says."""
+    """The Clopper-Pearson interval, which is exact."""
     from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
 
     tail = (1 - CONFIDENCE) / 2
@@ -101,7 +101,7 @@ def rate(found: int, of: int) -> Rate:
 
 
 def summarise(trials: Sequence[Trial], tolerance: float) -> Summary:
-    """Counts what was right and what was wrong. What was cut short, or failed, is counted apart."""
+    """Count right and wrong verdicts. Trials that failed or were cut short are counted separately."""
     counted = [trial for trial in trials if trial.counts]
     same = [trial for trial in counted if trial.size == 0]
     sizes = sorted({trial.size for trial in counted if trial.size})
@@ -138,7 +138,7 @@ def _count(trials: Sequence[Trial], outcome: Outcome) -> int:
 
 
 def spread(trials: Sequence[Trial]) -> float | None:
-    """The log standard deviation of pairs, pooled within trials: what the machine adds to equal and to slowed arms."""
+    """The log standard deviation of pairs, pooled within trials: the noise of the machine."""
     parts = [trial.log_ratios for trial in trials if trial.pairs > 1 and all(map(math.isfinite, trial.log_ratios))]
     freedom = sum(len(part) - 1 for part in parts)
     if not freedom:

@@ -1,8 +1,8 @@
-"""Pairs of processes judged while they come: after some of them the judge looks, and stops as soon as it is sure.
+"""Judge pairs of processes while they are measured, and stop as soon as the verdict is sure.
 
-Four bounds are asked for at each look. Slower: the slowdown is surely above the harmless share of the tolerance. Not
-slower: it is surely not above the tolerance. Both are mirrored for the speed-up. Each has an alarm rate of its own,
-which is spent look by look, so that looking often makes no more false alarms than looking once.
+Each look tests four bounds. Slower: the slowdown is surely above the harmless share of the tolerance. Not slower: it
+is surely not above the tolerance. Both are mirrored for the speed-up. Each has an alarm rate that is spent look by
+look, so that looking often makes no more false alarms than looking once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ipexperf.result import Outcome
 
 MAD = 1.4826
-"""Makes the median absolute deviation an estimate of the sd of a normal sample."""
+"""Factor from the median absolute deviation to the sd of a normal sample."""
 WIDEST = math.log(1e6)
-"""Infinity would not survive JSON: what is further away than this is not known at all."""
+"""Replaces infinity, which JSON does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The log slowdown over pairs and what it is uncertain by; `trimmed` counts the pairs that were left aside."""
+    """The log slowdown over pairs, with its uncertainty. `trimmed` counts the pairs left aside."""
 
     log_ratio: float
     spread: Spread
@@ -44,7 +44,7 @@ class Estimate:
         return self.log_ratio + self.half_width(tail)
 
     def p_value(self, limit: float) -> float:
-        """How likely a log slowdown as large as this was, had the true one been `limit`."""
+        """The probability of a log slowdown this large if the true one were `limit`."""
         from scipy.special import stdtr
 
         return float(stdtr(self.spread.freedom, (limit - self.log_ratio) / self.spread.scale))
@@ -52,7 +52,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the pairs say so far. `done`: no more of them are needed, or none will come."""
+    """The verdict so far. `done`: no more pairs are needed, or none will come."""
 
     outcome: Outcome
     reason: str
@@ -67,22 +67,22 @@ class Decision:
 
 
 def due(pairs: int, policy: PairPolicy) -> bool:
-    """Whether the judge looks after so many pairs."""
+    """Whether the judge looks after this many pairs."""
     return pairs in policy.looks or pairs >= policy.max_pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The levels of one look's tests: that of alarms, and that of ok."""
+    """The levels of one look's tests, for alarms and for ok."""
 
     alarm: float
     ok: float
 
 
 def levels(pairs: int, policy: PairPolicy, *, last: bool) -> Levels:
-    """What of each rate falls to this look.
+    """The share of each rate for this look.
 
-    The last look spends what is left, wherever it is: a budget may end the pairs anywhere.
+    The last look spends what is left, wherever it is, because a budget may end the pairs anywhere.
     """
     if last and pairs != policy.looks[-1]:
         left = (1 - policy.spent(pairs)) * (policy.caution if pairs >= policy.trim_from else 1)
@@ -92,7 +92,7 @@ def levels(pairs: int, policy: PairPolicy, *, last: bool) -> Levels:
 
 
 def contaminated(log_ratios: Sequence[float], policy: PairPolicy) -> bool:
-    """Whether some pair lies so far out that the pairs are trimmed: asked of their shape, never of their verdict."""
+    """Whether a pair is so far out that the pairs must be trimmed."""
     if len(log_ratios) < policy.trim_from:
         return False
     middle = statistics.median(log_ratios)
@@ -101,7 +101,7 @@ def contaminated(log_ratios: Sequence[float], policy: PairPolicy) -> bool:
 
 
 def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> Estimate:
-    """The mean with its t distribution, or Yuen's trimmed mean with its own where pairs are contaminated."""
+    """The mean with its t distribution, or Yuen's trimmed mean if pairs are contaminated."""
     ordered = sorted(log_ratios)
     cut = int(policy.trim * len(ordered)) if contaminated(ordered, policy) else 0
     kept = ordered[cut : len(ordered) - cut]
@@ -113,9 +113,9 @@ def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> Estimate:
 
 
 def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = False) -> Decision:
-    """What the pairs so far say: decided, or to be continued. A number of pairs that is no look is taken as the last.
+    """Judge the pairs so far: decided, or to be continued. A number of pairs without a look counts as the last look.
 
-    The order of the pairs within a look means nothing; what was seen at earlier looks is in the level of this one.
+    The order of the pairs within a look has no effect. Earlier looks are accounted for by the level of this one.
     """
     pairs = len(log_ratios)
     if pairs > policy.looks[-1]:
@@ -128,7 +128,7 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     if pairs < 2:
         told = "one pair has no spread: 2 are needed to judge speed" if pairs else "no pair was measured"
         return Decision("inconclusive", told, pairs, done=True, ratio=_ratio(log_ratios[0]) if pairs else None)
-    # However odd a ratio is, what follows from it stays a number.
+    # Keep the results finite, however odd a ratio is.
     log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
     own = levels(pairs, policy, last=last)
     found = estimate(log_ratios, policy)
@@ -148,7 +148,7 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
 
 
 def _outcome(found: Estimate, policy: PairPolicy, own: Levels, *, last: bool) -> Outcome:
-    """What is surely within the tolerance is ok, even where it is surely not nothing."""
+    """A slowdown surely within the tolerance is ok, even if it is surely above 0."""
     not_slower = found.upper(own.ok) < policy.limit
     not_faster = found.lower(own.ok) > -policy.limit
     if not_slower and not_faster:
@@ -157,19 +157,19 @@ def _outcome(found: Estimate, policy: PairPolicy, own: Levels, *, last: bool) ->
         return "regressed"
     if found.upper(own.alarm) < -policy.margin:
         return "improved"
-    # More pairs might have shown an improvement. There are none: that it is no slowdown is known all the same.
+    # More pairs might have shown an improvement. Without them it is at least known not to be a slowdown.
     return "ok" if last and not_slower else "inconclusive"
 
 
 def smallest_effect(found: Estimate, policy: PairPolicy, own: Levels) -> float:
-    """The slowdown, as a fraction, that this data would have called regressed with the policy's power."""
+    """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
     proven = policy.margin + found.half_width(own.alarm)
     beyond = policy.limit - found.half_width(own.ok)
     return math.expm1(min(max(proven, beyond) + found.half_width(1 - policy.mde_power), WIDEST))
 
 
 def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> float:
-    """The smallest alarm rate with which any look so far would have called the pairs regressed."""
+    """The smallest alarm rate at which any look so far would have called the pairs regressed."""
     found = [estimate(log_ratios, policy).p_value(policy.margin) / share]
     for look, own in zip(policy.looks, policy.levels, strict=True):
         if look < len(log_ratios):

@@ -1,4 +1,4 @@
-"""The statistics of a screen: launches of one new session against the sessions of a baseline, on the log scale."""
+"""Statistics of a new session against the sessions of a baseline, on the log scale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import Policy
 
 SHAMOS = 1.04
-"""Makes the median absolute difference of pairs an estimate of the log sd of a normal sample."""
+"""Factor from the median absolute difference of pairs to the log sd of a normal sample."""
 SHAMOS_LOG_SD = {3: 0.66, 4: 0.49, 5: 0.48, 6: 0.41, 7: 0.36, 8: 0.33, 9: 0.30, 10: 0.28, 11: 0.27, 12: 0.25}
 """Sessions -> sampling error of the log of that estimate, by simulation (400,000 normal samples each)."""
 HODGES_LEHMANN = 1.1
@@ -23,13 +23,13 @@ HODGES_LEHMANN = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A log sd and the degrees of freedom of its estimate (infinite: taken as known)."""
+    """A log sd with the degrees of freedom of its estimate. Infinite: taken as known."""
 
     scale: float
     freedom: float
 
     def quantile(self, tail: float) -> float:
-        """How many of its scales lie above the centre before only `tail` of the distribution is left."""
+        """The quantile with probability `tail` above it, in units of the scale."""
         from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
 
         return -float(ndtri(tail) if math.isinf(self.freedom) else stdtrit(self.freedom, tail))
@@ -37,16 +37,16 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The log slowdown of a new session, and what it is uncertain by: within and between sessions."""
+    """The log slowdown of a new session, with its uncertainty within and between sessions."""
 
     log_ratio: float
     within: Spread
     between: Spread
     known: bool
-    """Whether the noise between sessions was estimated from sessions, not assumed."""
+    """Whether the noise between sessions was estimated rather than assumed."""
 
     def half_width(self, tail: float) -> float:
-        """How far the true log slowdown may lie from the one seen, but for `tail` on that side."""
+        """The half-width of the interval that leaves `tail` on each side."""
         if tail >= 0.5:
             return 0.0
         return math.hypot(*(part.quantile(tail) * part.scale for part in (self.within, self.between)))
@@ -58,7 +58,7 @@ class Comparison:
         return self.log_ratio + self.half_width(tail)
 
     def p_value(self, limit: float) -> float:
-        """How likely a log slowdown as large as this was, had the true one been `limit`."""
+        """The probability of a log slowdown this large if the true one were `limit`."""
         distance = self.log_ratio - limit
         low, high = math.log(1e-12), math.log(0.5)
         if self.half_width(math.exp(low)) <= abs(distance):
@@ -72,21 +72,21 @@ class Comparison:
 
 
 def centre(values: Sequence[float]) -> float:
-    """The Hodges-Lehmann centre: the median of the means of all pairs, so that one odd session cannot drag it."""
+    """The Hodges-Lehmann centre: the median of the means of all pairs. One odd session hardly moves it."""
     return statistics.median((a + b) / 2 for a, b in combinations_with_replacement(values, 2))
 
 
 def robust_scale(values: Sequence[float]) -> float:
-    """Shamos' estimate of the standard deviation: the median distance of all pairs."""
+    """The Shamos estimate of the standard deviation, from the median distance of all pairs."""
     return SHAMOS * statistics.median(abs(a - b) for a, b in combinations(values, 2))
 
 
 def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
-    """The noise between sessions: assumed from the prior while they are few, else estimated and shrunk.
+    """The noise between sessions: assumed from the prior while there are few, else estimated and shrunk.
 
-    It is shrunk to what is usual on the machine, where that is known, or to the prior. That is done on the log of the
-    sd, where the prior and the sampling error are both about normal. The posterior is then restated as a scaled t,
-    whose degrees of freedom have the same error of the log sd.
+    It is shrunk to the usual noise of the machine if that is known, or to the prior. This is done on the log of the sd,
+    where prior and sampling error are both about normal. The posterior is then restated as a scaled t, whose degrees of
+    freedom have the same error of the log sd.
     """
     sessions = len(means)
     if sessions < policy.known_sessions:
@@ -99,22 +99,21 @@ def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
 
 
 def usual(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
-    """The noise between sessions that most series of a machine have, from the means of each; None: too few to know.
+    """The usual noise between sessions on a machine, from the means of each series. None if there are too few series.
 
-    It is shrunk to the prior as one series would be, however many there are: nights that were alike by luck were so for
-    all of them.
+    It is shrunk to the prior as a single series would be, because all series share the same nights.
     """
     known = [means for means in series if len(means) >= policy.known_sessions]
     if len(known) < policy.pool_series:
         return None
     seen = statistics.median(max(robust_scale(means), policy.tau_floor) for means in known)
     trust, _ = _trust(statistics.median_low(map(len, known)), policy)
-    # Three digits, so that cases that are judged alike name one policy.
+    # Three digits, so that cases judged alike share one policy.
     return float(f"{_shrunk(seen, policy.tau_prior, trust):.3g}")
 
 
 def _trust(sessions: int, policy: Policy) -> tuple[float, float]:
-    """How far a spread that so many sessions show is believed, and the sampling error of its log."""
+    """The weight of a spread from this many sessions, and the sampling error of its log."""
     error = SHAMOS_LOG_SD.get(sessions, 0.87 / math.sqrt(sessions))
     return policy.tau_prior_spread**2 / (policy.tau_prior_spread**2 + error**2), error
 
@@ -124,7 +123,7 @@ def _shrunk(seen: float, expected: float, trust: float) -> float:
 
 
 def _as_t(variance: float) -> tuple[float, float]:
-    """The degrees of freedom whose log sd has this sampling variance, and how far its mean lies below the truth."""
+    """The degrees of freedom whose log sd has this sampling variance, and the bias of its mean."""
     from scipy.special import polygamma
 
     low, high = 0.1, 1e4
@@ -135,7 +134,7 @@ def _as_t(variance: float) -> tuple[float, float]:
 
 
 def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], policy: Policy) -> Comparison:
-    """Holds one session's launch medians against the sessions of a baseline, all in seconds."""
+    """Compare the launches of a session with the sessions of a baseline, all in seconds."""
     new = [math.log(value) for value in launches]
     old = [[math.log(value) for value in session] for session in sessions]
     means = [statistics.fmean(session) for session in old]
@@ -145,7 +144,7 @@ def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], poli
     freedom = sum(len(group) - 1 for group in groups)
     pooled = sum(_squares(group) for group in groups) / freedom if freedom else math.inf
     own = _squares(new) / (len(new) - 1) if len(new) > 1 else 0.0
-    # Where sessions were compared with one another, their spread holds the noise of their launches already.
+    # The spread of sessions already includes the noise of their launches.
     shares = 0.0 if known else sum(1 / len(session) for session in old) / len(old) ** 2
     within = math.sqrt(max(pooled, own) * (1 / len(new) + shares))
 

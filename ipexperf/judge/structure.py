@@ -1,6 +1,6 @@
-"""What ran differently, without noise: two fingerprints held against each other. Pure functions on plain records.
+"""Compare two fingerprints: what ran differently, without noise. Pure functions on plain records.
 
-The words of each section are in `judge.sections`; here they become one list, by their share of the time difference.
+`judge.sections` describes each section. Here the descriptions become one list, ordered by share of the time difference.
 """
 
 from __future__ import annotations
@@ -25,49 +25,49 @@ WORDS = {
     "processor": sections.processor,
     "flops": sections.flops,
 }
-"""What tells each section's differences. What accounts for the same time is told in this order."""
+"""The functions that compare each section. Differences that account for the same time are reported in this order."""
 SHOWN = 3
-"""So many rows that differ in time alone are told."""
+"""Most rows to report that differ only in time."""
 MIB = 2**20
 SURE = 0.02
-"""A difference of the steps' time below this fraction is nothing that shares could be told of."""
+"""If the step times differ by less than this fraction, no shares are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs between two fingerprints: in structure, and apart from that in time alone."""
+    """The differences of two fingerprints: in structure, and in time only."""
 
     changes: tuple[Change, ...]
     slower: tuple[Change, ...]
-    """What ran just the same and took longer, or less long."""
+    """Rows that ran the same, but took another time."""
     unknown: tuple[str, ...]
-    """Sections that one of the two does not have, or that were not the same twice."""
+    """Sections missing in one of the two, or unstable."""
     total: float | None
-    """Seconds that the captured step took longer, under the profiler; None where no shares can be told of it."""
+    """Seconds that the captured step took longer under the profiler. None if no shares can be computed."""
 
     def share(self, change: Change) -> float | None:
-        """The part of the time difference that a change accounts for."""
+        """The share of the time difference that a change accounts for."""
         if self.total is None or change.seconds is None:
             return None
         return change.seconds / self.total
 
     def lines(self) -> list[str]:
-        """Each change in words, with its share where it has one."""
+        """Each change in words, with its share if it has one."""
         return [told(change.text, self.share(change)) for change in self.changes]
 
 
 def told(text: str, share: float | None) -> str:
-    """A change with its share of the time difference; one that goes the other way has none to tell."""
+    """A change with its share of the time difference. Changes in the other direction have no share."""
     return text if share is None or share < 0.005 else f"{text}; {min(share, 1):.0%} of the time difference"
 
 
 def name(found: Fingerprint | None) -> str | None:
-    """What a baseline keeps of a fingerprint: its version and digest; None where it is not whole, or not stable."""
+    """The version and digest that a baseline keeps. None if the fingerprint is incomplete or unstable."""
     return f"{found['version']}:{found['digest']}" if found and found["digest"] else None
 
 
 def of(found: Sequence[Fingerprint | None]) -> tuple[Structure, Fingerprint | None]:
-    """The one fingerprint of a case's launches; or why there is none: it is `unstable`, or `unknown`."""
+    """The common fingerprint of a case's launches, or why there is none: `unstable` or `unknown`."""
     known = [one for one in found if one]
     if not known:
         return Structure("unknown", "nothing was captured"), None
@@ -92,9 +92,9 @@ def judge(
     *,
     gate: bool = False,
 ) -> Structure:
-    """Holds a case's launches against the digest that was accepted; `before` finds what that stands for.
+    """Compare a case's launches with the accepted digest. `before` looks up the fingerprint of that digest.
 
-    With `gate` a changed structure fails the test. One that is not stable, or not known, never does.
+    With `gate` a changed structure fails the test. An unstable or unknown one never does.
     """
     state, found = of(launches)
     if state.outcome != "same" or found is None:
@@ -113,7 +113,7 @@ def judge(
 
 
 def between(other: Fingerprint | None, own: Fingerprint | None) -> Structure:
-    """Holds one arm of a pair against the other. That they differ is no alarm: they may have been made to."""
+    """Compare the two arms of a pair. A difference is no alarm, because it may be intended."""
     for word, one in (("the other arm: ", other), ("", own)):
         state, _ = of([one])
         if state.outcome != "same":
@@ -126,7 +126,7 @@ def between(other: Fingerprint | None, own: Fingerprint | None) -> Structure:
 
 
 def memory(old: Fingerprint, new: Fingerprint) -> str:
-    """How the allocations of a step differ, which no digest has, or an empty text."""
+    """How the allocations of a step differ, or an empty text. Allocations are not part of the digest."""
     before, after = (one.get("beside", {}).get("memory") for one in (old, new))
     if before is None or after is None or before == after:
         return ""
@@ -135,7 +135,7 @@ def memory(old: Fingerprint, new: Fingerprint) -> str:
 
 
 def diff(old: Fingerprint, new: Fingerprint) -> Difference:
-    """All that differs, the changes with the largest share of the time difference first."""
+    """All differences, those with the largest share of the time difference first."""
     known = [name for name in WORDS if name in old["structure"] and name in new["structure"]]
     shaky = {*old["unstable"], *new["unstable"]}
     unknown = [
@@ -168,7 +168,7 @@ def _why(section: str, old: Fingerprint, new: Fingerprint) -> str:
 
 
 def _total(old: Fingerprint, new: Fingerprint) -> float | None:
-    """How much longer the captured step took: in kernels on an accelerator, in operators elsewhere."""
+    """How much longer the captured step took, by kernels on an accelerator and by operators elsewhere."""
     for section in ("kernels", "operators"):
         sides = [one["times"].get(section) for one in (old, new)]
         if all(sides):

@@ -1,4 +1,4 @@
-"""What is judged: a case's time in units of the yardstick that took turns with it, or else in seconds."""
+"""The unit in which speed is judged: seconds, or the time of a yardstick that took turns with the case."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from ipexperf.result import PRIMARY, RELATIVE
 
 SECTION = "yardstick"
-"""The part of an environment that names it."""
+"""The section of an environment that describes the yardstick."""
 
 
 def content(environment: Mapping[str, Any]) -> str | None:
-    """The yardstick that an environment's times are relative to, by its content; None: they are seconds."""
+    """The uid of the yardstick that an environment's times are relative to. None: they are in seconds."""
     found = (environment.get(SECTION) or {}).get("content")
     return None if found is None else str(found)
 

@@ -1,4 +1,4 @@
-"""What an ARM text says: an interpreter, variables, axes, knobs. `ipexperf ab` has two, `--perf-against` has one."""
+"""Parse the text of an arm: an interpreter, variables, axes, knobs. `ipexperf ab` takes two, `--perf-against` one."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ipexperf.plan import knobs, matrix, placement, start
 from ipexperf.plan.options import Options
 
 OF_PAIRS = ("tolerance", "alpha", "max_pairs")
-"""The options that say how pairs are judged: they are the policy's."""
+"""The options that set the judge's policy for pairs."""
 OF_BASELINES = ("baseline_from", "window")
-"""The options that say what is judged against where there is no other arm."""
+"""The options that choose a baseline, which pairs do without."""
 THREADS = "OMP_NUM_THREADS"
-"""The variable that a worker would not follow by itself: it has a thread a core, unless it is told otherwise."""
+"""We translate this variable into the worker's number of threads, because workers set that themselves."""
 OF_LAUNCHES = ("launches", "samples", "seconds")
-"""The options that say how long a launch or a case is measured that is judged against a baseline."""
+"""The options for the length of measurements without pairs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ArmWords:
-    """An ARM text, parsed: what it does not say is as the plan says."""
+    """A parsed arm. Whatever it does not mention is as planned."""
 
     text: str = ""
     python: str | None = None
@@ -39,11 +39,11 @@ class ArmWords:
 
     @property
     def threads(self) -> int | None:
-        """How many threads its workers are told to have, or None."""
+        """The number of threads of its workers, if it sets that."""
         return int(self.variables[THREADS]) if THREADS in self.variables else None
 
     def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
-        """The planned case as this arm has it, and why it cannot have one of its knobs, or None."""
+        """The planned case changed by this arm, and why it cannot have one of the arm's knobs, or None."""
         axes = {axis: self.axes.get(axis, getattr(planned, axis)) for axis in AXES}
         placed = [knob for knob in planned.knobs if knob[0] == placement.KNOB]
         wish = {name: value for name, value in planned.knobs if name != placement.KNOB} | dict(self.knobs)
@@ -52,7 +52,7 @@ class ArmWords:
 
 
 def parse(text: str, source: str) -> ArmWords:
-    """Words in one string: an interpreter's path, KEY=VALUE for the environment, name=value for the case."""
+    """Parse words: an interpreter's path, KEY=VALUE for the environment, name=value for the case."""
     python = None
     found: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
     known = knobs.everyone()
@@ -70,7 +70,7 @@ def parse(text: str, source: str) -> ArmWords:
         elif equals and name in known:
             found["knobs"][name] = value
         elif equals and name.isidentifier() and name.islower():
-            # A misspelled knob must not become a variable that nobody reads.
+            # A misspelled knob must not silently become an environment variable.
             told = registry.unknown("axis or knob", name, [*AXES, *sorted(known)])
             raise UsageError(f"{source} '{text}': {told} (variables have capitals)")
         elif equals and name.replace("_", "").isalnum() and name[0].isalpha():
@@ -86,14 +86,14 @@ def parse(text: str, source: str) -> ArmWords:
 
 
 def _variable(name: str, value: str, where: str) -> str:
-    """The value, where it is one that we must understand ourselves."""
+    """Check the value of a variable that we interpret ourselves, and return it."""
     if name == THREADS and not (value.isdecimal() and int(value)):
         raise UsageError(f"{where}: {name}: expected a whole number from 1 on, got '{value}'")
     return value
 
 
 def check(options: Options) -> None:
-    """Refuses what means nothing for pairs. An ini file or a variable is for runs of all kinds: flags are refused."""
+    """Refuse flags that mean nothing for pairs. Ini keys and variables are ignored, because they are for all runs."""
     if options.start == start.FORK:
         source = options.sources.get("start", "--perf-start")
         raise UsageError(f"{source}: pairs of fresh processes are what is compared: leave it out")
@@ -109,27 +109,27 @@ def check(options: Options) -> None:
 
 
 def check_launches(options: Options) -> None:
-    """Refuses flags that only pairs have."""
+    """Refuse flags that are only for pairs."""
     for name in OF_PAIRS:
         if options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{options.sources[name]}: only pairs have that: say --perf-against ARM too")
 
 
 def policy(options: Options) -> dict[str, Any]:
-    """What the options say of how pairs are judged, by the names of the policy."""
+    """The options that set the judge's policy, by the policy's field names."""
     asked = {name: getattr(options, name) for name in OF_PAIRS}
     return {name: value for name, value in asked.items() if value is not None}
 
 
 def why_not(case: Case, facts: Facts, unmet: str | None, threads: int | None = None) -> str | None:
-    """Why the case of an arm cannot run, have as many threads, or take turns, or None."""
+    """Why the case of an arm cannot run, have this many threads, or take turns, or None."""
     cell = Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs)
     unfit = registry.modes.get(case.mode).unfit(cell, case.batch, threads) if threads else None
     return matrix.why_not(cell, facts) or unmet or unfit or no_turns(case)
 
 
 def no_turns(case: Case) -> str | None:
-    """Why the worker of a case cannot take turns with another, or None."""
+    """Why a worker of this case cannot take turns, or None."""
     mode = registry.modes.get(case.mode)
     if mode.batch is not None:
         return f"the workers of {case.mode} answer beside one another, and those of a pair take turns"
@@ -137,5 +137,5 @@ def no_turns(case: Case) -> str | None:
 
 
 def measured(case: Case, words: ArmWords) -> Case:
-    """The case as it is recorded: steps that took turns with another worker's are no series of a worker alone."""
+    """The case as recorded. Steps that took turns with another arm get a series of their own."""
     return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.text or ITSELF)])))

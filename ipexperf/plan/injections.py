@@ -1,4 +1,4 @@
-"""What `ipexperf selftest` slows a case down with: each injection, and why a case cannot have it."""
+"""The slow-downs that `ipexperf selftest` injects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.options import Options
 
 AA = "A/A"
-"""The name of the trial in which nothing is injected."""
+"""The trial without an injection."""
 NONE = "none"
 INSTRUCTIONS = (
     ("AVX512_CORE_BF16", "amx_tile"),
@@ -24,21 +24,21 @@ INSTRUCTIONS = (
     ("AVX", "avx2"),
     ("SSE41", "avx"),
 )
-"""Steps down for oneDNN, each with the flag of a CPU that has more than it."""
+"""Instruction sets to limit oneDNN to, each with a CPU flag that shows that the CPU has more."""
 BUSY = (3, 5, 10)
-"""Per cent of a step that a core is kept busy for behind it."""
+"""Busy time to add after each step, in per cent of the step."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Injection:
-    """One slow-down. `size` is known beforehand, as a fraction, or None: then it is measured, and no promise."""
+    """One slow-down. `size` is its fraction, or None if it is not known beforehand."""
 
     name: str
     size: float | None = None
     arm: str = ""
-    """What the slowed arm's text says."""
+    """The text of the slowed arm."""
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """What its workers are told beside their case."""
+    """Settings for its workers."""
 
     @property
     def words(self) -> ArmWords:
@@ -46,7 +46,7 @@ class Injection:
 
 
 def every(options: Options, facts: Facts) -> tuple[Injection, ...]:
-    """All that there are for this machine, those whose size is known first."""
+    """All injections for this machine, those of known size first."""
     threads = (options.threads or facts.cores) - 1
     return (
         *(Injection(f"busy{size}", size / 100, settings=_injected(f"{injections.BUSY}={size / 100}")) for size in BUSY),
@@ -63,7 +63,7 @@ def _injected(text: str) -> dict[str, Any]:
 
 
 def chosen(names: tuple[str, ...] | None, options: Options, facts: Facts) -> tuple[Injection, ...]:
-    """Those that were asked for by name; all, where nobody asked."""
+    """The injections with these names, or all if there are no names."""
     found = {injection.name: injection for injection in every(options, facts)}
     if names is None:
         return tuple(found.values())
@@ -76,7 +76,7 @@ def chosen(names: tuple[str, ...] | None, options: Options, facts: Facts) -> tup
 
 
 def slowed(injection: Injection, case: Case, facts: Facts) -> tuple[Case, str | None]:
-    """The case as the slowed arm has it, and why it cannot be slowed down so, or None."""
+    """The case changed by the slowed arm, and why it cannot be slowed down like this, or None."""
     if reason := next((reason for why in _WHY_NOT if (reason := why(injection, case, facts))), None):
         return case, reason
     other, unmet = injection.words.case(case, facts)
@@ -128,4 +128,4 @@ _WHY_NOT: tuple[Callable[[Injection, Case, Facts], str | None], ...] = (
     _graph,
     _threads,
 )
-"""What may stand against an injection, asked in this order."""
+"""The reasons against an injection, checked in this order."""

@@ -1,4 +1,4 @@
-"""Knobs: a cell of the matrix becomes one for each setting that was asked for, or is left out with the reason."""
+"""Knobs: settings of modes and stacks. Each value that was asked for makes a case of its own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ipexperf.plan.options import SHORTHANDS, Options
 
 
 def of(cell: Cell) -> dict[str, Knob]:
-    """Every knob that the cell's mode and stack have, by name."""
+    """The knobs of the cell's mode and stack, by name."""
     owners = (registry.modes.get(cell.mode), registry.stacks.get(cell.stack))
     return {knob.name: knob for owner in owners for knob in owner.knobs}
 
 
 def everyone() -> dict[str, list[Knob]]:
-    """Every knob that any mode or stack has; two owners may have one of the same name."""
+    """The knobs of all modes and stacks. Several owners may have a knob of the same name."""
     found: dict[str, list[Knob]] = {}
     for leaves in (registry.modes, registry.stacks):
         for name in leaves.names():
@@ -32,7 +32,7 @@ def everyone() -> dict[str, list[Knob]]:
 
 
 def asked(options: Options) -> dict[str, list[str]]:
-    """What was asked of each knob, in the order of the names; a knob with several values is a sweep."""
+    """The values asked for, by knob. Several values make a sweep."""
     found: dict[str, list[str]] = {}
     short = [(name, value) for name in SHORTHANDS for value in getattr(options, name)]
     for name, value in sorted([*options.knobs, *short]):
@@ -43,31 +43,31 @@ def asked(options: Options) -> dict[str, list[str]]:
 
 
 def spelled(options: Options, name: str, value: str) -> str:
-    """The option that asked for this setting, as it can be written."""
+    """The option that asked for this setting, for messages."""
     if name in SHORTHANDS and value in getattr(options, name):
         return f"--perf-{name} {value}"
     return f"--perf-knobs {name}={value}"
 
 
 def option(name: str, value: str) -> str:
-    """The option with which a case with this setting is asked for."""
+    """The option that asks for a case with this setting."""
     if name == yardstick.KNOB:
         return f"--perf-{name}"
     return f"--perf-{name} {value}" if name in (placement.KNOB, start.KNOB) else f"--perf-knobs {name}={value}"
 
 
 def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
-    """The knobs of a case, with where its workers run and how they begin: such a case has a series of its own."""
+    """The knobs of a case, including placement and start. A case with any of them has a series of its own."""
     wish, own = options.placement, registry.modes.get(cell.mode).openmp
     if wish is not None and own and wish.openmp == own:
-        wish = dataclasses.replace(wish, openmp=None)  # its mode has that in any case
+        wish = dataclasses.replace(wish, openmp=None)  # the mode requires it anyway
     told = str(wish or "")
     where = ((placement.KNOB, told),) if told else ()
     return tuple(sorted([*cell.knobs, *where, *start.named(cell, options), *yardstick.named(cell, options)]))
 
 
 def check(options: Options) -> None:
-    """Refuses a knob that nobody has, and a value that no owner of it takes."""
+    """Refuse unknown knobs and values that no owner of the knob takes."""
     known = everyone()
     for name, values in asked(options).items():
         for value in values:
@@ -90,7 +90,7 @@ def _refuse_unknown(name: str, known: Iterable[str], source: str) -> None:
 
 
 def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell, str | None]]:
-    """The cell with each combination of settings that was asked for, and why it can't have it, or None."""
+    """Yield the cell with each combination of settings, and why it cannot have it, or None."""
     wishes = asked(options)
     if not (wishes or options.ablate):
         yield cell, None
@@ -108,7 +108,7 @@ def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell,
 
 
 def turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple[Cell, str | None]:
-    """The cell with what differs from the defaults: the same work has one name, however it was asked for."""
+    """The cell with only those settings that differ from the defaults, so that the same work has one name."""
     known, model, beside = of(cell), registry.models.get(cell.model), dict(wish)
     differing = [
         (name, value) for name, value in wish if name not in known or value != known[name].default(model, beside)
@@ -117,7 +117,7 @@ def turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple
     reason = None
     for name, value in wish:
         knob = known.get(name)
-        # Asked of the cell as it would be: a knob may mean something only beside another.
+        # Ask about the changed cell: a knob may mean something only beside another.
         reason = reason or (knob.wrong(value) or knob.why_not(found, value, facts) if knob else _nobody(cell, name))
     return found, reason
 

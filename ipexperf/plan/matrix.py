@@ -1,4 +1,4 @@
-"""The matrix: presets and axes times registries, each cell a case or left out with its reason."""
+"""The matrix: combine presets, axes and registries. Each cell becomes a case, or is left out with a reason."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from ipexperf.plan.values import fraction
 
 ALL = "all"
 MARK = ("models", "own", "tolerance")
-"""What `pytest.mark.perf` may say of a test."""
+"""The arguments of `pytest.mark.perf`."""
 REASONS = 3
-"""So many reasons are told where a wish cannot be met: each stack may have its own."""
+"""Most reasons to show if a request cannot be met. Each stack may have one."""
 CIFAR = "cifar10"
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Blocks of axes whose cells are joined, and how often each case is launched."""
+    """Blocks of the matrix, and how often each case is launched."""
 
     blocks: tuple[Mapping[str, tuple[str, ...]], ...]
     launches: int
     size: str = sizes.SMALL
-    """Which of a model's two sizes its inputs have."""
+    """Which of a model's two input sizes to use."""
     twin: bool = False
-    """Whether each group has a twin of its reference, which shows how much of a ratio is noise."""
+    """Whether the reference of each group runs twice, to show the noise."""
     published: bool = False
-    """Whether inference has the batches with which the vendor published its speed."""
+    """Whether inference uses the batch sizes of the vendor's published results."""
 
 
 _WORKLOADS = ("resnet50", "lprnet", "unet_resnet34", "ssd_resnet34", "bert_base", "bert_large", "dlrm")
-"""One of each kind that users brought."""
+"""One model of each kind that users measure."""
 _QUICK: tuple[Mapping[str, tuple[str, ...]], ...] = (
     {"model": ("resnet18",), "dtype": ("fp32", "bf16"), "mode": ("infer_jit",), "stack": ("ipex", "stock")},
     {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer",), "stack": ("stock",)},
@@ -61,7 +61,7 @@ _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
     {"model": ("gpt_small",), "dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},
     {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
 )
-"""Every workload, trained and asked; on one or two of them the modes that cost more."""
+"""Every workload, in training and inference, with the expensive modes on one or two of them."""
 PRESETS: dict[str, Preset] = {
     "quick": Preset(_QUICK, launches=2, twin=True),
     "nightly": Preset(_NIGHTLY, launches=3),
@@ -72,7 +72,7 @@ DEFAULT_DEVICE = ("cpu",)
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A cell that is not run, and why."""
+    """A cell that does not run, and why."""
 
     cell: Cell
     reason: str
@@ -84,7 +84,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will run, what won't, and how often."""
+    """The cases to run, the cells left out, and the number of launches."""
 
     cases: tuple[Case, ...]
     left_out: tuple[LeftOut, ...]
@@ -97,14 +97,14 @@ class Plan:
 
 
 def names(axis: str) -> tuple[str, ...]:
-    """Every value that an axis can have."""
+    """All values of an axis."""
     if axis == "dtype":
         return DTYPES
     return registry.KINDS[axis].names()
 
 
 def check_names(options: Options) -> None:
-    """Refuses a name that no registry has, with the place that it came from."""
+    """Raise UsageError for unknown names, with the option that they came from."""
     for axis in AXES:
         asked = [value for value in options.axis(axis) or () if value != ALL]
         check(axis, asked, options.sources.get(axis, f"--{axis}"))
@@ -112,7 +112,7 @@ def check_names(options: Options) -> None:
 
 
 def check(axis: str, asked: Iterable[str], source: str) -> None:
-    """Refuses the first of these names that the axis doesn't have."""
+    """Raise UsageError for the first of these names that the axis does not have."""
     known = names(axis)
     for value in asked:
         if value not in known:
@@ -120,7 +120,7 @@ def check(axis: str, asked: Iterable[str], source: str) -> None:
 
 
 def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
-    """The cases that a test takes whose mark says `models=[...]` or `own=True`; all, where it says neither."""
+    """The cases of a test marked with `models=[...]` or `own=True`; all cases without either."""
     tolerance(mark, source)
     models, own = mark.get("models"), mark.get("own")
     if models is None and own is None:
@@ -132,7 +132,7 @@ def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[C
 
 
 def said(marks: Iterable[Any], source: str) -> dict[str, Any]:
-    """What the `perf` marks of a test say together, closest first: what a module says holds unless the test does."""
+    """Merge the `perf` marks of a test. The test's own win over those of its class and module."""
     found: dict[str, Any] = {}
     for mark in marks:
         if mark.args:
@@ -145,7 +145,7 @@ def said(marks: Iterable[Any], source: str) -> dict[str, Any]:
 
 
 def tolerance(mark: Mapping[str, Any], source: str) -> float | None:
-    """The slowdown that a test's mark calls nobody's business, as `--perf-tolerance` does for all, or None."""
+    """The tolerance in a test's mark, which replaces `--perf-tolerance`, or None."""
     told = mark.get("tolerance")
     if told is None:
         return None
@@ -156,14 +156,14 @@ def tolerance(mark: Mapping[str, Any], source: str) -> float | None:
 
 
 def accelerators(options: Options, *more: str) -> tuple[str, ...]:
-    """The devices that torch must be asked for, among those of the options and these."""
+    """The accelerators among the devices asked for, which torch must look for."""
     asked = {*(options.device or DEFAULT_DEVICE), *more}
     wanted = [name for name in names("device") if name in asked or ALL in asked]
     return tuple(name for name in wanted if registry.devices.get(name).accelerator)
 
 
 def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
-    """What the environment of a worker says of which of several devices it may see."""
+    """Environment variables that choose one of several devices for a worker."""
     found: dict[str, str] = {}
     for name in devices:
         found.update(registry.devices.get(name).variables(options.device_index, os.environ))
@@ -171,19 +171,19 @@ def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
 
 
 def packages() -> list[str]:
-    """What any of the models needs to be installed in the workers' interpreter."""
+    """All packages that any model needs."""
     found = (registry.models.get(name).needs for name in registry.models.names())
     return list(dict.fromkeys(itertools.chain.from_iterable(found)))
 
 
 def twin(options: Options) -> bool:
-    """Whether the reference of each group runs a second time in each round."""
+    """Whether the reference of each group runs twice in each round."""
     wanted = PRESETS[options.preset].twin if options.twin is None else options.twin == "on"
     return wanted and options.rounds == "on"
 
 
 def _cells(options: Options) -> Iterator[Cell]:
-    """Every combination that the preset and the wish ask for, each once."""
+    """All combinations that preset and options ask for, without duplicates."""
     combinations: dict[tuple[str, ...], None] = {}
     for block in PRESETS[options.preset].blocks:
         choices = []
@@ -197,7 +197,7 @@ def _cells(options: Options) -> Iterator[Cell]:
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
-    """The first reason for which a cell can't run: what can never be comes before what is missing here."""
+    """Why a cell cannot run, or None. Reasons that hold anywhere come before those of this machine."""
     return (
         registry.modes.get(cell.mode).why_not(cell, facts)
         or registry.devices.get(cell.device).why_not(facts)
@@ -208,7 +208,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
 
 
 def _fixed(cell: Cell, options: Options) -> str | None:
-    """Why the cell cannot have the size, the batch, the threads or the OpenMP runtime that were asked for, or None."""
+    """Why the cell cannot have the size, batch, threads or OpenMP runtime asked for, or None."""
     mode, model, preset = registry.modes.get(cell.mode), registry.models.get(cell.model), PRESETS[options.preset]
     asked = options.placement and options.placement.openmp
     if mode.openmp and asked and asked != mode.openmp:
@@ -224,7 +224,7 @@ def _fixed(cell: Cell, options: Options) -> str | None:
 
 
 def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:
-    """Why a dtype that nobody asked for by name is not worth its time here, or None."""
+    """Why a dtype that was not asked for by name is left out on this machine, or None."""
     if options.dtype or not precision.emulated(cell.device, cell.dtype, facts.cpu_flags):
         return None
     return (
@@ -233,7 +233,7 @@ def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:
 
 
 def make(options: Options, facts: Facts) -> Plan:
-    """Cases and left-out cells; a name that the user spelled out and that no case has is an error."""
+    """Make the plan. A name on the command line that ends up in no case is an error."""
     cases: list[Case] = []
     left_out: list[LeftOut] = []
     missing: dict[str, str | None] = {}
@@ -259,7 +259,7 @@ def make(options: Options, facts: Facts) -> Plan:
 
 
 def _refuse_what_was_named(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
-    """Every value that was asked for by name must be in a case: there is no silent way round a wish."""
+    """Raise UsageError if a value asked for by name is in no case."""
     named = [axis for axis in AXES if options.axis(axis) and ALL not in (options.axis(axis) or ())]
     for axis in named:
         for value in options.axis(axis) or ():
@@ -273,7 +273,7 @@ def _refuse_what_was_named(options: Options, cases: list[Case], left_out: list[L
 
 
 def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
-    """Every setting that was asked for by name must be in a case, be it as its mode's or stack's default."""
+    """Raise UsageError if a setting asked for by name is in no case, not even as a default."""
     wishes = [(name, value) for name, values in knobs.asked(options).items() for value in values]
     for name, value in wishes:
         for case in cases:

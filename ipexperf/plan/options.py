@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipexperf import bench
 from ipexperf.case import AXES, DTYPES
@@ -15,6 +15,9 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, start
 from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, seconds, settings, window, words
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def preset(text: str) -> str:
@@ -26,7 +29,7 @@ def preset(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: how it is spelled, read and explained."""
+    """One option: its flag, parser, default and help text."""
 
     flag: str
     read: Callable[[str], Any]
@@ -36,11 +39,22 @@ class Option:
     repeat: bool = False
     knob: bool = False
     """A short way to say `--perf-knobs` for the knob of its name."""
+    short: str | None = None
+    """A second spelling without the prefix. pytest has it only in runs that opt in: other projects use such names."""
 
     @property
     def name(self) -> str:
-        """As a field of Options, and with `ipexperf_` before it as an ini key."""
-        return self.flag.removeprefix("--").removeprefix("perf-").replace("-", "_")
+        """Its field in Options."""
+        return self.flag.removeprefix("--perf-").replace("-", "_")
+
+    @property
+    def dest(self) -> str:
+        return f"ipexperf_{self.name}"
+
+    @property
+    def short_dest(self) -> str:
+        """Where pytest keeps the value of the short spelling, apart from that of the long one."""
+        return f"ipexperf_short_{self.name}"
 
     @property
     def ini(self) -> str:
@@ -56,7 +70,7 @@ class Option:
 
 
 def shipped(kind: str) -> str:
-    """The leaves of a kind by their files' names: a help text is no reason to import them."""
+    """The devices, modes or stacks that ipexperf ships, by their file names: `--help` imports none of them."""
     folder = Path(bench.__file__).parent / f"{kind}s"
     return ", ".join(sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")))
 
@@ -71,7 +85,15 @@ _AXIS_HELP = {
 
 OPTIONS: tuple[Option, ...] = (
     *(
-        Option(f"--{axis}", words, None, f"{_AXIS_HELP[axis]}, or all (comma list, repeatable)", "NAMES", repeat=True)
+        Option(
+            f"--perf-{axis}",
+            words,
+            None,
+            f"{_AXIS_HELP[axis]}, or all (comma list, repeatable)",
+            "NAMES",
+            repeat=True,
+            short=f"--{axis}",
+        )
         for axis in AXES
     ),
     Option("--perf-preset", preset, "quick", "which part of the matrix: quick, nightly or full", "NAME"),
@@ -81,12 +103,14 @@ OPTIONS: tuple[Option, ...] = (
         "--perf-baseline-from",
         one_of("files", "history"),
         "files",
-        "what is judged against: accepted files, or history",
+        "judge against accepted baseline files, or against the history",
         "WORD",
     ),
-    Option("--perf-window", window, 12, "with history: so many of the branch's last runs, 3 to 12", "N"),
-    Option("--perf-report", Path, None, "write pages for a browser there when the run has ended", "DIR"),
-    Option("--perf-launches", positive, None, "fresh processes a case (default: the preset's)", "N"),
+    Option(
+        "--perf-window", window, 12, "with history: judge against this many of the branch's last runs, 3 to 12", "N"
+    ),
+    Option("--perf-report", Path, None, "write an HTML report to this folder at the end of the run", "DIR"),
+    Option("--perf-launches", positive, None, "processes per case (default: the preset's)", "N"),
     Option(
         "--perf-rounds",
         one_of("on", "off"),
@@ -105,36 +129,43 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--perf-size", sizes.read, None, "size of inputs: small, normal or a number (default: the preset's)", "SIZE"
     ),
-    Option("--perf-knobs", settings, (), "settings to turn, each value a case: level=O0", "N=V", repeat=True),
+    Option(
+        "--perf-knobs",
+        settings,
+        (),
+        "settings to change, such as level=O0; each value is a case of its own",
+        "N=V",
+        repeat=True,
+    ),
     Option("--perf-optimizer", words, (), "optimizers of training, e.g. adam,adamw", "NAMES", repeat=True, knob=True),
-    Option("--perf-input", words, (), "where batches come from: device, host, loader", "KINDS", repeat=True, knob=True),
-    Option("--perf-ablate", words, (), "beside each case, one with each of these knobs off", "KNOBS", repeat=True),
-    Option("--perf-samples", positive, 12, "least number of samples a launch", "N"),
-    Option("--perf-seconds", seconds, 0.6, "least sampling time a launch, in seconds", "S"),
-    Option("--perf-budget", seconds, None, "seconds for the run: no launch begins after them", "S"),
+    Option(
+        "--perf-input", words, (), "where batches come from: device, host or loader", "KINDS", repeat=True, knob=True
+    ),
+    Option("--perf-ablate", words, (), "measure each case also with each of these knobs off", "KNOBS", repeat=True),
+    Option("--perf-samples", positive, 12, "minimum number of samples per launch", "N"),
+    Option("--perf-seconds", seconds, 0.6, "minimum sampling time per launch, in seconds", "S"),
+    Option("--perf-budget", seconds, None, "start no launch after this many seconds", "S"),
     Option("--perf-against", str, None, "measure in pairs with this arm: PYTHON, KEY=VALUE, stack=stock, ...", "ARM"),
-    Option("--perf-tolerance", fraction, None, "with pairs: a slowdown that is nobody's business (default: 5%%)", "F"),
-    Option("--perf-alpha", rate, None, "with pairs: rate of false alarms a case (default: 0.005)", "P"),
-    Option("--perf-max-pairs", positive, None, "with pairs: how many at most (default: 24)", "N"),
+    Option("--perf-tolerance", fraction, None, "with pairs: ignore slowdowns up to this fraction (default: 5%%)", "F"),
+    Option("--perf-alpha", rate, None, "with pairs: false alarm rate of each case (default: 0.005)", "P"),
+    Option("--perf-max-pairs", positive, None, "with pairs: stop after this many (default: 24)", "N"),
     Option(
         "--perf-inconclusive",
         one_of("pass", "fail", "skip"),
         "pass",
-        "what an inconclusive test does: pass, fail or skip",
+        "outcome of a test whose verdict is inconclusive: pass, fail or skip",
         "WORD",
     ),
     Option(
         "--perf-structure",
         one_of("warn", "fail"),
         "warn",
-        "what a changed structure of what ran does: warn, or fail",
+        "if a case runs other kernels than its baseline: warn or fail",
         "WORD",
     ),
-    Option(
-        "--perf-yardstick", flag, False, "let each case take turns with the yardstick that `ipexperf yardstick` made"
-    ),
-    Option("--perf-timeout", seconds, 600.0, "seconds that one request to a worker may take", "S"),
-    Option("--perf-threads", positive, None, "threads of a worker (default: the cores it may use)", "N"),
+    Option("--perf-yardstick", flag, False, "let each case take turns with the yardstick made by `ipexperf yardstick`"),
+    Option("--perf-timeout", seconds, 600.0, "time limit of one request to a worker, in seconds", "S"),
+    Option("--perf-threads", positive, None, "threads per worker (default: the cores it may use)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
     Option(
         "--perf-start",
@@ -143,14 +174,16 @@ OPTIONS: tuple[Option, ...] = (
         "how workers begin: auto (fresh in the first round, forked after the imports in the others), fresh, or fork",
         "KIND",
     ),
-    Option("--perf-device-index", index, 0, "which of several xpu or cuda devices", "N"),
+    Option("--perf-device-index", index, 0, "index of the xpu or cuda device", "N"),
     Option("--perf-data", Path, None, "folder with CIFAR-10 in its on-disk format (default: embedded digits)", "DIR"),
-    Option("--perf-cache", Path, None, "folder of trained weights (default: .ipexperf in this folder)", "DIR"),
+    Option(
+        "--perf-cache", Path, None, "folder for trained weights and the like (default: .ipexperf in this folder)", "DIR"
+    ),
     Option("--perf-python", str, None, "interpreter of the workers (default: this one)", "PYTHON"),
     Option("--perf-load", words, (), "modules or .py files that register models, modes, devices", "NAMES", repeat=True),
     Option("--perf-no-record", flag, False, "write nothing to the database"),
     Option("--perf-no-pulse", flag, False, "do not time two fixed kernels before and after each launch"),
-    Option("--perf-no-roof", flag, False, "do not measure what the machine can do: no share of its roof is told"),
+    Option("--perf-no-roof", flag, False, "do not measure the machine's peak compute and bandwidth"),
 )
 
 SHORTHANDS = tuple(option.name for option in OPTIONS if option.knob)
@@ -159,7 +192,7 @@ SHORTHANDS = tuple(option.name for option in OPTIONS if option.knob)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for. `named` holds the axes that the user spelled out, not those a preset filled in."""
+    """The value of every option. `sources` says where each that is not a default came from, such as `--perf-db`."""
 
     model: tuple[str, ...] | None = None
     device: tuple[str, ...] | None = None
@@ -210,22 +243,37 @@ class Options:
         return value
 
 
-def add_arguments(add: Callable[..., Any]) -> None:
-    """Declares every option through `add_argument` or pytest's `addoption`."""
+def group(parser: pytest.Parser) -> pytest.OptionGroup:
+    """Our section of `pytest --help`."""
+    return parser.getgroup("ipexperf", "performance regression suite (ipexperf)")
+
+
+def add_arguments(add: Callable[..., Any], *, short: bool) -> None:
+    """Declare every option through `add_argument` or pytest's `addoption`.
+
+    If `short`, `--help` shows the short spellings instead of the long ones. Both work.
+    """
     for option in OPTIONS:
-        told = f"{option.help} [ini: {option.ini}, env: {option.variable}]"
-        if option.switch:
-            add(option.flag, action="store_true", default=None, help=told, dest=f"ipexperf_{option.name}")
-        else:
-            add(
-                option.flag,
-                action="append" if option.repeat else "store",
-                type=option.read,
-                default=None,
-                metavar=option.metavar,
-                help=told,
-                dest=f"ipexperf_{option.name}",
-            )
+        text = f"{option.help} [ini: {option.ini}, env: {option.variable}]"
+        if short and option.short:
+            _add(add, option, option.short, option.short_dest, text)
+            text = argparse.SUPPRESS
+        _add(add, option, option.flag, option.dest, text)
+
+
+def add_short(add: Callable[..., Any], free: Callable[[str], bool]) -> None:
+    """Declare the short spellings that are free."""
+    for option in OPTIONS:
+        if option.short and free(option.short):
+            _add(add, option, option.short, option.short_dest, f"the same as {option.flag}")
+
+
+def _add(add: Callable[..., Any], option: Option, flag: str, dest: str, text: str) -> None:
+    if option.switch:
+        add(flag, action="store_true", default=None, help=text, dest=dest)
+    else:
+        action = "append" if option.repeat else "store"
+        add(flag, action=action, type=option.read, default=None, metavar=option.metavar, help=text, dest=dest)
 
 
 def resolve(
@@ -233,14 +281,13 @@ def resolve(
     ini: Callable[[str], str | None],
     environment: Mapping[str, str] = os.environ,
 ) -> Options:
-    """Takes each option from the first place that has it."""
+    """Take each option from the first place that sets it. `command_line` returns None for options that it lacks."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for option in OPTIONS:
-        given = command_line(f"ipexperf_{option.name}")
+        given = _given(option, command_line)
         if given is not None:
-            flat = tuple(word for part in given for word in part) if option.repeat else given
-            values[option.name], sources[option.name] = flat, option.flag
+            values[option.name], sources[option.name] = given
             continue
         for text, source in ((environment.get(option.variable), option.variable), (ini(option.ini), option.ini)):
             if text:
@@ -257,10 +304,21 @@ def resolve(
     return Options(**values, sources=sources)
 
 
+def _given(option: Option, command_line: Callable[[str], Any]) -> tuple[Any, str] | None:
+    """The value on the command line and how its option was spelled there."""
+    value = command_line(option.dest)
+    source = option.flag
+    if option.short and (shortly := command_line(option.short_dest)) is not None:
+        value, source = [*shortly, *(value or ())], option.short
+    if value is None:
+        return None
+    return (tuple(word for part in value for word in part) if option.repeat else value), source
+
+
 def _adopted(
     model: tuple[str, ...] | None, load: tuple[str, ...], sources: Mapping[str, str]
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Models that are named by `module:callable`, `hf:NAME` or `timm:NAME` by the names that their cases have."""
+    """Replace targets such as `module:callable` by the model names of their cases, and load the targets."""
     if model is None or not any(":" in name for name in model):
         return model, load
     from ipexperf.bench import own

@@ -1,4 +1,4 @@
-"""What `--perf-placement` asks for: parsed once, strictly, and written in one way only."""
+"""Parse `--perf-placement` strictly, and write it in one canonical way."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 from dataclasses import dataclass, fields
 
 KNOB = "placement"
-"""The name under which the wish is part of each case of the run."""
+"""The name of the knob by which a case has its placement."""
 LAUNCHERS = {
     "ipexrun": ("intel_extension_for_pytorch.launcher", "cpu", "--ninstances", "1"),
     "xeon": ("torch.backends.xeon.run_cpu", "--ninstances", "1"),
 }
-"""The module of each, and what makes it start one process on all that it takes."""
+"""The module of each launcher, and arguments that make it start one process on all cores it would use."""
 MOST = 4096
-"""No core or node has a larger number."""
+"""Largest number of a core or node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Where workers are to run. What is None stays as it is."""
+    """Where workers should run. None leaves a setting alone."""
 
     cores: tuple[int, ...] | None = None
     node: int | None = None
@@ -70,7 +70,7 @@ def _node(value: str) -> int:
 
 
 def read(text: str) -> Wish:
-    """A comma list of NAME=VALUE. What has no `=` goes on with the core list before it."""
+    """Parse a comma list of NAME=VALUE. A part without `=` continues the core list before it."""
     from ipexperf.bench.placement import ALLOCATORS, OPENMP  # now, not by every pytest run that declares the options
 
     given: dict[str, str] = {}

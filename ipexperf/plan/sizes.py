@@ -1,4 +1,4 @@
-"""`--perf-size`, and the batch and size that a case has where nothing is asked for."""
+"""`--perf-size`, and default batches and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL, NORMAL = "small", "normal"
 
 
 def read(text: str) -> str | int:
-    """One of the two words, or a number of pixels, tokens or whatever the model counts."""
+    """Parse `small`, `normal`, or a number of pixels, tokens or whatever the model counts."""
     if text in (SMALL, NORMAL):
         return text
     if text.isascii() and text.isdigit() and int(text) > 0:
@@ -24,7 +24,7 @@ def read(text: str) -> str | int:
 
 
 def size(model: Model, options: Options, preset: Preset) -> int:
-    """The size of a model's inputs: what was asked for, or the preset's. Not every model has a normal one."""
+    """The size of a model's inputs: the option's or else the preset's. Not every model has a normal size."""
     wish = options.size or preset.size
     if isinstance(wish, int):
         return wish
@@ -32,12 +32,12 @@ def size(model: Model, options: Options, preset: Preset) -> int:
 
 
 def batch(cell: Cell, options: Options, preset: Preset) -> int:
-    """The batch of a cell: what was asked for, the vendor's where the preset is made of it, or the model's."""
+    """The batch of a cell: the option's, the vendor's if the preset says so, or the model's."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     model, mode = registry.models.get(cell.model), registry.modes.get(cell.mode)
     own = model.batch(mode)
-    # The vendor published the speed of a stream of batches: not of training, of one image, or of a start.
+    # The vendor published throughput of inference in batches only.
     if preset.published and not (mode.trains or mode.cold or mode.batch):
         own = model.published.get(cell.dtype, own)
     return options.batch or own

@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
 
 KNOB = "start"
-"""The name under which it is part of a case."""
+"""The name of the knob by which a case says how its workers start."""
 AUTO, FRESH, FORK = "auto", "fresh", "fork"
 """`auto`: fresh interpreters in the first round of a run, forked ones in later rounds. Case names do not change."""
 KINDS = (AUTO, FRESH, FORK)
 
 
 def read(text: str) -> str:
-    """One of the kinds."""
+    """Parse one of the kinds."""
     if text not in KINDS:
         raise argparse.ArgumentTypeError(f"expected {AUTO}, {FRESH} or {FORK}, got '{text}'")
     return text
 
 
 def why_fresh(cell: Cell | Case, options: Options) -> str:
-    """Why launches of the cell are never forked, or an empty text."""
+    """Why workers of the cell are never forked, or an empty text."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     if registry.devices.get(cell.device).accelerator:
@@ -37,10 +37,10 @@ def why_fresh(cell: Cell | Case, options: Options) -> str:
 
 
 def plain(case: Case) -> Case:
-    """The case whose launches are fresh: what a case is measured as that was to be forked and can't be."""
+    """The same case with fresh workers, for cases that cannot be forked."""
     return dataclasses.replace(case, knobs=tuple(knob for knob in case.knobs if knob[0] != KNOB))
 
 
 def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
-    """What is added to the knobs of a case that is to be forked: it has a series of its own."""
+    """The knob of a case whose workers are forked. It gives the case a series of its own."""
     return ((KNOB, FORK),) if options.start == FORK and not why_fresh(cell, options) else ()

@@ -1,4 +1,4 @@
-"""What the values of options are: each is read strictly, or refused with what was expected."""
+"""Strict parsers for the values of options."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def settings(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def flag(text: str) -> bool:
-    """A yes or no out of an ini file or a variable. Never `bool(text)`: bool("False") is True."""
+    """Parse a yes or no from an ini file or a variable. Not `bool(text)`: bool("False") is True."""
     known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if text.lower() not in known:
         raise argparse.ArgumentTypeError(f"expected yes or no, got '{text}'")
@@ -94,7 +94,7 @@ def flag(text: str) -> bool:
 
 
 def window(text: str) -> int:
-    """How many runs a window has: so many that their noise is known, and no more than a baseline keeps."""
+    """A number of runs: enough to know their noise, and at most what a baseline keeps."""
     number = positive(text)
     if not 3 <= number <= 12:
         raise argparse.ArgumentTypeError(f"expected 3 to 12 runs, got '{text}'")

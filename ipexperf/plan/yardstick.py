@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
 
 KNOB = "yardstick"
-"""The name under which it is part of a case: steps that took turns with other work are no series of a worker alone."""
+"""The name of the knob of a case that takes turns with a yardstick. Its steps are a series of their own."""
 ON = "on"
 
 
 def why_not(cell: Cell | Case) -> str:
-    """Why a case has no yardstick beside it, or an empty text."""
+    """Why a case cannot take turns with a yardstick, or an empty text."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     mode, device = registry.modes.get(cell.mode), registry.devices.get(cell.device)
@@ -27,5 +27,5 @@ def why_not(cell: Cell | Case) -> str:
 
 
 def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
-    """What is added to the knobs of a case that has one: it has a series of its own."""
+    """The knob of a case that takes turns with a yardstick."""
     return ((KNOB, ON),) if options.yardstick and not why_not(cell) else ()

@@ -1,1 +1,1 @@
-"""The report: records turned into text for people and for CI. It measures nothing and decides nothing."""
+"""The report: text for people and CI from records. It measures nothing and decides nothing."""

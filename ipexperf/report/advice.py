@@ -1,4 +1,4 @@
-"""What a reader came for: the best configuration of each model, what a stack and a dtype are worth, what got slower."""
+"""The conclusions of a run: each model's best configuration, the gain of each stack and dtype, what got slower."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NOTHING = "no difference seen"
 UNSOUND = "one of the two has no numbers that count"
 SCORES = ("accuracy", "agreement")
 TIES = 2
-"""So many cases are named that are not seen to be slower than the best."""
+"""Most cases to name that are not known to be slower than the best."""
 
 
 def advice(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
-    """A sentence for each model and kind of step, lines for what its choices are worth, and what got slower."""
+    """A sentence for each model and kind of step, lines with the gain of each choice, and what got slower."""
     found = groups(speeds.known)
     told = labels(found)
     lines = [line for group in found for line in _of_group(group, told[group.name], speeds, verdicts)]
@@ -71,7 +71,7 @@ def _why(measurement: Measurement, verdict: Verdict | None) -> str:
 
 
 def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
-    """Which of several cases that count is fastest."""
+    """The fastest of several cases."""
     base = reference(counted)
     found = {case: one for case in counted if case != base and (one := speeds.compare(base, case)) is not None}
     if not found:
@@ -97,13 +97,13 @@ def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
 
 
 def _alike(case: Case, best: Case, speeds: Speeds) -> bool:
-    """Whether a case is not seen to differ from the best."""
+    """Whether a case does not differ significantly from the best."""
     one = speeds.compare(best, case)
     return one is not None and not one.seen
 
 
 def _score(best: Case, base: Case, speeds: Speeds) -> str:
-    """How good the answers of the best are, beside those of stock fp32 where it was measured."""
+    """The accuracy of the best, compared with stock fp32 if that was measured."""
     for name in SCORES:
         if (value := speeds.counted[best].median(name)) is None:
             continue
@@ -119,7 +119,7 @@ def _score(best: Case, base: Case, speeds: Speeds) -> str:
 
 
 def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]:
-    """What each stack is worth over stock, and each dtype over fp32, where all else is the same."""
+    """The gain of each stack over stock and of each dtype over fp32, all else being equal."""
     order = sorted(cases, key=lambda x: (DTYPES.index(x.dtype), x.stack, len(x.knobs), len(x.mode), x.id))
     for axis, plain, values in (
         ("stack", STOCK, sorted({case.stack for case in cases})),

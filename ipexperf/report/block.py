@@ -1,4 +1,4 @@
-"""One readable block for a failed test: what, how much, against what, why, how to see it again, how to accept it."""
+"""The text of a failed test: what, how much, against what, why, how to reproduce it, how to accept it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ if TYPE_CHECKING:
 LABEL = 12
 WIDTH = 118
 LOG_LINES = 12
-"""So many of the last lines of a failed worker are shown; the rest is in the history."""
+"""How many of the last lines of a failed worker to show. The history has more."""
 
 
 def failure_block(
     measurement: Measurement, verdict: Verdict, differences: Sequence[str], reproduce: str, accept: str
 ) -> str:
-    """The text that a failed case shows instead of a traceback."""
+    """The text shown for a failed case instead of a traceback."""
     structure = ", WHAT RAN CHANGED" if verdict.structure is not None and verdict.structure.fails else ""
     lines = [f"{measurement.case.id} (batch {measurement.case.batch}): {verdict.outcome.upper()}{structure}"]
     for label, text in _rows(measurement, verdict, differences, reproduce, accept):
         indent = " " * (LABEL + 2)
-        # Commands and logs are copied by people: they are never wrapped.
+        # Never wrap commands and logs, because people copy them.
         whole = label in ("reproduce", "accept", "stderr")
-        parts = text.splitlines() if whole else textwrap.wrap(text, WIDTH - LABEL - 2, break_long_words=False)
+        parts = (
+            text.splitlines()
+            if whole
+            else textwrap.wrap(text, WIDTH - LABEL - 2, break_long_words=False, break_on_hyphens=False)
+        )
         lines.append(f"  {label:<{LABEL}}{parts[0] if parts else ''}".rstrip())
         lines += [f"{indent}{part}".rstrip() for part in parts[1:]]
     return "\n".join(lines)
@@ -66,7 +70,7 @@ def _rows(
 
 
 def _ran(structure: Structure | None) -> Iterator[tuple[str, str]]:
-    """What ran, where it is not what the baseline's ran."""
+    """What ran differently from the baseline."""
     if structure is None or structure.outcome in ("same", "unknown"):
         return
     asked = " (--perf-structure fail)" if structure.fails else ""
@@ -85,7 +89,7 @@ def _failures(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
 
 
 def _checks(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
-    """Everything that was wrong, each thing once, with the launches that it was wrong in."""
+    """Everything that was wrong, without duplicates, with the launches concerned."""
     found: dict[tuple[str, str], list[int]] = {}
     for launch in launches:
         for label, checks in (("proof", launch.proof), ("accuracy", launch.accuracy)):

@@ -1,4 +1,4 @@
-"""What ran, for people: one line a case of a run, and the lines of the summary for what changed."""
+"""Fingerprints as text: one line per case, and lines of the summary for changes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ipexperf.result import Measurement, Verdict
 
 SHORT = 12
-"""As much of a digest as tells two apart for a person."""
+"""Digits of a digest to show."""
 TOLD = 4
-"""So many cases are told with what changed in them; the rest are counted. `ipexperf why` tells everything."""
+"""Most cases to show with their changes. The rest are counted; `ipexperf why` shows everything."""
 GIGA = 1e9
 
 
 def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
-    """The cases that run otherwise than their baseline did, and those of which that cannot be told."""
+    """The cases that ran differently from their baseline, and those that cannot be compared."""
     found = [(x.case.id, verdict.structure) for x in measurements if (verdict := verdicts.get(x.case.uid))]
     pairs = any(AGAINST in dict(x.case.knobs) for x in measurements)
     changed = [(name, one) for name, one in found if one is not None and one.outcome == "changed"]

@@ -1,4 +1,4 @@
-"""GitHub Actions: the summary of the job, and a line on the pull request for what is wrong."""
+"""GitHub Actions: the summary of a job, and annotations for what is wrong."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ipexperf.report.markdown import Row
 SUMMARY = "GITHUB_STEP_SUMMARY"
 ACTIONS = "GITHUB_ACTIONS"
 LIMIT = 2**20
-"""A summary beyond so many bytes is thrown away as a whole, and not by half."""
+"""Largest summary in bytes. GitHub drops larger ones completely."""
 MOST = 10
-"""So many errors, and so many warnings, are shown of a step."""
+"""Most errors, and most warnings, that GitHub shows for a step."""
 
 
 def tell(
@@ -25,7 +25,7 @@ def tell(
     fails: bool,
     advice: Sequence[str] = (),
 ) -> list[str]:
-    """Append the summary where the job has one, and return the lines that make annotations there."""
+    """Append the summary to the job's file if there is one, and return the lines that make annotations."""
     said = []
     if path := environment.get(SUMMARY):
         said += _append(Path(path), cases, line, run, advice)
@@ -35,7 +35,7 @@ def tell(
 
 
 def annotated(cases: Iterable[Row], line: str, *, fails: bool) -> list[str]:
-    """An error for each case that fails, and for the run where only that does; a warning for what should be seen."""
+    """An error for each failed case, or for the run if only that fails, and warnings."""
     found: dict[str, list[tuple[str, str]]] = {"error": [], "warning": []}
     if line:
         found["error" if fails else "warning"].append(("ipexperf: the run", line))
@@ -54,7 +54,7 @@ def annotated(cases: Iterable[Row], line: str, *, fails: bool) -> list[str]:
 
 
 def _few(told: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """As many as are shown; the last of them says how many are not."""
+    """As many lines as GitHub shows. The last says how many are missing."""
     if len(told) <= MOST:
         return told
     return [*told[: MOST - 1], ("ipexperf", f"and {len(told) - MOST + 1} more: see the summary")]
@@ -69,7 +69,7 @@ def _escaped(text: str) -> str:
 
 
 def _append(path: Path, cases: Sequence[Row], line: str, run: str | None, advice: Sequence[str]) -> list[str]:
-    """Append what there is room for. A summary that cannot be written is said, and is no reason to fail."""
+    """Append what there is room for. If it cannot be written, say so without failing."""
     try:
         room = LIMIT - (path.stat().st_size if path.exists() else 0)
         text = markdown.text(cases, line, run, limit=room, advice=advice)

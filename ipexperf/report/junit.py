@@ -1,4 +1,4 @@
-"""What a JUnit file says of a case: flat names and values, numbers in base units."""
+"""Properties in a JUnit file: flat names and values, numbers in base units."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ METRICS = (
 
 
 def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, str]]:
-    """The properties of one test case. What was not measured is left out, never 0."""
+    """The properties of a test case. Metrics that were not measured are left out."""
     case = measurement.case
     found = [(name, str(getattr(case, name))) for name in (*AXES, "batch", "size", "version")]
     found += [("case", case.id), ("case_uid", case.uid), *(("knob_" + name, value) for name, value in case.knobs)]
@@ -54,7 +54,7 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
 
 
 def of_run(line: str, trouble: str, *, fails: bool) -> list[tuple[str, str]]:
-    """The properties of the whole suite: a run may fail where no test did, and `failures` is 0 then."""
+    """The properties of the suite. A run can fail as a whole although `failures` is 0."""
     told = [("run_fails", "yes" if fails else "no"), ("run_says", line), ("run_not_recorded", trouble)]
     return [(name, value) for name, value in told if value]
 

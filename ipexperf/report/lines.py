@@ -7,20 +7,20 @@ from collections.abc import Sequence
 
 WIDTH = 120
 NAMED = 4
-"""So many cases are named in one line; the rest are counted."""
+"""Most cases to name in one line. The rest are counted."""
 
 
 def wrapped(text: str) -> list[str]:
-    """The text in lines that fit; all but the first are indented."""
+    """Wrap a text. All lines but the first are indented."""
     return textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def labelled(label: str, text: str) -> list[str]:
-    """The same, of a text that begins with a label."""
+    """Wrap a text that begins with a label."""
     return wrapped(f"{label}: {text}")
 
 
 def named(names: Sequence[str], most: int = NAMED) -> str:
-    """The first of these names, each once, and how many more there are."""
+    """The first of these names without duplicates, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(dict.fromkeys(names[:most])) + more

@@ -1,4 +1,4 @@
-"""A run as markdown: for the summary of a job on GitHub, a comment on a merge request, a mail."""
+"""A run as markdown: for the summary of a GitHub job, a comment or a mail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGNS = {
     "regressed": "🔴", "failed": "❌", "invalid": "⚠️", "platform_shift": "🟠", "inconclusive": "❔",
     "not_comparable": "❔", "no_baseline": "⚪", "improved": "🔵", "ok": "🟢",
 }  # fmt: skip
-"""Each verdict, the worst first, with a sign that is more than a colour."""
+"""Each verdict, the worst first, with a sign that does not depend on colour."""
 HEAD = "| | case | batch | step | items/s | {}time vs baseline | verdict |\n|---|---|--:|--:|--:|{}--:|---|\n"
 FACTOR = "x fp32"
 LOUD = ("regressed", "failed", "invalid")
@@ -29,7 +29,7 @@ LOUD = ("regressed", "failed", "invalid")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case of a run, as its verdict is told."""
+    """A row of the table."""
 
     case: Case
     step: float | None
@@ -37,13 +37,13 @@ class Row:
     outcome: str
     verdict: Verdict | None
     factor: str = ""
-    """Times the throughput of stock fp32, with its interval; an empty text where it is not known."""
+    """The ratio to the throughput of stock fp32, with its interval, or an empty text."""
 
 
 def rows(
     measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict], speeds: Speeds | None = None
 ) -> list[Row]:
-    """The cases of a run that was just measured. What failed has no number."""
+    """The rows of a run that was just measured. Failed cases have no numbers."""
     factors = {} if speeds is None else speedups(speeds)
     found = []
     for one in measurements:
@@ -55,7 +55,7 @@ def rows(
 
 
 def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = None, advice: Sequence[str] = ()) -> str:
-    """The run as a whole, what is wrong with which case, what to take of it, and every case; at most so many bytes."""
+    """The run as markdown of limited size: the verdict on the run, problems, conclusions, and every case."""
     order = list(SIGNS)
     known = sorted(cases, key=lambda row: (_place(order, row.outcome), row.case.id, row.case.batch))
     counts = Counter(row.outcome for row in known)
@@ -64,7 +64,7 @@ def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = N
     if line:
         parts.append(f"**{_plain(line)}**\n")
     parts += [f"- {_why(row)}\n" for row in known if row.outcome in LOUD or (row.verdict and row.verdict.fails)]
-    # What stands indented below a sentence is a list below its item.
+    # Indented lines below a sentence become a nested list.
     parts += [f"{'  ' if one.startswith(' ') else ''}- {_plain(one)}\n" for one in advice]
     if known:
         factors = any(row.factor for row in known)
@@ -75,7 +75,7 @@ def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = N
 
 
 def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
-    """As many whole lines as there is room for, and how many are missing."""
+    """As many lines as there is room for, and how many are missing."""
     whole = "".join(parts) + end
     if limit is None or len(whole.encode()) <= limit:
         return whole
@@ -125,12 +125,12 @@ def _why(row: Row) -> str:
 
 
 def _code(name: str) -> str:
-    """A name between backticks in a cell: neither of the two may end there."""
+    """A name between backticks in a cell of a table, escaped."""
     return re.sub(r"\s+", " ", name).replace("`", "'").replace("|", r"\|")
 
 
 def _plain(message: str) -> str:
-    """A message in one line, in which nothing is markup."""
+    """A message in one line, with markup escaped."""
     one = re.sub(r"\s+", " ", message).strip()
     one = one.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", one)

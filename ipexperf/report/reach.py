@@ -1,4 +1,4 @@
-"""What `ipexperf doctor` says after its pairs: the smallest slowdown that this machine can honestly gate on."""
+"""The conclusion of `ipexperf doctor`: the smallest slowdown that this machine can detect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def lines(trial: Trial, policy: PairPolicy) -> list[str]:
-    """The A/A, and what follows from it."""
+    """The result of the A/A, and what follows from it."""
     told = [f"A/A of {trial.case.id}: {trial.outcome}: {trial.reason}"]
     found = reach(trial.log_ratios, policy)
     if found is None or trial.outcome in ("failed", "invalid"):

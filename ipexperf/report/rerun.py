@@ -1,4 +1,4 @@
-"""The command that measures a case once more."""
+"""The command that reproduces a case."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from ipexperf.plan import knobs
 def command(
     case: Case, launches: int, *, target: str = "", plain_size: int | None = None, against: str | None = None
 ) -> str:
-    """What to type. `target` names a network of the user's own, whose cases are called otherwise.
+    """The command. `target` names a network of the user's own, whose case has a derived name.
 
-    A size that is the plain one need not be said. A case that was measured in pairs has an arm in place of launches.
+    The default size is left out. A case measured in pairs has an arm instead of launches. The options have their long
+    names, which work in every suite.
     """
     named = {"model": shlex.quote(target or case.model)}
-    axes = " ".join(f"--{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
+    axes = " ".join(f"--perf-{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
     turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs if name != AGAINST)
     sized = "" if case.size == plain_size else f" --perf-size {case.size}"
     arm = _arm(case) if against is None else against
@@ -25,6 +26,6 @@ def command(
 
 
 def _arm(case: Case) -> str | None:
-    """The text of the other arm, which is empty where a case was held against itself."""
+    """The text of the other arm. Empty if a case was compared with itself."""
     arm = dict(case.knobs).get(AGAINST)
     return "" if arm == ITSELF else arm

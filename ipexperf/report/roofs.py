@@ -1,4 +1,4 @@
-"""How near cases come to what their machine can do, for people: a cell of the table, a line a case of a run."""
+"""Shares of the machine's ceilings as text: a cell of the table, and a line per case."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ RATES = (("flop_rate", "FLOP/s"), ("byte_rate", "B/s"))
 
 
 def short(measurement: Measurement) -> str:
-    """The share of the roof, and the first letter of what binds; a line where it is not known."""
+    """The share of the roof and the first letter of the limiting resource, or a dash."""
     share = measurement.median("of_roof")
     roof = next((launch.roof for launch in measurement.counted if launch.roof), None)
     return "-" if share is None or roof is None else f"{share:.0%} {roof['bound'][0]}"
 
 
 def told(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | None) -> str:
-    """The rates of a case, and what they are a share of; an empty text where nothing was counted."""
+    """The rates of a case and their ceilings, or an empty text."""
     rates = [scaled(value, unit) for name, unit in RATES if (value := metrics.get(name)) is not None]
     if not rates:
         return ""

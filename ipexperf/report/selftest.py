@@ -1,4 +1,4 @@
-"""What `ipexperf selftest` prints: how often the judge was wrong on this machine, and what it cost."""
+"""The output of `ipexperf selftest`: how often the judge was wrong on this machine, and what it cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEADER = ("size", "trials", "caught", "missed", "within tolerance", "inconclusiv
 
 
 def lines(summary: Summary, spread: float | None, left_out: Mapping[str, int]) -> list[str]:
-    """The whole of it."""
+    """All lines."""
     found = [_alarms(summary), *_known(summary.rows), *_measured(summary.measured)]
     found += [f"failed: {_named(trial)}: {trial.outcome}: {trial.reason}" for trial in summary.failed]
     if summary.cut:
@@ -58,7 +58,7 @@ def _known(rows: Sequence[Row]) -> list[str]:
 
 
 def _measured(trials: Sequence[Trial]) -> list[str]:
-    """No promise was made of their size: what was measured is told, and nothing of them is a miss."""
+    """Injections of unknown size: what was measured. None of them counts as missed."""
     told = []
     for trial in trials:
         size = percent(trial.ratio) if trial.ratio is not None else "not measured"

@@ -1,4 +1,4 @@
-"""What each ablated knob is worth: lines below the table of a run."""
+"""The gain of each ablated knob: lines below the table of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING = "no share seen"
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """A case, and the same case with one knob turned: the words for it stand before the ratio."""
+    """A case and the same case with one knob changed, with the words that stand before their ratio."""
 
     whole: Case
     turned: Case
@@ -24,7 +24,7 @@ class Ablation:
 
 
 def ratio_lines(speeds: Speeds, ablated: Sequence[str]) -> list[str]:
-    """A line for each case that was ablated; without one there is no heading either."""
+    """A heading and a line for each case that was ablated, or nothing."""
     told: dict[Case, list[str]] = {}
     for case in speeds.known:
         for one in _ablations(case, ablated):
@@ -36,7 +36,7 @@ def ratio_lines(speeds: Speeds, ablated: Sequence[str]) -> list[str]:
 
 
 def _ablations(case: Case, ablated: Sequence[str]) -> Iterator[Ablation]:
-    """The case without each of its knobs that was ablated is the whole one."""
+    """Pair each ablated case with the case that has the knob on."""
     for name, value in case.knobs:
         if name in ablated:
             whole = replace(case, knobs=tuple(knob for knob in case.knobs if knob[0] != name))

@@ -1,4 +1,4 @@
-"""How fast the cases of a run are beside one another: from rounds that they shared, or else from their launches."""
+"""Ratios between cases of a run, from rounds that they shared or else from their launches."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from ipexperf.result import PRIMARY, Measurement, RoundRecord, Verdict
 
 THROUGHPUT = "throughput"
 APART = "*"
-"""Stands behind a ratio of launches that did not take turns."""
+"""Marks a ratio of launches that did not take turns."""
 SINGLE = "a single launch has no interval"
 WIDE = 1e3
-"""An interval whose ends are so far apart is no number that anybody should read."""
+"""An interval wider than this is not shown."""
 TOO_FEW = "too few launches to tell"
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How many times one case is another, in speed or in time."""
+    """The ratio of two cases, in speed or in time."""
 
     ratio: Ratio
     paired: bool
-    """Whether the two took turns, or followed one another, in the same rounds."""
+    """Whether the two shared rounds."""
 
     @property
     def seen(self) -> bool:
-        """Whether the two differ beyond doubt."""
+        """Whether the two differ significantly."""
         return self.ratio.seen
 
     @property
     def value(self) -> str:
-        """The ratio alone."""
+        """The ratio without its interval."""
         return f"{digits(self.ratio.ratio)}{'' if self.paired else APART}"
 
     @property
     def bounds(self) -> str:
-        """The interval in words, or why there is none."""
+        """The interval as text, or why there is none."""
         lo, hi = self.ratio.lo, self.ratio.hi
         if lo is None or hi is None:
             return SINGLE
@@ -52,29 +52,29 @@ class Compared:
 
     @property
     def cell(self) -> str:
-        """The ratio with its interval, where it has one."""
+        """The ratio with its interval, if it has one."""
         return self.value if self.ratio.lo is None else f"{self.value} ({self.bounds})"
 
     @property
     def brief(self) -> str:
-        """The same where there is little room: '3.37 +-2%', never narrower than the interval."""
+        """The same in short: '3.37 +-2%', rounded up."""
         ratio, lo, hi = self.ratio.ratio, self.ratio.lo, self.ratio.hi
         known = lo is not None and hi is not None and hi / lo < WIDE
         return f"{self.value} +-{math.ceil(100 * (hi / ratio - 1))}%" if known and hi else self.value
 
     def told(self, after: str, nothing: str) -> str:
-        """'1.74 times (1.61 to 1.88)', and that there is nothing to see where that is so."""
+        """'1.74 times (1.61 to 1.88)', and whether no difference is seen."""
         text = f"{self.value} {after} ({self.bounds})"
         return text if self.seen or self.ratio.lo is None else f"{text}, {nothing}"
 
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The same case a second time beside itself: how many times as fast it was, which should be 1."""
+    """The ratio of a twin to its case, which should be 1."""
 
     ratio: Ratio
     differs: bool
-    """Whether it is too far from 1 to be chance."""
+    """Whether it differs significantly from 1."""
 
     @property
     def cell(self) -> str:
@@ -84,7 +84,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """The cases of a run, those whose numbers count, and the rounds that they shared."""
+    """The cases of a run whose numbers count, and their rounds."""
 
     known: Mapping[Case, Measurement]
     counted: Mapping[Case, Measurement]
@@ -99,9 +99,9 @@ class Speeds:
         records: Sequence[RoundRecord] = (),
         prior: Pools = judge.PRIORS,
     ) -> Speeds:
-        """The speeds of these measurements; what failed, is invalid or was contended does not count.
+        """The speeds of these measurements. Failed, invalid and contended cases do not count.
 
-        `prior` is what earlier runs made usual for the ratios of this machine.
+        `prior` says how much ratios usually vary on this machine.
         """
         known = {one.case: one for one in measurements}
         counted = {case: one for case, one in known.items() if ratios.sound(one, verdicts.get(case.uid))}
@@ -112,7 +112,7 @@ class Speeds:
         return cls(known, counted, shared, judge.pools(records, prior))
 
     def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> Compared | None:
-        """How many times the case's throughput (or step time) is that of its base; None: one of them does not count."""
+        """The ratio of a case to its base in throughput (or step time). None if one of them does not count."""
         if base not in self.counted or case not in self.counted:
             return None
         if (found := judge.between(self.rounds.get(case, ()), base, case, self.pools)) is not None:
@@ -123,7 +123,7 @@ class Speeds:
         return Compared(ratios.compare(first, second, Policy()), paired=False)
 
     def twin(self, case: Case) -> Twin | None:
-        """The twin of a case that counts, where there was one."""
+        """The twin of a case, if it has one and counts."""
         if case not in self.counted:
             return None
         found = judge.twin(self.rounds.get(case, ()), case, self.pools)

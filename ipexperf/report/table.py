@@ -1,4 +1,4 @@
-"""The table at the end of a run: plain text, at most 120 columns, with what was not said in it said below it."""
+"""The summary at the end of a run: a table of at most 120 columns, and lines below it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ ROOF = "roof"
 FACTOR = "x fp32"
 HEADER = ("case", "batch", "step", "items/s", ROOF, "accuracy", FACTOR, VS_BASELINE, "verdict")
 OPTIONAL = (ROOF, VS_BASELINE, OTHER_ARM)
-"""The columns that are left out where no case has anything in them."""
+"""Columns that are left out if they are empty."""
 LEFT = ("case", "accuracy", FACTOR, VS_BASELINE, OTHER_ARM, "verdict")
-"""The columns that hold words or a number with its interval; numbers alone are set to the right."""
+"""Columns with text, aligned to the left. Columns of numbers are aligned to the right."""
 TWIN = "  the same again (A/A twin)"
 ACCURACIES = (
     ("accuracy", "acc {:.1%}"),
@@ -56,14 +56,14 @@ LOUD: tuple[tuple[Outcome, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """A row that has a name, and an entry that begins where the column `x fp32` does."""
+    """A row with a name, and an entry in the column `x fp32`."""
 
     name: str
     entry: str
 
 
 Row = tuple[str, ...] | Below | str
-"""Cells, what stands below them, or a line that heads a group."""
+"""A row of cells, a row below a case, or the heading of a group."""
 
 
 def summary_lines(
@@ -75,7 +75,7 @@ def summary_lines(
     rounds: Sequence[RoundRecord] = (),
     prior: Pools = PRIORS,
 ) -> list[str]:
-    """The whole summary. Verdicts are found by the uid of their case, for two batches share one id."""
+    """The whole summary. Verdicts are looked up by case uid, because two batches share one id."""
     ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
     speeds = Speeds.of(ordered, verdicts, rounds, prior)
     lines = []
@@ -100,9 +100,9 @@ def summary_lines(
 
 
 def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
-    """The table, group by group, and what its columns mean."""
+    """The table by group, and what its columns mean."""
     factors = speedups(speeds)
-    # Intervals give way to the ids where there is no room for both.
+    # Leave out intervals if there is no room for ids and intervals.
     for form in ("cell", "brief", "value"):
         header, rows = _rows(speeds, verdicts, {uid: getattr(factor, form) for uid, factor in factors.items()})
         if _width(_widths(header, rows)) <= WIDTH:
@@ -122,7 +122,7 @@ def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
 def _rows(
     speeds: Speeds, verdicts: Mapping[str, Verdict], factors: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[Row]]:
-    """The header, and the cases of each group, the plainest first and its twin below it."""
+    """The header, and the cases of each group: the plainest first, with its twin below it."""
     found = groups(speeds.known)
     told = labels(found)
     rows: list[Row] = []
@@ -137,7 +137,7 @@ def _rows(
 
 
 def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
-    """How many turns do not count, where there are any."""
+    """How many turns were dropped, if any."""
     dropped = sum(one.dropped for one in rounds)
     total = dropped + sum(one.turns for one in rounds)
     text = f"{dropped} of {plural(total, 'turn')} were dropped: the machine was busy with something else meanwhile"
@@ -159,7 +159,7 @@ def _named_odd(one: Odd) -> str:
 
 
 def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:
-    """What the run says as a whole, which stands above the table: no row of it does."""
+    """The verdict on the run as a whole, for above the table."""
     lines = wrapped(f"{line}: {named(slower)}" if slower else line)
     if fails:
         lines += labelled("THE RUN FAILS", "no test did, but half of the stable cases or more became slower together")
@@ -167,7 +167,7 @@ def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:
 
 
 def speedups(speeds: Speeds) -> dict[str, Compared]:
-    """Case uid -> times the throughput of its stock fp32 case; neither side counts if it is failed or invalid."""
+    """The ratio to the throughput of stock fp32, by case uid. Failed and invalid cases have none."""
     found = {}
     for case in speeds.counted:
         base = to_beat(case)
@@ -178,7 +178,7 @@ def speedups(speeds: Speeds) -> dict[str, Compared]:
 
 
 def to_beat(case: Case) -> Case:
-    """The plain case that a case is to beat: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
+    """The plain case to compare with: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
     conditions = tuple(knob for knob in case.knobs if knob[0] in (placement.KNOB, start.KNOB, yardstick.KNOB, AGAINST))
     return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0], knobs=conditions)
 
@@ -186,7 +186,7 @@ def to_beat(case: Case) -> Case:
 def _row(measurement: Measurement, verdict: Verdict | None, factor: str) -> tuple[str, ...]:
     case = measurement.case
     if measurement.failure:
-        # A launch that did end well is no measurement of the case: no number at all.
+        # If any launch failed, the case has no number, even if other launches ended well.
         return (case.id, str(case.batch), *"------", "failed" if verdict is None else verdict.outcome)
     step, speed = measurement.median(PRIMARY), measurement.median("throughput")
     return (
@@ -211,13 +211,13 @@ def _against(verdict: Verdict | None) -> str:
 
 
 def _header(cases: Iterable[Case]) -> tuple[str, ...]:
-    """The names of the columns: cases that were measured in pairs have no baseline."""
+    """The names of the columns. Cases measured in pairs have no baseline."""
     pairs = any(AGAINST in dict(case.knobs) for case in cases)
     return tuple(OTHER_ARM if pairs and name == VS_BASELINE else name for name in HEADER)
 
 
 def _shown(header: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[str, ...], list[Row]]:
-    """Without the columns that nothing stands in."""
+    """Remove empty columns."""
     cells = [row for row in rows if isinstance(row, tuple)]
     kept = [at for at, name in enumerate(header) if name not in OPTIONAL or any(row[at] != "-" for row in cells)]
     shown: list[Row] = [tuple(row[at] for at in kept) if isinstance(row, tuple) else row for row in rows]
@@ -225,7 +225,7 @@ def _shown(header: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[str, ...
 
 
 def _table(header: tuple[str, ...], rows: Sequence[Row]) -> list[str]:
-    """Aligned columns. An id that does not fit gets a line of its own: it is never cut, people copy it."""
+    """Align the columns. An id that does not fit gets a line of its own: people copy it, so it is never cut."""
     factor = header.index(FACTOR)
     widths = _widths(header, rows)
     widths[0] -= max(_width(widths) - WIDTH, 0)
@@ -261,12 +261,12 @@ def _cells(header: tuple[str, ...], row: tuple[str, ...], widths: Sequence[int])
 
 
 def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
-    # What never began is inconclusive for a reason of its own, and is told once.
+    # Cases that never began are inconclusive too, but have a line of their own.
     outcomes = {
         x.case.uid: verdicts[x.case.uid].outcome for x in measurements if x.case.uid in verdicts and not x.never_began
     }
     counts = Counter(outcomes.values())
-    # So is what the machine's other work spoilt: nothing was shown to be wrong with the case.
+    # So have contended cases, with which nothing is known to be wrong.
     spoilt = {uid for uid in outcomes if verdicts[uid].contended}
     told = [
         (
@@ -290,7 +290,7 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
 
 
 def _cut(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[str]]]:
-    """The cases that have fewer launches than planned, or none, by the reason of it."""
+    """The cases with fewer launches than planned, by reason."""
     never: dict[str, list[str]] = {}
     short: dict[str, list[str]] = {}
     for one in measurements:
@@ -303,12 +303,12 @@ def _cut(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[str]]
 
 
 def _of_several(reason: str, count: int) -> str:
-    """A reason that was written of one case, where it is said of several."""
+    """Rephrase a reason written for one case for several."""
     return reason if count == 1 else reason.replace("before it began", "before they began")
 
 
 def _emulated(measurements: Sequence[Measurement]) -> list[str]:
-    """Cases in a dtype that the processor cannot compute in: slow for a reason that is none of the software's."""
+    """Cases in a dtype that the processor emulates."""
     found = [
         x.case.id for x in measurements if any(note.startswith(EMULATED) for one in x.counted for note in one.notes)
     ]
@@ -317,7 +317,7 @@ def _emulated(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def _fewer(measurements: Sequence[Measurement]) -> list[str]:
-    """Launches whose steps were too slow for what was asked: counted, and told once a case."""
+    """Launches with fewer samples than asked for, by case."""
     found = [
         (x.case, note.removeprefix(f"{FEWER}: "))
         for x in measurements
@@ -327,6 +327,6 @@ def _fewer(measurements: Sequence[Measurement]) -> list[str]:
     ]
     if not found:
         return []
-    cases = dict(reversed(found))  # the first of each case stays
+    cases = dict(reversed(found))  # keep the first of each case
     told = [f"{detail} ({case.id})" for case, detail in reversed(cases.items())]
     return labelled("FEWER SAMPLES", f"{plural(len(found), 'launch', 'launches')} {FEWER}: {named(told)}")

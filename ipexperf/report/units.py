@@ -1,4 +1,4 @@
-"""Numbers as people say them: three digits and the unit that fits."""
+"""Numbers for people: three digits and a suitable unit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def seconds(value: float) -> str:
         hours, minutes = divmod(minutes, 60)
         return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
     for size, unit in TIMES:
-        # What rounds up to the next unit is shown in the next unit.
+        # Numbers that round up to the next unit are shown in the next unit.
         if abs(value) >= size * 0.9995:
             return f"{digits(value / size)} {unit}"
     return f"{digits(value / 1e-9)} ns" if value else "0 s"
@@ -56,7 +56,7 @@ def scaled(value: float, unit: str) -> str:
 
 
 def percent(ratio: float) -> str:
-    """How far a ratio is from one: '+12.3 %'; from ten times on, how many times: 'x12.3'."""
+    """The difference of a ratio from one: '+12.3 %', or 'x12.3' from ten times on."""
     if not math.isfinite(ratio) or ratio >= 10:
         return f"x{digits(ratio)}"
     change = round((ratio - 1) * 100, 1)

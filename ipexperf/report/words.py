@@ -1,4 +1,4 @@
-"""How a summary names groups and configurations, for people who do not know the ids."""
+"""Names of groups and configurations in summaries, for people who do not know the ids."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ KINDS = {
     "prefill": "reading prompts",
     "decode": "next tokens",
 }
-"""The kinds of step, in words; a kind that is not here has its own name."""
+"""The kinds of step in words. Other kinds are called by their own names."""
 MODES = {"infer": "eager", "infer_jit": "traced", "infer_compile": "compiled", "infer_export": "exported"}
 
 
 def labels(found: Sequence[Group]) -> dict[str, str]:
-    """Group name -> its model and kind of step, and what else tells it from the other groups of the run."""
+    """The model and kind of step of each group, by group name, and what else distinguishes it from other groups."""
     heads = {group.name: _head(group.cases[0]) for group in found}
     told = {}
     for group in found:
@@ -46,7 +46,7 @@ def _details(case: Case) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words for the cases of one group: what all of them have in common is left out."""
+    """Names the cases of a group. What they have in common is left out."""
 
     shared: frozenset[tuple[str, str]] = frozenset()
 
@@ -61,17 +61,17 @@ class Words:
         return ", ".join(filter(None, (f"{case.dtype} on {case.stack}", mode, self._turned(case))))
 
     def subject(self, case: Case) -> str:
-        """The same where a verb follows."""
+        """The same as the subject of a sentence."""
         told = self.whole(case)
         return f"{told}," if ", " in told else told
 
     def base(self, case: Case) -> str:
-        """What others are held against: 'stock fp32' where it is the plainest case that there can be."""
+        """The name of the reference: 'stock fp32' if it is the plainest case possible."""
         plain = (case.stack, case.dtype, case.mode) == (STOCK, PLAIN_DTYPE, groups.family(case))
         return f"{STOCK} {PLAIN_DTYPE}" if plain and not self._turned(case) else self.whole(case)
 
     def short(self, case: Case, axis: str) -> str:
-        """What the configuration has beside its stack or dtype, whichever the reader knows already: 'bf16 traced'."""
+        """The configuration without its stack or its dtype, if the context says that already: 'bf16 traced'."""
         other = case.dtype if axis == "stack" else case.stack
         return " ".join(filter(None, (other, MODES.get(case.mode, self._mode(case)), self._turned(case))))
 

@@ -19,7 +19,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.round import Round, Side
 from ipexperf.compare.together import Together
-from ipexperf.conduct import gate, held
+from ipexperf.conduct import gate, memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
@@ -442,7 +442,7 @@ def test_what_is_known_to_be_too_much_together_is_not_tried(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once their peaks are known, and are more than there is, they sit beside the reference one after the other."""
-    monkeypatch.setattr(held, "limit", lambda: 10)
+    monkeypatch.setattr(memory_limit, "limit", lambda: 10)
     rounds = beside(monkeypatch, lambda *_: "")
     peaked = Together.play
 

@@ -12,7 +12,7 @@ import pytest
 
 from ipexperf.bench import artifact, registry
 from ipexperf.case import Case
-from ipexperf.conduct import seal
+from ipexperf.conduct import checksum
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -91,7 +91,7 @@ def test_a_network_is_quantised_once_and_kept_with_what_lies_beside_it(
     assert path.parent.name == "quantised"
     files = {path.name, *(f"{path.name}{side}" for side in artifact.SIDES)}
     assert {x.name for x in path.parent.iterdir()} == {*files, *(f"{x}.sha256" for x in files), f"{path.name}.lock"}
-    assert all(seal.flaw(path.parent / name) == "" for name in files)
+    assert all(checksum.flaw(path.parent / name) == "" for name in files)
 
 
 @pytest.mark.parametrize("side", ["", *artifact.SIDES])

@@ -23,7 +23,7 @@ from ipexperf.bench import worker as bench_worker
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.compare import group
-from ipexperf.conduct import held
+from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.server import MOST, Order, Server, Servers
@@ -100,8 +100,10 @@ def test_a_forked_worker_is_alone_with_its_guard_in_a_session(fake: str, servers
         assert parent(worker.pid) == parent(other.pid) == server.pid
         assert len(guard.members(worker.pid)) == len(guard.members(other.pid)) == 2
         assert guard.members(server.pid) == [server.pid]
-        held = [{str(path.readlink()) for path in Path(f"/proc/{x.pid}/fd").iterdir()} for x in (worker, other, server)]
-        assert held[0] & held[1] == held[0] & held[2] == {os.devnull}
+        links = [
+            {str(path.readlink()) for path in Path(f"/proc/{x.pid}/fd").iterdir()} for x in (worker, other, server)
+        ]
+        assert links[0] & links[1] == links[0] & links[2] == {os.devnull}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_the_memory_limit_is_for_forked_workers_too(
     run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """A forked worker is stopped for the memory that its child takes."""
-    monkeypatch.setattr(held, "limit", lambda: 2**27)
+    monkeypatch.setattr(memory_limit, "limit", lambda: 2**27)
     done = run("hungry_child", FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert all(gone(pid) for pid in pids(tmp_path / "pids"))

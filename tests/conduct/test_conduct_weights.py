@@ -16,7 +16,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.models import _probe
 from ipexperf.bench.subjects import Packaged
 from ipexperf.case import Case
-from ipexperf.conduct import seal
+from ipexperf.conduct import checksum
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -82,8 +82,8 @@ def test_weights_are_made_once_and_kept_with_their_sum(ready: Callable[..., Path
     assert ready(said.append) == path
     assert (teacher.asked, said) == (1, [])
     assert path.read_bytes() == MADE
-    assert seal.beside(path).read_text() == f"{hashlib.sha256(MADE).hexdigest()}  {path.name}\n"
-    subprocess.run(["sha256sum", "--check", "--strict", seal.beside(path).name], cwd=path.parent, check=True)
+    assert checksum.beside(path).read_text() == f"{hashlib.sha256(MADE).hexdigest()}  {path.name}\n"
+    subprocess.run(["sha256sum", "--check", "--strict", checksum.beside(path).name], cwd=path.parent, check=True)
     assert sorted(x.name for x in path.parent.iterdir()) == sorted(
         [path.name, f"{path.name}.lock", f"{path.name}.sha256"]
     )
@@ -98,15 +98,15 @@ def change_one_bit(path: Path) -> None:
 
 
 def lose_the_sum(path: Path) -> None:
-    seal.beside(path).unlink()
+    checksum.beside(path).unlink()
 
 
 def empty_the_sum(path: Path) -> None:
-    seal.beside(path).write_text("")
+    checksum.beside(path).write_text("")
 
 
 def garble_the_sum(path: Path) -> None:
-    seal.beside(path).write_bytes(b"\xff\xfe\x00")
+    checksum.beside(path).write_bytes(b"\xff\xfe\x00")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_training_that_fails_leaves_nothing_behind(ready: Callable[..., Path],
     with pytest.raises(WorkerError, match="did not learn"):
         ready()
     assert path.read_bytes() == MADE[:-1]
-    assert seal.flaw(path)
+    assert checksum.flaw(path)
     assert not [x for x in path.parent.iterdir() if "part" in x.name]
 
 
@@ -183,11 +183,11 @@ def test_whoever_is_stopped_between_file_and_sum_leaves_nothing_that_is_used(
 
     monkeypatch.setattr(Path, "replace", stopped)
     with pytest.raises(KeyboardInterrupt):
-        seal.put(part, path)
+        checksum.put(part, path)
     monkeypatch.undo()
     assert path.read_bytes() == b"other weights"
-    assert seal.flaw(path)
-    assert not seal.beside(part).exists()
+    assert checksum.flaw(path)
+    assert not checksum.beside(part).exists()
 
 
 def test_weights_of_a_package_are_used_as_they_are_or_gone_on_from(

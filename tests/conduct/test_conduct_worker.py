@@ -20,7 +20,7 @@ from ipexperf.bench import guard
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import gate, held, process
+from ipexperf.conduct import gate, memory_limit, process
 from ipexperf.conduct import worker as workers
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
@@ -371,7 +371,7 @@ def test_the_memory_limit_is_for_both_that_take_turns(
         # The other one has imported nothing yet.
         second.ask("prepare", case=case("hang").to_json(), settings={"load": [fake]})
         # Looked at closely, as above the limit, for they share what they have not written to.
-        monkeypatch.setattr(second, "_limit", int(0.9 * held.together([first.pid, second.pid], 0)))
+        monkeypatch.setattr(second, "_limit", int(0.9 * memory_limit.together([first.pid, second.pid], 0)))
         second.beside = [first] if together else []
         with pytest.raises(WorkerError, match=told) as error:
             second.ask("warm", timeout=3)
@@ -381,12 +381,12 @@ def test_the_memory_limit_is_for_both_that_take_turns(
 def test_the_memory_limit_is_below_the_machines_memory() -> None:
     """A worker is stopped before the whole machine's memory is gone."""
     total = os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert 0 < held.limit() < total
+    assert 0 < memory_limit.limit() < total
 
 
 def test_the_limit_is_read_when_a_worker_starts(monkeypatch: pytest.MonkeyPatch, run: Callable[..., Launch]) -> None:
     """A launch under a tiny limit ends as out of memory instead of in the kernel's hands."""
-    monkeypatch.setattr(held, "limit", lambda: 2**20)
+    monkeypatch.setattr(memory_limit, "limit", lambda: 2**20)
     assert run("hang").outcome == "out_of_memory"
 
 
@@ -394,7 +394,7 @@ def test_what_a_worker_started_counts_as_its_memory(
     run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """A worker that is small itself is stopped for the memory that its child takes, and the child with it."""
-    monkeypatch.setattr(held, "limit", lambda: 2**27)
+    monkeypatch.setattr(memory_limit, "limit", lambda: 2**27)
     done = run("hungry_child", timeout=20.0, FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert "0.1 GiB" in done.reason
@@ -411,7 +411,7 @@ def test_pages_that_processes_share_are_counted_once(gone: Callable[[int], bool]
             while len(guard.members(leader.pid)) < 2 and time.monotonic() < until:
                 time.sleep(0.02)
             both = guard.members(leader.pid)
-            roughly, closely = (held.together([leader.pid], limit) for limit in (2**40, 2**27))
+            roughly, closely = (memory_limit.together([leader.pid], limit) for limit in (2**40, 2**27))
         finally:
             guard.end(leader.pid)
             leader.kill()

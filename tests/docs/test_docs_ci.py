@@ -25,7 +25,7 @@ def commands(text: str, program: str) -> list[list[str]]:
 
 def unknown(words: list[str]) -> list[str]:
     """The options that nobody declares."""
-    known = {option.flag for option in options.OPTIONS} | THEIRS
+    known = {flag for option in options.OPTIONS for flag in (option.flag, option.short)} | THEIRS
     return [word for word in words if word.startswith("-") and word.split("=")[0] not in known]
 
 

@@ -54,6 +54,13 @@ def test_the_code_of_a_page_is_the_code_of_its_examples(page: Path) -> None:
     assert blocks(page, "python") == [(EXAMPLES / name).read_text() for name in linked]
 
 
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_imports_only_what_is_public(path: Path) -> None:
+    """Of ipexperf, that is `ipexperf.ext`: people copy the examples, and other modules may change."""
+    modules = re.findall(r"^\s*(?:from|import) (ipexperf[\w.]*)", path.read_text(), re.MULTILINE)
+    assert set(modules) <= {"ipexperf.ext"}
+
+
 def test_every_example_is_on_a_page() -> None:
     """No example lies about unexplained."""
     told = "".join(page.read_text() for page in GUIDES)
@@ -103,6 +110,7 @@ def test_every_option_has_its_row() -> None:
     for option in options.OPTIONS:
         between = "=" if option.flag in PATHS else " "
         spelled = option.flag if option.switch else f"{option.flag}{between}{option.metavar}"
+        spelled += f"`, `{option.short}" if option.short else ""
         assert found[option.flag][:3] == [f"`{spelled}`", f"`{option.ini}`", f"`{option.variable}`"]
         assert found[option.flag][4], option.flag
 
@@ -125,7 +133,7 @@ def test_every_option_tells_its_default(option: options.Option) -> None:
 @pytest.mark.parametrize("axis", ["device", "dtype", "mode", "stack"])
 def test_an_axis_row_names_every_value(axis: str) -> None:
     """The row of an axis names what is shipped, in the order in which it is listed, before it says more of it."""
-    meaning = rows()[f"--{axis}"][4]
+    meaning = rows()[f"--perf-{axis}"][4]
     assert re.match(r"`\w+`(, `\w+`)*", meaning).group().replace("`", "").split(", ") == list(matrix.names(axis))  # type: ignore[union-attr]
 
 

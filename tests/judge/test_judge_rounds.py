@@ -290,3 +290,57 @@ def test_the_precision_of_turns_is_their_standard_error() -> None:
     true = statistics.stdev(statistics.median(map(math.log, one)) for one in ratios)
     assert told == pytest.approx(true, rel=0.25)
     assert rounds.precision([1.0, 1.0, 0.0], [1.0, 1.0, 1.0]) == 0.0
+
+
+def parts(number: int, *, base: float, case: float, shaken: float = 0.0) -> list[RoundRecord]:
+    """A round in two parts, each with the reference in it. The machine is another in the second."""
+    first = record(seat(PLAIN, 1.0), seat(LEAN, base))
+    pace = math.exp(shaken)
+    second = record(seat(SMALL, case * pace), seat(PLAIN, 1.0 * pace, role="reference"))
+    return [replace(one, number=number) for one in (first, second)]
+
+
+def test_cases_in_different_parts_are_compared_through_the_reference() -> None:
+    """In each round by itself, so that what the machine did between the parts cancels. The interval is wider."""
+    found = [one for number in (1, 2, 3) for one in parts(number, base=0.5, case=0.2, shaken=0.3 * number)]
+    estimate = rounds.between(found, LEAN, SMALL, PRIORS)
+    assert estimate is not None
+    assert math.exp(estimate.log_ratio) == pytest.approx(0.4)
+    assert estimate.rounds == 3
+    direct = rounds.between([record(seat(LEAN, 0.5), seat(SMALL, 0.2))] * 3, LEAN, SMALL, PRIORS)
+    assert direct is not None
+    assert estimate.spread.scale == pytest.approx(math.sqrt(2) * direct.spread.scale)
+
+
+def test_a_part_that_was_made_again_counts_once() -> None:
+    """Its two ratios to the reference are averaged: the round is the unit."""
+    again = replace(record(seat(SMALL, 0.2 * math.exp(0.2)), seat(PLAIN, 1.0, role="reference")), number=1)
+    estimate = rounds.between(
+        [*parts(1, base=0.5, case=0.2), again, *parts(2, base=0.5, case=0.2)], LEAN, SMALL, PRIORS
+    )
+    assert estimate is not None
+    assert estimate.rounds == 2
+    assert estimate.log_ratio == pytest.approx(math.log(0.4) + 0.05)
+
+
+def test_parts_of_different_rounds_are_not_compared() -> None:
+    first, second = parts(1, base=0.5, case=0.2)
+    assert rounds.between([first, replace(second, number=2)], LEAN, SMALL, PRIORS) is None
+
+
+def test_a_noisy_group_widens_its_own_ratios() -> None:
+    """And those of the others hardly: models differ in how noisy they are."""
+    chance = random.Random(5)  # noqa: S311 - a simulation, no secret
+    quiet = simulated(chance, 6, 0.01)
+    noisy = [replace(one, group="noisy") for one in simulated(chance, 6, 0.2)]
+    third = [replace(one, group="third") for one in simulated(chance, 6, 0.01)]
+    known = rounds.pools([*quiet, *noisy, *third])
+    assert known.of("noisy", "together").scale > 0.1
+    assert known.of("g", "together").scale < 0.03
+    assert known.together.scale < 0.03
+    assert known.of("another", "together") == known.together
+    assert known.of("g", "apart") == PRIOR_APART
+    wide, narrow = (rounds.between(some, PLAIN, LEAN, known) for some in (noisy, quiet))
+    assert wide is not None
+    assert narrow is not None
+    assert wide.spread.scale > 4 * narrow.spread.scale

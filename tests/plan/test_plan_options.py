@@ -25,7 +25,7 @@ def resolved(
     *arguments: str, environment: Mapping[str, str] | None = None, ini: Mapping[str, str] | None = None
 ) -> Options:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    options.add_arguments(parser.add_argument)
+    options.add_arguments(parser.add_argument, short=True)
     given = vars(parser.parse_args(arguments))
     return options.resolve(given.get, (ini or {}).get, environment or {})
 

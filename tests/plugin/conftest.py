@@ -12,6 +12,8 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith("IPEXPERF_"):
             monkeypatch.delenv(name)
+    # In a worker of xdist, pytest-benchmark would disable itself in the suites that these tests start.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
 
 @pytest.fixture

@@ -20,7 +20,13 @@ ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
 INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
 # Hypothesis takes a second to load, which nothing here waits for.
-PLUGIN = ("-p", "no:hypothesispytest", *(() if INSTALLED else ("-p", "ipexperf.plugin")))
+PLUGIN = (
+    "-p",
+    "no:hypothesispytest",
+    "-p",
+    "ipexperf.short_options",
+    *(() if INSTALLED else ("-p", "ipexperf.plugin")),
+)
 CELL = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 SHORT = ("--perf-launches", "1", "--perf-samples", "5", "--perf-seconds", "0.05")
 PATIENCE = 60

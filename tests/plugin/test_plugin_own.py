@@ -12,7 +12,10 @@ import pytest
 from plugin_suite import CONFTEST, ROOT, SHORT
 
 NETS = ROOT / "tests" / "fakes" / "mynets.py"
-STOCK = ("--device", "cpu", "--dtype", "fp32", "--mode", "infer_jit", "--stack", "stock", *SHORT)
+STOCK = (
+    *("--perf-device", "cpu", "--perf-dtype", "fp32", "--perf-mode", "infer_jit", "--perf-stack", "stock"),
+    *SHORT,
+)
 PATIENCE = 300
 TEST = """
 import pytest
@@ -61,7 +64,7 @@ def run(stranger: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 def test_a_suite_in_another_repository_measures_its_networks(stranger: pytest.Pytester) -> None:
     """Named by module and callable, found in the folder that pytest was started in, proven and recorded there."""
     # One case of two tests would be measured twice, which a run refuses to record.
-    result = run(stranger, "--model", "mynets:mapped,mynets:pair", *STOCK, "-k", "mapped or test_pair")
+    result = run(stranger, "--perf-model", "mynets:mapped,mynets:pair", *STOCK, "-k", "mapped or test_pair")
     result.assert_outcomes(passed=2, deselected=1)
     text = result.stdout.str()
     assert "test_mine.py" in text
@@ -82,7 +85,7 @@ def test_each_bad_network_fails_with_its_sentence(stranger: pytest.Pytester) -> 
         "small@3x9x9": "does not take its inputs, 32x3x9x9 float32: RuntimeError: mat1 and mat2 shapes",
     }
     result = run(
-        stranger, "--model", ",".join(f"mynets:{name}" for name in ("small", *bad)), *STOCK, "-k", "not test_pair"
+        stranger, "--perf-model", ",".join(f"mynets:{name}" for name in ("small", *bad)), *STOCK, "-k", "not test_pair"
     )
     result.assert_outcomes(passed=1, failed=len(bad), deselected=1)
     text = " ".join(result.stdout.str().replace("\n", " ").split())
@@ -95,14 +98,14 @@ def test_each_bad_network_fails_with_its_sentence(stranger: pytest.Pytester) -> 
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        ("mynets:", "--model: 'mynets:' names no network: expected module:callable"),
+        ("mynets:", "--perf-model: 'mynets:' names no network: expected module:callable"),
         ("nets.py:small", "'nets.py:small': there is no file nets.py"),
         ("hf:nobody/nothing", "'hf:nobody/nothing' is not in the local cache, and nothing is downloaded here"),
     ],
 )
 def test_what_is_not_there_ends_before_anything_is_measured(stranger: pytest.Pytester, model: str, told: str) -> None:
     """Exit code 4 and one sentence."""
-    result = run(stranger, "--model", model, *STOCK)
+    result = run(stranger, "--perf-model", model, *STOCK)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: {told}" in result.stderr.str()
     assert not Path("ipexperf.db").exists()
@@ -112,7 +115,7 @@ def test_what_is_not_there_ends_before_anything_is_measured(stranger: pytest.Pyt
 def test_networks_are_named_by_the_ini_file_too(stranger: pytest.Pytester) -> None:
     """What is always measured is written down once."""
     Path("pytest.ini").write_text("[pytest]\nipexperf_model = mynets:small\nipexperf_mode = infer\n")
-    result = run(stranger, "--collect-only", "-q", "--dtype", "fp32", "--stack", "stock")
+    result = run(stranger, "--collect-only", "-q", "--perf-dtype", "fp32", "--perf-stack", "stock")
     assert "test_mine.py::test_all[mynets.small-cpu-fp32-infer-stock]" in result.stdout.str()
 
 
@@ -120,5 +123,5 @@ def test_networks_are_named_by_the_ini_file_too(stranger: pytest.Pytester) -> No
 def test_nothing_of_a_named_network_is_imported_while_tests_are_collected(stranger: pytest.Pytester) -> None:
     """The plan knows it by its name alone."""
     Path("mynets.py").write_text("raise SystemExit('this was imported')\n")
-    result = run(stranger, "--collect-only", "-q", "--model", "mynets:small", *STOCK)
+    result = run(stranger, "--collect-only", "-q", "--perf-model", "mynets:small", *STOCK)
     assert "test_all[mynets.small-cpu-fp32-infer_jit-stock]" in result.stdout.str()

@@ -163,9 +163,12 @@ def test_a_full_or_missing_summary_is_said(tmp_path):
 def test_a_command_asks_for_the_very_case(case, asked, end):
     """What is plain is not said; an arm is said as it was."""
     told = command(case, 3, **asked)
-    assert told.startswith("pytest suites/ --model resnet50 --device cpu --dtype fp32 --mode infer --stack stock ")
+    assert told.startswith(
+        "pytest suites/ --perf-model resnet50 --perf-device cpu --perf-dtype fp32 --perf-mode infer --perf-stack stock "
+    )
     assert told.endswith(end)
-    assert command(case, 3, target="my.nets:build me", **asked).startswith("pytest suites/ --model 'my.nets:build me'")
+    named = command(case, 3, target="my.nets:build me", **asked)
+    assert named.startswith("pytest suites/ --perf-model 'my.nets:build me'")
 
 
 def test_an_unproven_case_is_told_as_invalid():

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench import proof, registry
-from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session
-from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes._inference import KNOBS, InferenceSession
-from ipexperf.bench.workbench import Workbench
-from ipexperf.result import Check
+from ipexperf.ext import (
+    INFERENCE_KNOBS,
+    Cell,
+    Check,
+    Facts,
+    InferenceSession,
+    Mode,
+    Session,
+    Workbench,
+    jitted,
+    register,
+    torch,
+)
 
 SCRIPTED = "RecursiveScriptModule"
 """What torch makes of a network's source; a traced one is a TopLevelTracedModule."""
@@ -30,7 +36,7 @@ class ScriptedSession(InferenceSession):
         return [
             *super().proof(),
             *self._checks,
-            proof.jitted(self.network),
+            jitted(self.network),
             Check("scripted", self._kind == SCRIPTED, self._kind, SCRIPTED),
         ]
 
@@ -39,7 +45,7 @@ class InferScript(Mode):
     """The mode `infer_script`."""
 
     name = "infer_script"
-    knobs = KNOBS
+    knobs = INFERENCE_KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts
@@ -49,4 +55,4 @@ class InferScript(Mode):
         return ScriptedSession(bench)
 
 
-registry.modes.add("infer_script", InferScript())
+register(InferScript())

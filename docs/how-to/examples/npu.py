@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench import registry
-from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Device, Settings
-from ipexperf.bench.lazy import torch
-from ipexperf.errors import WorkerError
+from ipexperf.ext import Device, Facts, Settings, WorkerError, register, torch
 
 
 class Npu(Device):
@@ -43,4 +39,4 @@ class Npu(Device):
         return {"name": self.name, "properties": torch.npu.get_device_name(0)}
 
 
-registry.devices.add("npu", Npu())
+register(Npu())

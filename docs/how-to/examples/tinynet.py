@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import ipexperf
-from ipexperf.bench.lazy import torch
+from ipexperf.ext import model, torch
 
 
-@ipexperf.model("tinynet", size=16, batch_train=64, batch_infer=32)
+@model("tinynet", size=16, batch_train=64, batch_infer=32)
 def tinynet() -> Any:
     nn = torch.nn
     return nn.Sequential(

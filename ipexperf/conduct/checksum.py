@@ -1,4 +1,4 @@
-"""A file's SHA-256, kept beside it: what changed since it was made is not used."""
+"""SHA-256 checksums in files beside the files, to detect damage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def beside(path: Path) -> Path:
 
 
 def digest(path: Path) -> str:
-    """The file's SHA-256, read in pieces."""
+    """The file's SHA-256."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
@@ -22,19 +22,19 @@ def digest(path: Path) -> str:
 
 
 def put(part: Path, path: Path) -> None:
-    """Moves a finished file to its place, and writes its sum, in the form that `sha256sum -c` reads."""
+    """Move a finished file to its place and write its checksum in the format of `sha256sum -c`."""
     new = beside(part)
     try:
         new.write_text(f"{digest(part)}  {path.name}\n")
         part.replace(path)
-        # Whoever is stopped here leaves a file that does not fit its sum: it is made again, never used.
+        # If we are killed here, file and checksum do not match, and the file will be made again.
         new.replace(beside(path))
     finally:
         new.unlink(missing_ok=True)
 
 
 def flaw(path: Path) -> str:
-    """Why the file cannot be trusted, or an empty text."""
+    """Why the file does not match its checksum, or an empty text."""
     try:
         kept = beside(path).read_text().split()
     except FileNotFoundError:

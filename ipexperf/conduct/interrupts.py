@@ -1,7 +1,4 @@
-"""How a run takes the signals that end it: what was measured is told, and what is being written is written whole.
-
-SIGTERM, with which CI systems and `timeout` end a run, is taken as Ctrl-C.
-"""
+"""Signals that end a run. Treat SIGTERM, sent by CI systems and `timeout`, as Ctrl-C, and finish writes in progress."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def softly() -> Iterator[None]:
-    """Inside the block the first SIGTERM is a KeyboardInterrupt; a second one ends the process as ever.
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Inside the block the first SIGTERM raises KeyboardInterrupt. A second one ends the process.
 
-    Whoever has a handler of their own keeps it.
+    Does nothing if SIGTERM already has a handler.
     """
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if ours:
@@ -38,10 +35,10 @@ def _interrupt(number: int, frame: Any) -> None:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """SIGINT and SIGTERM wait until the block has ended; then each that came does once what it would have done.
+def deferred() -> Iterator[None]:
+    """Defer SIGINT and SIGTERM until the block has ended. Each that came is then handled once.
 
-    Outside the main thread it does nothing: Python handles signals in the main thread alone.
+    Does nothing outside the main thread, because Python handles signals only there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -58,7 +55,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class _Waiting:
-    """The handler inside the block: it remembers what comes, and passes on what comes after the block's end."""
+    """The handler inside the block. It remembers signals, and passes on those that come after the block's end."""
 
     def __init__(self, handlers: dict[signal.Signals, Any]) -> None:
         self.handlers = handlers
@@ -72,9 +69,9 @@ class _Waiting:
             self._came[number] = frame
 
     def end(self) -> None:
-        """Put the handlers back, and pass on what came.
+        """Restore the handlers and pass on the remembered signals.
 
-        The handler that is back may raise before the next one is: this one then stays in its place and passes on.
+        A restored handler may raise before the next one is restored. This one then stays and passes on.
         """
         self._over = True
         try:

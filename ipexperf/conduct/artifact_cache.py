@@ -1,4 +1,4 @@
-"""What is made once and kept by content, such as trained weights: whole and as it was made, or made again."""
+"""A cache of files that are made once, such as trained weights. Damaged files are made again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ipexperf.conduct import seal
+from ipexperf.conduct import checksum
 
 
 def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None], sides: Sequence[str] = ()) -> bool:
-    """Makes the file where it is not, or is damaged; whoever comes meanwhile waits, and finds it.
+    """Make the file if it is missing or damaged. Other processes wait, and then find it.
 
-    `make` writes it, and beside it what has its name and one of the `sides`. All of them are sealed. Tells whether it
-    was made now.
+    `make` writes the file, and companions that have its name plus one of the suffixes in `sides`. All get checksums.
+    Returns whether the file was made now.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [Path(f"{path}{side}") for side in ("", *sides)]
@@ -29,9 +29,9 @@ def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None
         parts = [Path(f"{part}{side}") for side in ("", *sides)]
         try:
             make(part)
-            # The file itself is the last to be moved: where it is, what belongs to it is too.
+            # Move the file itself last, so that where it is, its companions are too.
             for new, file in reversed(list(zip(parts, files, strict=True))):
-                seal.put(new, file)
+                checksum.put(new, file)
         finally:
             for new in parts:
                 new.unlink(missing_ok=True)
@@ -39,4 +39,4 @@ def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None
 
 
 def _flaw(file: Path) -> str:
-    return seal.flaw(file) if file.exists() else f"{file.name} is missing"
+    return checksum.flaw(file) if file.exists() else f"{file.name} is missing"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ipexperf.conduct import ending
+from ipexperf.conduct import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def send(*numbers: signal.Signals) -> None:
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_handler_of_somebodys_own_is_called_once_after_the_block(times: int, heard: list[int]) -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
-    with ending.uninterrupted():
+    with interrupts.deferred():
         send(*SIGNALS * times)
         assert heard == []
     assert sorted(heard) == sorted(SIGNALS)
@@ -58,8 +58,8 @@ def test_a_handler_of_somebodys_own_is_called_once_after_the_block(times: int, h
 
 
 def test_the_outermost_block_is_the_one_that_counts(heard: list[int]) -> None:
-    with ending.uninterrupted():
-        with ending.uninterrupted():
+    with interrupts.deferred():
+        with interrupts.deferred():
             signal.raise_signal(signal.SIGINT)
         assert heard == []
     assert heard == [signal.SIGINT]
@@ -72,7 +72,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_after_the_block() -> None:
         send(signal.SIGINT)
         written.append("a case")
 
-    with pytest.raises(KeyboardInterrupt), ending.uninterrupted():
+    with pytest.raises(KeyboardInterrupt), interrupts.deferred():
         write()
     assert written == ["a case"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -81,8 +81,8 @@ def test_ctrl_c_is_a_keyboard_interrupt_after_the_block() -> None:
 def test_a_first_sigterm_is_soft_after_the_block_too() -> None:
     """And the second one ends the process as ever."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with ending.softly():
-        with pytest.raises(KeyboardInterrupt), ending.uninterrupted():
+    with interrupts.sigterm_as_interrupt():
+        with pytest.raises(KeyboardInterrupt), interrupts.deferred():
             signal.raise_signal(signal.SIGTERM)
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
@@ -92,7 +92,7 @@ def test_both_signals_reach_their_handlers_where_each_raises() -> None:
         raise InterruptedError
 
     signal.signal(signal.SIGTERM, terminated)
-    with pytest.raises((KeyboardInterrupt, InterruptedError)) as caught, ending.uninterrupted():
+    with pytest.raises((KeyboardInterrupt, InterruptedError)) as caught, interrupts.deferred():
         send(*SIGNALS)
     assert {type(caught.value), type(caught.value.__context__)} == {KeyboardInterrupt, InterruptedError}
     assert [signal.getsignal(number) for number in SIGNALS] == [signal.default_int_handler, terminated]
@@ -103,22 +103,22 @@ def test_an_error_of_the_block_ends_it_as_well(heard: list[int]) -> None:
         send(signal.SIGTERM)
         raise ValueError("full")
 
-    with pytest.raises(ValueError, match="full"), ending.uninterrupted():
+    with pytest.raises(ValueError, match="full"), interrupts.deferred():
         write()
     assert heard == [signal.SIGTERM]
 
 
 def test_what_is_ignored_stays_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with ending.uninterrupted():
+    with interrupts.deferred():
         signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_a_signal_that_kills_does_so_after_the_block() -> None:
     code = (
-        "import signal\nfrom ipexperf.conduct import ending\n"
-        "with ending.uninterrupted():\n    signal.raise_signal(signal.SIGTERM)\n    print('written', flush=True)\n"
+        "import signal\nfrom ipexperf.conduct import interrupts\n"
+        "with interrupts.deferred():\n    signal.raise_signal(signal.SIGTERM)\n    print('written', flush=True)\n"
         "print('alive')"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -131,7 +131,7 @@ def test_another_thread_may_use_it() -> None:
     handlers = []
 
     def use() -> None:
-        with ending.uninterrupted():
+        with interrupts.deferred():
             handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=use)
@@ -167,7 +167,7 @@ def ctrl_c_at(moment: int) -> None:
 
     def trace(frame: FrameType, event: str, arg: object) -> Callable[..., object] | None:
         nonlocal lines
-        if frame.f_code.co_filename != ending.__file__:
+        if frame.f_code.co_filename != interrupts.__file__:
             return None
         if event == "line":
             lines += 1
@@ -179,7 +179,7 @@ def ctrl_c_at(moment: int) -> None:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        with ending.uninterrupted():
+        with interrupts.deferred():
             send(signal.SIGTERM)
     finally:
         sys.settrace(before)

@@ -1,4 +1,4 @@
-"""What a case needs before its launches: room in memory, trained weights, a quantised network; made once, and kept."""
+"""Prepare what a case needs before its launches: a memory check, trained weights, a quantised network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from ipexperf.bench import artifact, registry, weights
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import kept, memory, placement, seal, yardstick
+from ipexperf.conduct import artifact_cache, checksum, memory_fit, placement, yardstick
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import UsageError, WorkerError
@@ -26,31 +26,31 @@ MAKING = {
     "weights": ("training weights", "the weights are trained again"),
     "quantise": ("quantising", "the network is quantised again"),
 }
-"""What a worker is asked to make before the launches, in words."""
+"""For each request that makes something: what it does, and what happens if the file is damaged."""
 
 
-class Provisions:
-    """Holds what was made for the cases of a run, and what is known of their networks."""
+class Prerequisites:
+    """Makes and remembers what the cases of a run load."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self._options = options
         self.cache = options.cache or folder / ".ipexperf"
         self.load = tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in options.load)
-        """What workers load, wherever they run."""
+        """The modules and files of `--perf-load`, with absolute paths."""
         self._say = say
         self.kept: dict[Path, bool] = {}
-        """What cases load, each with whether it was made now."""
+        """The files that cases load, each with whether this run made it."""
         self._shared = tempfile.mkdtemp(prefix="ipexperf-shared-")
         self.close = weakref.finalize(self, shutil.rmtree, self._shared, ignore_errors=True)
         """Remove the folder that the workers of the run share."""
         self._failed: dict[Path, WorkerError] = {}
-        """What could not be made, from the same seed: it is not tried again for the next case that would load it."""
+        """Files that could not be made. The next case does not try again, because the seed is the same."""
         self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
 
     def ready(self, case: Case, python: str | None = None) -> Conditions:
-        """The conditions of a case, with what it loads: made once, kept by content.
+        """The conditions of a case. Makes what the case loads, unless the cache has it.
 
-        Inference has trained weights, and int8 a network that was quantised by the interpreter that will run it.
+        Inference loads trained weights, and int8 a network quantised by the interpreter that will run it.
         """
         conditions = self._conditions(case)
         self._fit(case, conditions)
@@ -62,7 +62,7 @@ class Provisions:
             path = self._weights(made_of, case, conditions)
             conditions = conditions.given(weights=str(path))
         if case.dtype == "int8":
-            made_of += seal.digest(path) if model.learned else ""
+            made_of += checksum.digest(path) if model.learned else ""
             quantiser = dataclasses.replace(conditions, python=python or conditions.python)
             name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
             path = self._made("quantise", self.cache / "quantised" / name, case, quantiser, artifact.SIDES)
@@ -70,7 +70,7 @@ class Provisions:
         return conditions
 
     def footprint(self, case: Case) -> Mapping[str, Any]:
-        """What the case's network takes, as a worker finds it: once for all cases that have the same."""
+        """Memory needs of the case's network, determined by a worker once for all cases with the same network."""
         key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
         if key not in self._footprints:
             plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
@@ -80,8 +80,8 @@ class Provisions:
         return self._footprints[key]
 
     def _fit(self, case: Case, conditions: Conditions) -> None:
-        """Ends a case that is too large for this machine, before any of it is run."""
-        if not registry.devices.get(case.device).hosted or not memory.larger(case):
+        """Raise WorkerError if the case is too large for this machine."""
+        if not registry.devices.get(case.device).hosted or not memory_fit.larger(case):
             return
         try:
             found = self.footprint(case)
@@ -91,10 +91,10 @@ class Provisions:
             self._say(f"{case.id}: whether it fits into memory is not known beforehand: {error.reason}")
             return
         processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
-        memory.refuse(case, found, processes)
+        memory_fit.refuse(case, found, processes)
 
     def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
-        """The weights of a case: those of a package as they are, all others made by us, some of a package's."""
+        """The weights of a case: a package's as they are, or trained here, possibly from a package's weights."""
         model = registry.models.get(case.model)
         if model.pretrained is not None:
             path, why_not = model.pretrained.find()
@@ -106,7 +106,7 @@ class Provisions:
         return self._made("weights", self.cache / "weights" / name, case, conditions)
 
     def _made(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
-        """What the case loads, made by a worker of its own where it is not there or damaged."""
+        """A file that the case loads. A worker makes it if it is missing or damaged."""
         if path in self._failed:
             raise self._failed[path]
         doing, again = MAKING[do]
@@ -123,7 +123,7 @@ class Provisions:
             self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
 
         try:
-            made = kept.keep(path, make, damaged, sides)
+            made = artifact_cache.keep(path, make, damaged, sides)
         except WorkerError as error:
             told = WorkerError(error.outcome, f"{doing}: {error.reason}", error.log)
             if told.outcome == "error":
@@ -161,13 +161,13 @@ class Provisions:
         return placement.given(conditions, case, placement.find(self._options, openmp))
 
     def _with_yardstick(self, case: Case, conditions: Conditions) -> Conditions:
-        """The conditions with the yardstick that takes turns with the case, or with a note why none does."""
+        """Add the yardstick to the conditions, or a note why there is none."""
         if reason := yardsticks.why_not(case):
             return dataclasses.replace(conditions, notes=(*conditions.notes, f"no yardstick beside it: {reason}"))
         return dataclasses.replace(conditions, yardstick=yardstick.find(self.cache))
 
     def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
-        """What gives each process of a case a device of its own, where it has several."""
+        """Variables that give each process of a case a device of its own, if it has several processes."""
         processes, device = registry.modes.get(case.mode).processes(case), registry.devices.get(case.device)
         if processes == 1:
             return ()

@@ -11,7 +11,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
-from ipexperf.conduct import held, memory
+from ipexperf.conduct import memory_fit, memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -70,7 +70,7 @@ def conductor(worker: Answering, fake: str, tmp_path: Path, monkeypatch: pytest.
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": (), "trained": False}
     registry.model("eater_of_memory", **declaration)(lambda: int)
     monkeypatch.setattr(type(registry.devices.get("fake")), "hosted", True)
-    monkeypatch.setattr(held, "limit", lambda: int(8 * GIB))
+    monkeypatch.setattr(memory_limit, "limit", lambda: int(8 * GIB))
     return Conductor(Options(load=(fake,)), tmp_path, print)
 
 
@@ -118,13 +118,13 @@ def test_a_network_that_cannot_be_looked_at_is_run_and_told(
 def test_several_processes_need_it_several_times(conductor: Conductor) -> None:
     """Four GiB fit into eight, and three times four do not."""
     told = {**TOLD, "passing": 0.0}
-    memory.refuse(LARGE, told)
+    memory_fit.refuse(LARGE, told)
     with pytest.raises(WorkerError, match=r"12\.00 GiB .* 3 times"):
-        memory.refuse(LARGE, told, 3)
+        memory_fit.refuse(LARGE, told, 3)
 
 
 @pytest.mark.usefixtures("conductor")
 def test_larger_is_a_larger_size_or_batch() -> None:
-    assert not memory.larger(SMALL)
-    assert memory.larger(LARGE)
-    assert memory.larger(dataclasses.replace(SMALL, size=2))
+    assert not memory_fit.larger(SMALL)
+    assert memory_fit.larger(LARGE)
+    assert memory_fit.larger(dataclasses.replace(SMALL, size=2))

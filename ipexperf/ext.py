@@ -1,0 +1,80 @@
+"""The public surface for extensions: what devices, stacks, modes, models and the like are made of, and `register`.
+
+A file that `--perf-load` loads imports from here alone. Everything in other modules may change without notice.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ipexperf.bench import registry
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.kinds import Cell, Device, Mode, Quantised, Session, Settings, Stack
+from ipexperf.bench.knobs import Knob, Number
+from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.bench.modes._inference import KNOBS as INFERENCE_KNOBS
+from ipexperf.bench.modes._inference import InferenceSession
+from ipexperf.bench.proof import jitted
+from ipexperf.bench.registry import model
+from ipexperf.bench.subjects import Dataset, Examples, Model, Packaged, Split, Task
+from ipexperf.bench.workbench import Workbench
+from ipexperf.case import Case
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.result import METRICS, Check, Metric
+
+__all__ = [
+    "INFERENCE_KNOBS",
+    "Case",
+    "Cell",
+    "Check",
+    "Dataset",
+    "Device",
+    "Examples",
+    "Facts",
+    "InferenceSession",
+    "Knob",
+    "Metric",
+    "Mode",
+    "Model",
+    "Number",
+    "Packaged",
+    "Quantised",
+    "Session",
+    "Settings",
+    "Split",
+    "Stack",
+    "Task",
+    "UsageError",
+    "Workbench",
+    "WorkerError",
+    "jitted",
+    "model",
+    "register",
+    "torch",
+    "torchvision",
+]
+
+Item = TypeVar("Item", bound=Device | Stack | Mode | Model | Task | Dataset | Metric)
+_KINDS: tuple[tuple[type, registry.Registry[Any]], ...] = (
+    (Device, registry.devices),
+    (Stack, registry.stacks),
+    (Mode, registry.modes),
+    (Model, registry.models),
+    (Task, registry.tasks),
+    (Dataset, registry.datasets),
+)
+
+
+def register(item: Item) -> Item:
+    """Make a device, stack, mode, model, task, dataset or metric known by its `name`, and return it."""
+    known = next((leaves for kind, leaves in _KINDS if isinstance(item, kind)), None)
+    if known is not None:
+        known.add(item.name, item)
+    elif not isinstance(item, Metric):
+        raise UsageError(
+            f"register takes a device, stack, mode, model, task, dataset or metric, not {type(item).__name__}; "
+            "a class needs to be instantiated: register(MyMode())"
+        )
+    elif METRICS.setdefault(item.name, item) != item:
+        raise UsageError(f"the metric '{item.name}' is registered twice, with different meanings")
+    return item

@@ -1,0 +1,144 @@
+"""`--device` and its like belong to suites that opt in; an installed ipexperf breaks nobody else's run."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from plugin_suite import INSTALLED, SHORT
+
+from ipexperf.case import AXES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plugin_suite import Suite
+
+OPT_IN = 'pytest_plugins = ["ipexperf.short_options"]\n'
+DECLARES = """
+def pytest_addoption(parser):
+    parser.addoption("--{axis}", {how})
+"""
+READS = """
+def test_theirs(request):
+    assert request.config.getoption("--{axis}") == {value!r}
+"""
+HOWS = {
+    "text": ('default="theirs"', "mine", "mine"),
+    "choice": ('choices=["one", "two"]', "one", "one"),
+    "number": ("type=int", "3", 3),
+}
+LONG = ("--perf-device", "fake", "--perf-dtype", "fp32", "--perf-mode", "spin", "--perf-stack", "plain")
+SHORTLY = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
+needs_xdist = pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
+
+
+def run(suite: Suite, *arguments: str) -> pytest.RunResult:
+    """Run pytest as a stranger does: the plugin is there, and nothing opts in but the suite itself."""
+    plugin = () if INSTALLED else ("-p", "ipexperf.plugin")
+    return suite.pytester.run(
+        sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", *plugin, *arguments, timeout=60
+    )
+
+
+def foreign(path: Path, axis: str, how: str, value: object, *, conftest: str = "") -> None:
+    """Write a project that declares a name of ours for itself."""
+    (path / "conftest.py").write_text(conftest + DECLARES.format(axis=axis, how=how))
+    (path / "test_suite.py").write_text(READS.format(axis=axis, value=value))
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("kind", HOWS)
+def test_a_foreign_conftest_keeps_its_option(suite: Suite, axis: str, kind: str) -> None:
+    """It is declared, read and checked as if ipexperf were not there."""
+    how, word, value = HOWS[kind]
+    foreign(suite.path, axis, how, value)
+    result = run(suite, f"--{axis}", word)
+    result.assert_outcomes(passed=1)
+    assert not result.stderr.lines
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("early", [True, False], ids=["a plugin before ours", "a plugin from the conftest"])
+def test_a_foreign_plugin_keeps_its_option(suite: Suite, axis: str, *, early: bool) -> None:
+    """Whether pytest loads it before ours or after."""
+    (suite.path / "theirs.py").write_text(DECLARES.format(axis=axis, how='default=""'))
+    (suite.path / "conftest.py").write_text("" if early else 'pytest_plugins = ["theirs"]\n')
+    (suite.path / "test_suite.py").write_text(READS.format(axis=axis, value="x"))
+    run(suite, *(("-p", "theirs") if early else ()), f"--{axis}=x").assert_outcomes(passed=1)
+
+
+@needs_xdist
+@pytest.mark.parametrize("axis", AXES)
+def test_a_foreign_conftest_keeps_its_option_under_xdist(suite: Suite, axis: str) -> None:
+    """The workers of xdist parse it once more."""
+    foreign(suite.path, axis, 'default=""', "x")
+    run(suite, "-n", "2", f"--{axis}", "x").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_a_short_name_is_unknown_without_the_line(suite: Suite, axis: str) -> None:
+    """As in any project: pytest refuses it, with exit code 4."""
+    (suite.path / "conftest.py").write_text("")
+    result = run(suite, f"--{axis}=x")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*unrecognized arguments: --{axis}=x*"])
+
+
+@pytest.mark.parametrize("words", [LONG, SHORTLY, (*SHORTLY[:4], *LONG[4:])], ids=["long", "short", "both"])
+def test_a_suite_that_opts_in_has_both_spellings(suite: Suite, words: tuple[str, ...]) -> None:
+    """They choose the same case."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(OPT_IN)
+    result = run(suite, *suite.load, "--perf-model", "tiny", *words, *SHORT)
+    result.assert_outcomes(passed=1)
+    assert suite.launches() == [("tiny", "ok")]
+
+
+def test_both_spellings_of_one_axis_are_added_up(suite: Suite) -> None:
+    """Each can be repeated, and so can both."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(OPT_IN)
+    result = run(suite, *suite.load, "--model", "tiny", "--perf-model", "other", *SHORTLY, "--collect-only", "-q")
+    assert {"tiny", "other"} <= {line.split("[")[1].split("-")[0] for line in result.outlines if "::test_it[" in line}
+
+
+def test_a_message_names_the_spelling_that_was_typed(suite: Suite) -> None:
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(OPT_IN)
+    for flag in ("--device", "--perf-device"):
+        result = run(suite, flag, "gpu")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"*{flag}: unknown device 'gpu': did you mean cuda or xpu?*"])
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("kind", HOWS)
+def test_a_suite_that_opts_in_leaves_out_a_name_that_is_taken(suite: Suite, axis: str, kind: str) -> None:
+    """The conftest's own option works, and so do our other short names and our long one."""
+    how, word, value = HOWS[kind]
+    foreign(suite.path, axis, how, value, conftest=OPT_IN)
+    other = next(one for one in AXES if one != axis)
+    run(suite, f"--{axis}", word).assert_outcomes(passed=1)
+    result = run(suite, f"--{other}", "nothing", f"--perf-{axis}", "nothing")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*unknown * 'nothing'*"])
+
+
+def test_help_shows_the_short_names_where_they_are(suite: Suite) -> None:
+    for line, shown in (("", False), (OPT_IN, True)):
+        (suite.path / "conftest.py").write_text(line)
+        text = run(suite, "--help").stdout.str()
+        assert "--perf-device=NAMES" in text
+        assert ("  --device=NAMES" in text) is shown
+
+
+@pytest.mark.parametrize("opted", [True, False], ids=["opted in", "not"])
+def test_a_run_without_the_plugin_is_nobodys_business(suite: Suite, *, opted: bool) -> None:
+    """`-p no:ipexperf` leaves nothing of ours behind, whatever the conftest says."""
+    (suite.path / "conftest.py").write_text(OPT_IN if opted else "")
+    (suite.path / "test_suite.py").write_text("def test_theirs():\n    pass\n")
+    command = (sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "-p", "no:ipexperf")
+    suite.pytester.run(*command, timeout=60).assert_outcomes(passed=1)
