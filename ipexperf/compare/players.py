@@ -31,9 +31,9 @@ from ipexperf.judge import rounds as judge
 from ipexperf.judge import yardstick as yardsticks
 from ipexperf.result import Launch, Sample
 
-LOOK_STEPS = 12
+LOOK_STEPS = 24
 """Single steps to take when looking how long an arm's first steps are slower than the later ones."""
-LOOK_SECONDS = 0.06
+LOOK_SECONDS = 0.1
 """Upper limit for the time of such a look."""
 LONG = 0.03
 """Steps this long need no look: one untimed step fills every cache."""

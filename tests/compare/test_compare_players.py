@@ -67,7 +67,7 @@ def test_never_more_than_the_first_half_is_warm_up(looks: list[list[float]]) -> 
     assert 0 <= stepper(*looks).warm_steps() <= LOOK_STEPS // 2 + 1
 
 
-@pytest.mark.parametrize(("step", "count"), [(0.001, 12), (0.01, 6), (0.02, 4)])
+@pytest.mark.parametrize(("step", "count"), [(0.001, 24), (0.01, 10), (0.02, 5)])
 def test_a_look_is_short(step: float, count: int) -> None:
     """Twelve steps, or what there is time for, and at least four: each by itself, and none of them warm."""
     one, answers = stepper(step=step), Answers(step)
