@@ -69,7 +69,7 @@ def test_never_more_than_the_first_half_is_warm_up(looks: list[list[float]]) -> 
 
 @pytest.mark.parametrize(("step", "count"), [(0.001, 24), (0.01, 10), (0.02, 5)])
 def test_a_look_is_short(step: float, count: int) -> None:
-    """Twelve steps, or what there is time for, and at least four: each by itself, and none of them warm."""
+    """Twenty-four steps, or what there is time for, and at least four: each by itself, and none of them warm."""
     one, answers = stepper(step=step), Answers(step)
     one._worker = answers  # type: ignore[assignment] # what is asked of a worker is all that is needed
     one.look()
