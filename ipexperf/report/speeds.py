@@ -84,7 +84,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """The cases of a run whose numbers count, and their rounds."""
+    """The cases of a run whose numbers count, and the rounds of each one's group."""
 
     known: Mapping[Case, Measurement]
     counted: Mapping[Case, Measurement]
@@ -105,11 +105,12 @@ class Speeds:
         """
         known = {one.case: one for one in measurements}
         counted = {case: one for case, one in known.items() if ratios.sound(one, verdicts.get(case.uid))}
-        shared: dict[Case, list[RoundRecord]] = {}
+        groups: dict[str, list[RoundRecord]] = {}
         for record in records:
-            for case in {seat.case for seat in record.seats}:
-                shared.setdefault(case, []).append(record)
-        return cls(known, counted, shared, judge.pools(records, prior))
+            groups.setdefault(record.group, []).append(record)
+        # All rounds of a case's group: a case in another part of it is compared through the reference.
+        rounds = {seat.case: group for group in groups.values() for record in group for seat in record.seats}
+        return cls(known, counted, rounds, judge.pools(records, prior))
 
     def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> Compared | None:
         """The ratio of a case to its base in throughput (or step time). None if one of them does not count."""

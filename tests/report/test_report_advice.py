@@ -51,6 +51,20 @@ def training() -> list[Measurement]:
     return measured(TRAINED, 0.961)
 
 
+def test_cases_in_different_parts_of_a_group_are_compared_through_its_reference() -> None:
+    """Neither shared a round with the other; both did with stock fp32. Nothing is told from launches."""
+    first, second = together(measured({PLAIN: 0.0114, BEST: 0.004})), together(measured({PLAIN: 0.0114, INT8: 0.002}))
+    parts = [
+        replace(one, seats=tuple(replace(seat, role="reference") if seat.case == PLAIN else seat for seat in one.seats))
+        for one in second
+    ]
+    speeds = Speeds.of(measured({PLAIN: 0.0114, BEST: 0.004, INT8: 0.002}), {}, [*first, *parts])
+    compared = speeds.compare(BEST, INT8)
+    assert compared is not None
+    assert compared.paired
+    assert compared.ratio.ratio == pytest.approx(2, rel=0.05)
+
+
 def test_the_end_of_a_run() -> None:
     """The summary of a whole run of two kinds, with twins, dropped turns, and nothing to judge against yet."""
     asked, taught = measured(STEPS), training()
