@@ -69,7 +69,7 @@ class Recorder:
         with contextlib.suppress(IpexperfError):
             for measurement, verdict, policy in judged():
                 if measurement.launches:
-                    self.case(measurement, again.never(verdict) if verdict.outcome == "regressed" else verdict, policy)
+                    self.case(measurement, again.unsettled(verdict), policy)
 
     def _meta(self) -> dict[str, Any]:
         from ipexperf.history.addresses import hidden

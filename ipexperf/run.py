@@ -60,11 +60,6 @@ def _check_twin(options: Options) -> None:
         raise UsageError(f"{source}: pairs have no twin: --perf-against '' measures each case against itself")
 
 
-def _unsettled(verdict: Verdict) -> Verdict:
-    """The verdict on a part of a measurement, which may not say `regressed` yet."""
-    return again.never(verdict) if verdict.outcome == "regressed" else verdict
-
-
 class Run:
     """One invocation of the suite. Each case is recorded as soon as it is measured."""
 
@@ -204,7 +199,7 @@ class Run:
             for case, measurement in running.measurements(INTERRUPTED).items():
                 # A case that was being measured again keeps its first result, recorded when the run ends.
                 if measurement.launches and case not in self._suspects:
-                    verdict = _unsettled(self._known.judge(measurement))
+                    verdict = again.unsettled(self._known.judge(measurement))
                     self._keep(*self._screened(measurement, verdict))
             self._keep_rounds(running)
             raise
@@ -250,7 +245,7 @@ class Run:
         with contextlib.suppress(IpexperfError):  # tried again when the case is judged; an error then fails its test
             for case, measurement in running.measurements(UNFINISHED).items():
                 if case not in self._suspects:
-                    verdict = _unsettled(self._known.judge(measurement))
+                    verdict = again.unsettled(self._known.judge(measurement))
                     self._recorder.case(*self._screened(measurement, verdict))
             self._keep_rounds(running)
 

@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,7 +27,7 @@ from ipexperf.plan.arms import parse
 from ipexperf.result import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ipexperf.compare.arm import Arm
 
@@ -420,11 +420,10 @@ def children(parent: int) -> list[int]:
 HONEST = "from ipexperf.conduct import gate\n\ngate.OTHERS = gate.STEAL = gate.DELAY = float('inf')\n"
 
 
-def test_an_ab_that_is_ended_by_its_system_tells_and_records_what_there_is(
-    fake: str, tmp_path: Path, gone: Callable[[int], bool]
-) -> None:
-    """SIGTERM, with which CI systems end a job, is taken as Ctrl-C; no worker is left."""
-    anybody = tmp_path / "anybody.py"
+@contextmanager
+def third_pair(fake: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """An `ab` of its own, and its workers, in the middle of its third pair."""
+    anybody = folder / "anybody.py"
     anybody.write_text(HONEST)
     more = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
     command = [sys.executable, "-m", "ipexperf.cli", "ab", f"--perf-load={fake},{anybody}", *CELL, *more]
@@ -435,6 +434,14 @@ def test_an_ab_that_is_ended_by_its_system_tells_and_records_what_there_is(
                 break
         while not (workers := children(process.pid)):
             assert process.poll() is None
+        yield process, workers
+
+
+def test_an_ab_that_is_ended_by_its_system_tells_and_records_what_there_is(
+    fake: str, tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """SIGTERM, with which CI systems end a job, is taken as Ctrl-C; no worker is left."""
+    with third_pair(fake, tmp_path) as (process, workers):
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     assert process.returncode == cli.INTERRUPTED, err
@@ -448,17 +455,7 @@ def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(
     fake: str, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """SIGKILL can't be handled: the pairs before are on record."""
-    anybody = tmp_path / "anybody.py"
-    anybody.write_text(HONEST)
-    more = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
-    command = [sys.executable, "-m", "ipexperf.cli", "ab", f"--perf-load={fake},{anybody}", *CELL, *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "pair 3 of" in line:
-                break
-        while not (workers := children(process.pid)):
-            assert process.poll() is None
+    with third_pair(fake, tmp_path) as (process, workers):
         process.kill()
         process.communicate(timeout=60)
     assert all(gone(pid) for pid in workers)

@@ -31,5 +31,10 @@ def never(first: Verdict) -> Verdict:
     return replace(first, outcome="inconclusive", reason=told)
 
 
+def unsettled(verdict: Verdict) -> Verdict:
+    """The verdict on a part of a measurement, which may not say `regressed` yet."""
+    return never(verdict) if verdict.outcome == "regressed" else verdict
+
+
 def _percent(verdict: Verdict) -> str:
     return "by an unknown share" if verdict.ratio is None else f"{100 * (verdict.ratio - 1):+.1f} %"

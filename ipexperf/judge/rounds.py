@@ -223,17 +223,15 @@ def pools(rounds: Sequence[RoundRecord], prior: Pools = PRIORS) -> Pools:
     made: dict[Schedule, dict[str, list[RoundRecord]]] = {"together": {}, "apart": {}}
     for one in rounds:
         made[one.schedule].setdefault(one.group, []).append(one)
-    groups = {}
+    typical, groups = {}, {}
     for schedule, of_groups in made.items():
-        alone = {name: usual(some, prior.of("", schedule)) for name, some in of_groups.items()}
+        before = prior.together if schedule == "together" else prior.apart
+        alone = {name: usual(some, before) for name, some in of_groups.items()}
+        typical[schedule] = _typical(list(alone.values()), before)
         for name, some in of_groups.items():
             others = [pool for other, pool in alone.items() if other != name]
-            groups[name, schedule] = usual(some, _at_most(_typical(others, prior.of("", schedule)), OF_OTHERS))
-    together, apart = (
-        _typical([usual(some, prior.of("", schedule)) for some in made[schedule].values()], prior.of("", schedule))
-        for schedule in ("together", "apart")
-    )
-    return Pools(together, apart, groups)
+            groups[name, schedule] = usual(some, _at_most(_typical(others, before), OF_OTHERS))
+    return Pools(typical["together"], typical["apart"], groups)
 
 
 def _typical(found: Sequence[Pool], prior: Pool) -> Pool:
@@ -320,13 +318,11 @@ def logs_through_reference(rounds: Sequence[RoundRecord], base: Case, case: Case
     Each part had the reference of the group. The difference of both ratios to it gives one number for each round.
     """
     references = dict.fromkeys(seat.case for one in rounds for seat in one.seats if seat.role == "reference")
-    found: list[float] = []
     for reference in references:
-        sides = [_by_number(rounds, reference, side) for side in (base, case)]
-        found = [sides[1][number] - sides[0][number] for number in sides[0].keys() & sides[1].keys()]
-        if found:
-            break
-    return found
+        slower, base_slower = (_by_number(rounds, reference, side) for side in (case, base))
+        if common := sorted(slower.keys() & base_slower.keys()):
+            return [slower[number] - base_slower[number] for number in common]
+    return []
 
 
 def _by_number(rounds: Sequence[RoundRecord], base: Case, case: Case) -> dict[int, float]:
