@@ -70,6 +70,7 @@ METRICS: dict[str, Metric] = {
         Metric("first_inference", "s", False),
         Metric("relative_time", "yardsticks", False),
         Metric("yardstick_time", "s", None),
+        Metric("page_faults", "1", False),
         Metric("peak_memory", "bytes", False),
         Metric("library_memory", "bytes", False),
         Metric("reserved_memory", "bytes", False),

@@ -19,7 +19,8 @@ from ipexperf.bench.kinds import Device
 from ipexperf.bench.lazy import torch
 
 VARIABLES = re.compile(
-    r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX_|TORCH|ATEN|CUDA|NEO|MALLOC|LD_PRELOAD$|PYTORCH)", re.ASCII
+    r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX_|TORCH|ATEN|CUDA|NEO|MALLOC|GLIBC_TUNABLES$|LD_PRELOAD$|PYTORCH)",
+    re.ASCII,
 )
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"

@@ -19,8 +19,10 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 OPENMP = {"iomp5": r"libiomp5\b", "gomp": r"libgomp\b"}
-ALLOCATORS = {"jemalloc": r"libjemalloc\b", "tcmalloc": r"libtcmalloc"}
-"""How the files of each library are called."""
+ALLOCATORS = {"jemalloc": r"libjemalloc\b", "tcmalloc": r"libtcmalloc", "libc": r"libc\b"}
+"""The file names of each library."""
+PRELOADED = ("jemalloc", "tcmalloc")
+"""Allocators that must be preloaded to take the place of the C library's."""
 BINDING = ("KMP_AFFINITY", "GOMP_CPU_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES")
 """Variables with which OpenMP binds each of its threads to a part of the cores."""
 OWN_CORES = frozenset({"jemalloc_bg_thd"})

@@ -192,10 +192,13 @@ def traced(
     name of an accelerator it sees the kernels there as well; with `memory`, each allocation.
     """
     config = torch._C._profiler._ExperimentalConfig(profile_all_threads=everywhere)  # noqa: SLF001 - the only way
-    kinds = torch.profiler.ProfilerActivity
-    activities = [kinds.CPU, *([] if device == "cpu" else [getattr(kinds, device.upper())])]
-    with torch.profiler.profile(
-        record_shapes=True, profile_memory=memory, activities=activities, experimental_config=config
+    # What torch.profiler wraps: the wrapper imports torch's compilers, which takes a second in each worker.
+    with torch.autograd.profiler.profile(
+        use_kineto=True,
+        use_device=None if device == "cpu" else device,
+        record_shapes=True,
+        profile_memory=memory,
+        experimental_config=config,
     ) as profile:
         step()
     with tempfile.TemporaryDirectory() as folder:

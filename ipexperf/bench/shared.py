@@ -46,9 +46,17 @@ def once(bench: Workbench, what: str, made_of: list[Any], make: Callable[[], Any
 def _address(bench: Workbench, made_of: list[Any]) -> str:
     case, model, settings = bench.case, bench.model, bench.settings
     files = [_file(settings.weights), _file(settings.data_file)]
-    process = [sys.executable, torch.__version__, sorted(os.environ.items()), settings.load]
+    process = [sys.executable, torch.__version__, environment(), settings.load]
     parts = [model.name, model.version, case.data, case.size, settings.seed]
     return hashlib.sha256(json.dumps([process, parts, files, made_of]).encode()).hexdigest()[:24]
+
+
+def environment() -> list[str]:
+    """The environment that this process was started with: IPEX adds variables to it when it is imported."""
+    try:
+        return sorted(os.fsdecode(Path("/proc/self/environ").read_bytes()).split("\0"))
+    except OSError:
+        return sorted(f"{name}={value}" for name, value in os.environ.items())
 
 
 def _file(path: str | None) -> list[Any]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
+from ipexperf.bench import shared
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.workbench import Workbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,12 @@ class Work:
 
     flops: int
     elements: int
+
+
+def counted_once(bench: Workbench, kind: str, make: Callable[[], Work]) -> Work:
+    """What `make` counts for steps of this kind: counted by the first worker of a run, and read by the others."""
+    made_of = [kind, bench.mode.family, bench.case.batch, bench.case.knobs]
+    return Work(*shared.once(bench, "work", made_of, lambda: astuple(make())))
 
 
 def count(step: Callable[[], Any]) -> Work:

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import environment, facts, guard, injections, measure, outcome, placement, precision, registry
+from ipexperf.bench import environment, facts, guard, heap, injections, measure, outcome, placement, precision, registry
 from ipexperf.bench.kinds import Device, Session, Settings
 from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
@@ -69,6 +69,7 @@ class Worker:
         self._emulated: list[str] = []
         self._bench: Workbench | None = None
         self._pulses: dict[str, Any] = {}
+        self._faults = heap.Faults()
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -98,6 +99,7 @@ class Worker:
         self._emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         bench.device.synchronise()
         prepared = time.perf_counter() - begin
+        heap.trim()
         return {
             # A forked worker had imported before it began: it has no such time.
             **({"import_time": imported} if started() == "fresh" else {}),
@@ -184,7 +186,9 @@ class Worker:
         if warm := int(request.get("warm", 0)):
             session.sample(device.synchronise, 1, warm)
         block = int(request.get("block", self._block))
-        return {"samples": session.sample(device.synchronise, request["count"], block), "block": block}
+        with self._faults.watch(request["count"] * block):
+            samples = session.sample(device.synchronise, request["count"], block)
+        return {"samples": samples, "block": block}
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answers request after request from one moment to another, beside other workers that do the same."""
@@ -192,9 +196,14 @@ class Worker:
         return measure.serve(session.step, device.synchronise, request["at"], request["seconds"])
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
-        """The peak since the case began to be built: asked for before the accuracy pass adds its own."""
+        """The peak of memory since the case began to be built, and the page faults per step.
+
+        Asked for before the accuracy pass adds its own.
+        """
         session, device = self._ready
-        return {"peak_memory": session.peak_memory(device)}
+        # Steps that run in other processes have their page faults there.
+        faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
+        return {"peak_memory": session.peak_memory(device), **faults}
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
@@ -202,7 +211,8 @@ class Worker:
         # What a device tells of warm steps says nothing of a cold start.
         if not (session.elsewhere or self._cold):
             metrics = {**metrics, **device.metrics(session.step, self._block)}
-        return {"metrics": metrics, "notes": [*session.notes(), *device.notes(), *self._emulated]}
+        faults = [] if session.elsewhere or self._cold else filter(None, [self._faults.note])
+        return {"metrics": metrics, "notes": [*session.notes(), *device.notes(), *self._emulated, *faults]}
 
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

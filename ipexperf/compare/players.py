@@ -122,6 +122,13 @@ def guarded(player: Player) -> Iterator[None]:
             worker.kill()
 
 
+def dismiss(player: Player) -> None:
+    """End a player's processes: what they took is free for the accuracy passes of the others."""
+    for worker in player.workers:
+        worker.close()
+        worker.kill()
+
+
 def failed(player: Player) -> Launch:
     """The launch record of an arm that failed."""
     assert player.failure is not None  # noqa: S101 - asked of those alone

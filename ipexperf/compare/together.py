@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ipexperf.bench import registry
 from ipexperf.compare import order
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import Player, Spell, Stepper, Turn, Yardstick, failed, guarded, player
+from ipexperf.compare.players import Player, Spell, Stepper, Turn, Yardstick, dismiss, failed, guarded, player
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.watch import Stretch, Watch, together
 from ipexperf.judge import rounds as judge
@@ -226,6 +226,7 @@ def _sides(
         if one.failure is None:
             with guarded(one):
                 launch = one.accuracy(one.launch(spell))
+                dismiss(one)
         launches.append(launch)
     return [
         Side(one.arm, launch or failed(one), one.environment, (spells[place].times,) if launch else (), one.failure)

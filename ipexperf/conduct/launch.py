@@ -20,6 +20,8 @@ P99_SAMPLES = 662
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
 TIMES = ("import_time", "prepare_time", "warm_time")
 """What a worker tells of the time before its samples, as far as its mode has it."""
+FAULTS = ("page_faults",)
+"""What a worker tells of its samples, if they were steps of its own process."""
 OF_A_FRESH_PROCESS = ("prepare_time", "peak_memory")
 """Metrics that forked workers of later rounds leave out: their server has loaded libraries and touched pages before."""
 RELATIVES = ("relative_time", "yardstick_time")
@@ -45,7 +47,7 @@ def figures(samples: list[Sample], told: Mapping[str, Any]) -> dict[str, float]:
         "throughput": told["items"] / step,
         **percentiles(walls, told.get("block", 1)),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
-        **{name: told[name] for name in (*TIMES, *RELATIVES) if name in told},
+        **{name: told[name] for name in (*TIMES, *FAULTS, *RELATIVES) if name in told},
         "peak_memory": float(told["peak_memory"]),
     }
 

@@ -153,11 +153,16 @@ def busy(machine: Machine) -> Iterator[Finding]:
 
 def allocator(machine: Machine) -> Iterator[Finding]:
     places = [str(machine.root / folder.lstrip("/")) for folder in libraries.folders(*libraries.prefixes())]
-    for name, pattern in placement.ALLOCATORS.items():
-        if libraries.find(name, pattern, places):
+    for name in placement.PRELOADED:
+        if libraries.find(name, placement.ALLOCATORS[name], places):
             yield Finding("allocator", "ok", f"{name} is at hand: --perf-placement allocator={name}")
             return
-    yield Finding("allocator", "note", "only that of the C library", "the vendor's guide advises jemalloc or tcmalloc")
+    yield Finding(
+        "allocator",
+        "note",
+        "only that of the C library, which workers set to keep memory",
+        "the vendor's guide advises jemalloc or tcmalloc",
+    )
 
 
 def packages(machine: Machine) -> Iterator[Finding]:

@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import libraries, placement, registry
+from ipexperf.bench import heap, libraries, placement, registry
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.placement import ALLOCATORS, OPENMP, Placement, ranges
+from ipexperf.bench.placement import ALLOCATORS, OPENMP, PRELOADED, Placement, ranges
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.process import BOOT, variables_for
@@ -133,7 +133,9 @@ def _looked_for(wish: Wish, python: str | None, threads: int | None, allowed: tu
         variables.update(IOMP5)
     elif wish.openmp == "gomp":
         variables["GOMP_CPU_AFFINITY"] = ranges(cores)  # torch ships the library
-    if wish.allocator is not None:
+    if wish.allocator == "libc":
+        variables.update(heap.PLAIN)
+    if wish.allocator in PRELOADED:
         preload.append(library(wish.allocator, ALLOCATORS[wish.allocator], python))
         if wish.allocator == "jemalloc":
             variables["MALLOC_CONF"] = MALLOC_CONF

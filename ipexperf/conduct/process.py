@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from ipexperf import bench
+from ipexperf.bench import heap
 from ipexperf.bench.environment import VARIABLES
 
 BOOT = Path(bench.__file__).parent / "boot.py"
@@ -50,7 +51,7 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None, *, b
     """
     found = variables_for(python, variables)
     kept = {name: value for name, value in found.items() if not (bare and VARIABLES.match(name))}
-    return {**quiet(kept), **kept, **OFFLINE, "IPEXPERF_CONTROLLER": str(os.getpid())}
+    return {**quiet(kept), **heap.defaults(kept), **kept, **OFFLINE, "IPEXPERF_CONTROLLER": str(os.getpid())}
 
 
 def last_lines(log: IO[bytes]) -> str:

@@ -70,7 +70,7 @@ def test_any_text_is_a_wish_or_one_sentence(text: str) -> None:
         ("cores=", "got ''"),
         ("node=x", "node: expected the number of a memory node, got 'x'"),
         ("openmp=tbb", "openmp: expected one of iomp5, gomp, got 'tbb'"),
-        ("allocator=mimalloc", "allocator: expected one of jemalloc, tcmalloc, got 'mimalloc'"),
+        ("allocator=mimalloc", "allocator: expected one of jemalloc, tcmalloc, libc, got 'mimalloc'"),
         ("launcher=slurm", "launcher: expected one of ipexrun, xeon, got 'slurm'"),
         ("launcher=xeon,cores=0", "the launcher decides all of it"),
         ("cores=0,node=0,cores=1", "cores is given twice"),

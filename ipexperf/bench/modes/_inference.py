@@ -143,6 +143,10 @@ class InferenceSession(Session):
     @functools.cached_property
     def work(self) -> Work:
         """What a step has to do, counted on the host in the untouched network."""
+        return work.counted_once(self.bench, "inference", self.counted)
+
+    def counted(self) -> Work:
+        """What this process counts."""
         network = self.untouched()
         with torch.no_grad():
             return work.count(lambda: network(*self.example()))

@@ -6,7 +6,6 @@ answer can be held against the reference.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from ipexperf.bench import registry, work
@@ -46,8 +45,7 @@ class DecodeSession(GenerationSession):
         self.read(self.inputs[text][0][:, at : at + 1], self.memories[text], at)
         self.turn += 1
 
-    @functools.cached_property
-    def work(self) -> Work:
+    def counted(self) -> Work:
         """What a step has to do that is halfway through its texts: it looks back at all that was read before."""
         network, (tokens,) = self.untouched(), self.example()
         memory, at = network.memory(), (self.prompt + tokens.shape[1]) // 2

@@ -163,7 +163,7 @@ class TrainSession(Session):
     @functools.cached_property
     def work(self) -> Work:
         """What a step has to do, counted on the host in the untouched network; the update is left out."""
-        return work.count(self._plain)
+        return work.counted_once(self.bench, "training", lambda: work.count(self._plain))
 
     def _plain(self) -> None:
         """The batches of a step, forward and backward, through the untouched network on the host."""
