@@ -14,7 +14,7 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import placement as bench_placement
-from ipexperf.bench import registry
+from ipexperf.bench import heap, registry
 from ipexperf.bench.environment import hardware, machine_key
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
@@ -144,6 +144,22 @@ def test_an_allocator_is_the_one_that_allocates(
     assert environment["variables"]["LD_PRELOAD"] == str(path)
     assert environment["variables"]["MALLOC_CONF"] == placement.MALLOC_CONF
     assert (placed(done).ok, placed(done).found) == (source == ALLOCATES, f"allocator {provider}")
+
+
+def test_the_heap_is_as_glibc_has_it_where_that_is_asked_for(
+    run: Callable[..., tuple[Launch, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise workers keep the memory that steps free, and each launch counts its page faults."""
+    for name in [name for name in os.environ if heap.CHOICES.match(name)]:
+        monkeypatch.delenv(name)
+    done, environment = run(None)
+    assert heap.KEEP.items() <= environment["variables"].items()
+    assert done.metrics["page_faults"] >= 0
+    done, environment = run("allocator=libc")
+    assert heap.PLAIN.items() <= environment["variables"].items()
+    assert not heap.KEEP.keys() & environment["variables"].keys()
+    assert placed(done).ok
+    assert placed(done).found == "allocator libc.so.6"
 
 
 @needs_compiler
@@ -278,7 +294,7 @@ def test_each_part_of_a_placement_can_fail(monkeypatch: pytest.MonkeyPatch) -> N
 
 BINDS = """
 import os
-from ipexperf.bench import registry
+from ipexperf.bench import heap, registry
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 """
 

@@ -1,0 +1,101 @@
+"""Workers keep the memory that a step frees, and count the page faults of their steps."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ipexperf.bench import environment, heap
+from ipexperf.conduct import process
+
+needs_glibc = pytest.mark.skipif(not environment.software()["libc"].startswith("glibc"), reason="another C library")
+
+BLOCK = 2**26
+"""Larger than any block that glibc as it comes would keep in its heap."""
+STEPS = 5
+PROGRAM = f"""
+import ctypes, json, re
+from ipexperf.bench import heap
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+
+def step():
+    block = libc.malloc({BLOCK})
+    ctypes.memset(block, 1, {BLOCK})
+    libc.free(block)
+
+def resident():
+    return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
+
+step()
+faults = heap.Faults()
+with faults.watch({STEPS}):
+    for _ in range({STEPS}):
+        step()
+held = resident()
+heap.trim()
+print(json.dumps({{"faults": faults.per_step, "note": faults.note, "given_back": held - resident()}}))
+"""
+
+
+def steps(variables: dict[str, str]) -> dict[str, float | str]:
+    """What a process tells that takes and frees a large block in each step."""
+    shell = {name: value for name, value in os.environ.items() if not heap.CHOICES.match(name)}
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env={**shell, **variables}, capture_output=True, text=True, check=True
+    )
+    told: dict[str, float | str] = json.loads(found.stdout)
+    return told
+
+
+@needs_glibc
+def test_what_a_step_frees_is_there_for_the_next_one() -> None:
+    """A block of 16,384 pages costs no page fault the second time, and is given back when it is asked for."""
+    told = steps(heap.KEEP)
+    assert float(told["faults"]) < 50
+    assert told["note"] == ""
+    assert float(told["given_back"]) > 0.9 * BLOCK
+
+
+@needs_glibc
+def test_a_plain_heap_takes_each_page_anew_and_says_so() -> None:
+    """What workers are protected from: if glibc stopped doing it, the variables could go."""
+    told = steps(heap.PLAIN)
+    assert float(told["faults"]) > 0.9 * BLOCK / os.sysconf("SC_PAGESIZE")
+    assert "page faults per step: the kernel took" in str(told["note"])
+    assert float(told["given_back"]) < 0.1 * BLOCK
+
+
+@pytest.mark.parametrize(
+    ("shell", "keeps"),
+    [
+        ({}, True),
+        ({"LD_PRELOAD": "libiomp5.so"}, True),
+        ({"MALLOC_ARENA_MAX": "2"}, False),
+        ({"MALLOC_CONF": "narenas:1"}, False),
+        ({"GLIBC_TUNABLES": ""}, False),
+    ],
+)
+def test_whoever_chooses_for_the_heap_has_the_choice_whole(
+    shell: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, keeps: bool
+) -> None:
+    """Whether the shell says it or the arm of a comparison."""
+    for name in [name for name in os.environ if heap.CHOICES.match(name)]:
+        monkeypatch.delenv(name)
+    given = process.environment_of(None, shell)
+    assert (heap.KEEP.items() <= given.items()) is keeps
+    assert shell.items() <= given.items()
+    assert all(environment.VARIABLES.match(name) for name in (*heap.KEEP, *heap.PLAIN))
+
+
+def test_few_faults_or_cheap_ones_are_no_news() -> None:
+    """The note is for faults that are many and take the time."""
+    assert heap.Faults().note == ""
+    assert heap.Faults(steps=10, faults=100, kernel=5, cpu=10).note == ""
+    assert heap.Faults(steps=10, faults=100_000, kernel=0.5, cpu=10).note == ""
+    assert heap.Faults(steps=10, faults=100_000, kernel=5, cpu=10).note.startswith("10,000 page faults per step: the")

@@ -1,0 +1,108 @@
+"""What users and stored data rely on: a change of these files is a change for users, and needs a line in the changelog.
+
+Golden files: delete one and run with IPEXPERF_GOLDEN=1 to write it anew, then review it. `history.sql` was recorded once, from
+a run of fake cases, and is never written anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import cli_answers
+import pytest
+
+from ipexperf.case import Case
+from ipexperf.cli import main
+from ipexperf.result import METRICS
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = Path(__file__).parent / "golden"
+CASES = [
+    Case("resnet50", "cpu", "bf16", "infer_jit", "ipex", 32, 32),
+    Case("resnet50", "xpu", "fp16", "train", "stock", 64, 32),
+    Case("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("accumulate", "2"), ("optimizer", "lamb"))),
+    Case("bert_base", "cpu", "int8", "infer_jit", "ipex", 8, 32, data="glosses"),
+    Case("dlrm", "cuda", "fp32", "infer_compile", "stock", 512, 32, data="movielens"),
+]
+
+
+def compare(name: str, text: str) -> None:
+    """Compare a text with a golden file."""
+    path = GOLDEN / name
+    if os.environ.get("IPEXPERF_GOLDEN") and not path.exists():
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """The history that was recorded once."""
+    path = tmp_path / "history.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((GOLDEN / "history.sql").read_text())
+    return path
+
+
+@pytest.mark.parametrize("command", ["show", "runs", "speedup", "trend"])
+def test_a_recorded_history_reads_the_same(
+    recorded: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Every field of the JSON, its name and its value."""
+    selector = ["last"] if command == "show" else []
+    compare(f"{command}.json", cli_answers.run(capsys, command, *selector, "--json", "--db", str(recorded)))
+
+
+def test_a_recorded_run_is_accepted_into_the_same_file(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Baseline files are reviewed and kept for years."""
+    folder = tmp_path / "baselines"
+    given = ["--db", str(recorded), "--baselines", str(folder), "--reason", "the first", "--by", "somebody"]
+    cli_answers.run(capsys, "baseline", "accept", "last", *given)
+    [path] = folder.rglob("*.json")
+    compare("baseline.json", re.sub(r'"\d{4}-\d\d-\d\dT[^"]*"', '"WHEN"', path.read_text()))
+
+
+def test_the_schema_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A fresh history has these tables."""
+    path = tmp_path / "fresh.db"
+    assert main(["db", "upgrade", "--db", str(path)]) in (0, 2)
+    capsys.readouterr()
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name").fetchall()
+    compare("schema.sql", "\n".join(row[0] for row in rows) + "\n")
+
+
+def options(text: str) -> Iterator[str]:
+    """The long options of a help text, where they are declared."""
+    return (match[1] for match in re.finditer(r"^\s+(?:-\w, )?(--[a-z-]+)", text, re.MULTILINE))
+
+
+def test_options_are_the_same() -> None:
+    """Of pytest in this checkout, and of each command."""
+    environment = {**os.environ, "COLUMNS": "100"}
+
+    def told(*command: str) -> str:
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+
+    ours = told(sys.executable, "-m", "pytest", "suites/", "--help")
+    short = {"--device", "--dtype", "--mode", "--model", "--stack"}
+    lines = [f"pytest {name}" for name in sorted(set(options(ours))) if name in short or name.startswith("--perf-")]
+    whole = told(sys.executable, "-m", "ipexperf.cli", "--help")
+    for command in re.findall(r"^    ([a-z]+)\b", whole, re.MULTILINE):
+        found = options(told(sys.executable, "-m", "ipexperf.cli", command, "--help"))
+        lines.append(" ".join([f"ipexperf {command}", *sorted(set(found) - {"--help"})]))
+    compare("options.txt", "\n".join(lines) + "\n")
+
+
+def test_cases_and_metrics_have_the_same_names() -> None:
+    """A case's uid is the key of its history: other uids would begin all series anew."""
+    lines = [f"{case.uid}  {case.id}" for case in CASES]
+    compare("names.txt", "\n".join([*lines, *sorted(METRICS)]) + "\n")
