@@ -1,7 +1,7 @@
-"""What was measured, remembered: `History` writes and asks, and the module itself, called, returns a DataFrame.
+"""The history of measurements. `History` writes and queries it; calling the module itself returns a DataFrame.
 
-`ipexperf.history("ipexperf.db", metric="step_time")` is the way in from a notebook. Importing this module loads
-neither SQLAlchemy nor pandas: an installed pytest plugin is loaded by every pytest run on the machine.
+Call `ipexperf.history("ipexperf.db", metric="step_time")` in a notebook. Importing this module loads neither
+SQLAlchemy nor pandas, because every pytest run on the machine loads an installed plugin.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROOMS = {
     **dict.fromkeys(("LaunchRecord", "Point", "Recorded", "RunDetail", "RunRecord", "Summary"), "records"),
     **dict.fromkeys(("changes", "compare", "runs", "show", "speedup", "trend"), "frame"),
 }
-"""Where each public name is kept."""
+"""The module that defines each public name."""
 
 __all__ = [
     "History",
@@ -52,12 +52,12 @@ def __getattr__(name: str) -> Any:
 
 
 class _CallableModule(ModuleType):
-    """A module that can be called, so that `ipexperf.history(...)` reads as it is meant."""
+    """A callable module, so that `ipexperf.history(...)` works."""
 
     def __call__(
         self, db: str | os.PathLike[str], *, metric: str | None = None, **asked: Unpack[TrendFilters]
     ) -> pd.DataFrame:
-        """Return one row a case, metric and run, oldest first; `limit` keeps the newest runs of each series.
+        """Return one row per case, metric and run, oldest first. `limit` keeps the newest runs of each series.
 
         It also takes `model`, `device`, `dtype`, `mode`, `stack`, `machine` and `branch`, each one name or several,
         `since`, `until` and `rolling`.

@@ -1,4 +1,4 @@
-"""Where a history is: the path of a file, or the URL of a server, which is never told with its password."""
+"""The address of a history: the path of a file, or the URL of a server. Messages never show its password."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 HIDDEN = "***"
 POSTGRESQL = {"postgresql", "postgres"}
-"""As people write it, without a driver: ours is psycopg, of the extra `postgresql`."""
+"""URL schemes without a driver. The driver is psycopg, from the extra `postgresql`."""
 
 
 def url_of(target: str | os.PathLike[str]) -> URL:
-    """Read a path or a URL; what is neither is refused."""
+    """Parse a path or a URL. Raise HistoryError if it is neither."""
     from sqlalchemy.engine import URL, make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -27,13 +27,13 @@ def url_of(target: str | os.PathLike[str]) -> URL:
         return URL.create("sqlite", database=text)
     try:
         url = make_url(text)
-    except (ArgumentError, ValueError):  # the latter for a port that is no number
+    except (ArgumentError, ValueError):  # ValueError: the port is not a number
         raise HistoryError(f"{hidden(text)!r} is no path and no database URL.") from None
     return url.set(drivername="postgresql+psycopg") if url.drivername in POSTGRESQL else url
 
 
 def file_of(target: str | os.PathLike[str]) -> Path | None:
-    """Return the file of SQLite that a target names; any other database has none."""
+    """Return the SQLite file of an address, or None for any other database."""
     url = url_of(target)
     if url.get_backend_name() != "sqlite" or url.database in {None, ":memory:"}:
         return None
@@ -41,6 +41,6 @@ def file_of(target: str | os.PathLike[str]) -> Path | None:
 
 
 def hidden(text: str) -> str:
-    """A text in which a URL may be, without the password that may be in it."""
+    """Remove the passwords of URLs from a text."""
     text = re.sub(r"(://[^:/@\s]*):.*@", rf"\1:{HIDDEN}@", text)
     return re.sub(r"([?&]\w*password=)[^&\s]*", rf"\1{HIDDEN}", text)

@@ -1,4 +1,4 @@
-"""The newest runs of a history as a whole: every case through time, in a few questions however many cases there are."""
+"""All cases of the newest runs through time, read in a few queries however many cases there are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Spot(NamedTuple):
-    """One metric of one case in one run, which is a number in the order of `Board.runs`."""
+    """One metric of one case in one run. `run` is an index into `Board.runs`."""
 
     run: int
     n: int
@@ -32,17 +32,17 @@ class Spot(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the newest verdict of a case in a run says."""
+    """The newest verdict of a case in a run."""
 
     outcome: str
     ratio: float | None
     baseline: float | None
-    """The step time of the baseline that it was judged against."""
+    """Step time of the baseline that it was judged against."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardRun:
-    """One run as the board needs it. `number` is its row, which only this history knows it by."""
+    """One run as the board needs it. `number` is its row id in this history."""
 
     number: int
     uid: str
@@ -71,7 +71,7 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One case on one machine through time, oldest first. `number` is the row of its case."""
+    """One case on one machine through time, oldest first. `number` is the row id of its case."""
 
     case: Case
     machine_key: str
@@ -80,22 +80,22 @@ class Line:
     verdicts: dict[int, Judged] = field(default_factory=dict)
     accepted: list[Acceptance] = field(default_factory=list)
     environments: dict[int, int] = field(default_factory=dict)
-    """The environment of each run, where the case's own is known."""
+    """The environment of the case in each run, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The newest runs, oldest first, every case of them, and the environments that they name."""
+    """The newest runs, oldest first, with all their cases and environments."""
 
     runs: Sequence[BoardRun]
     lines: Sequence[Line]
     environments: Mapping[int, Mapping[str, Any]]
     older: int
-    """So many older runs are not among them."""
+    """Number of older runs that were left out."""
 
 
 def read(engine: Engine, name: str, metrics: Sequence[str], limit: int) -> Board:
-    """Read the newest runs with these metrics of every case; a history without any run is refused."""
+    """Read the newest runs with these metrics of every case. Raise HistoryError if the history has no runs."""
     with reading(engine, name) as connection:
         check_begun(connection)
         runs = [_run(row) for row in connection.execute(_newest(limit))][::-1]
@@ -117,7 +117,7 @@ def read(engine: Engine, name: str, metrics: Sequence[str], limit: int) -> Board
 
 
 def samples_of_run(engine: Engine, name: str, run_number: int) -> dict[int, dict[int, tuple[float, ...]]]:
-    """Return the samples of step time of every case of a run: by the case's row, by launch that counts."""
+    """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
     asked = (
         select(series.c.case_id, samples.c.launch, samples.c.data)
         .select_from(samples)
@@ -167,7 +167,7 @@ def _run(row: Any) -> BoardRun:
 def _lines(
     connection: Connection, metrics: Sequence[str]
 ) -> tuple[dict[tuple[int, str], Line], dict[int, tuple[Line, str]]]:
-    """Every case on every machine, and which of them each series belongs to, with its metric."""
+    """Return the lines, and for each series its line and metric."""
     names = ("model", "device", "dtype", "mode", "stack", "batch", "version")
     asked = (
         select(case, series.c.id.label("series_id"), series.c.machine_key, series.c.metric)
@@ -200,14 +200,14 @@ def _fill(
 
 
 def facts(metrics: Sequence[str]) -> Select[Any]:
-    """Ask for every measurement of these metrics. They lie by series: the others' are never read."""
+    """Select the measurements of these metrics. The table is ordered by series: other metrics are never read."""
     wanted = select(series.c.id).where(series.c.metric.in_(metrics))
     columns = (measurement.c[name] for name in ("series_id", "run_id", "n", "median", "lo", "hi", "outcome"))
     return select(*columns).where(measurement.c.series_id.in_(wanted))
 
 
 def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
-    """Keep the newest verdict of each case and run; ordering all of them first would take longer."""
+    """Attach the newest verdict of each case and run. This is faster than sorting all verdicts in SQL."""
     facts = (verdict.c[name] for name in ("series_id", "run_id", "judged_at", "policy_id", "outcome", "ratio"))
     against = verdict.c.reason[("baseline", "step_time")].as_float()
     newest: dict[tuple[int, int], tuple[str, int]] = {}
@@ -228,7 +228,7 @@ def _accept(connection: Connection, of_series: Mapping[int, tuple[Line, str]], p
 
 
 def _surround(connection: Connection, lines: Mapping[tuple[int, str], Line], places: Mapping[int, int]) -> None:
-    """Tell the environment of each case's first launch: a run has one of its own, and a placement is another."""
+    """Attach the environment of each case's first launch, which may differ from the run's, for example by placement."""
     asked = (
         select(launch.c.run_id, launch.c.case_id, launch.c.environment_id, environment.c.machine_key)
         .join(environment, environment.c.id == launch.c.environment_id)

@@ -1,4 +1,4 @@
-"""What regressed or improved: the change points of every series, each with the runs that bracket it."""
+"""Regressions and improvements: the change points of every series, with the runs before and after each."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 PAST = 365
-"""So many runs of each machine before `since` tell what the level was."""
+"""Number of runs of each machine before `since` that establish the level before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """One change of one series. `ratio` is the new level over the old; the levels are medians of `runs_*` runs.
+    """One change of one series. `ratio` is the new level over the old. Levels are medians of `runs_*` runs.
 
-    `last_*` is the newest run of the old level, and `first_*` the oldest of the new one: the cause lies between them.
+    `last_*` is the newest run of the old level, `first_*` the oldest of the new one. The cause lies between them.
     """
 
     direction: str
@@ -56,13 +56,13 @@ class Changed:
     first_started_at: str
     first_commit: str | None
     commits: str
-    """What `git log` takes, or an empty text where both are one commit or one of them is unknown."""
+    """The commit range for `git log`, or an empty text if the commits are equal or one is unknown."""
     differences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Every change since a moment, how many series were looked into, and how many were too short for that."""
+    """All changes since a moment, the number of series examined, and the number that were too short."""
 
     changes: tuple[Changed, ...]
     series: int
@@ -77,12 +77,12 @@ def changes(
     until: str | None = None,
     **filters: Any,
 ) -> Changes:
-    """Find the changes of every matching series since a moment: in the runs after it and some before it."""
+    """Find the changes of every matching series since a moment. Some runs before it are examined too."""
     history.check_begun()
     span = history.span(since, until)
     for metric in metrics:
         check_metric(metric)
-    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - this is the history's own room
+    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         every = medians.read(connection, metrics, **span, past=PAST, **filters)
     found = [
         _changed(history, one, change)

@@ -1,4 +1,4 @@
-"""Python's collector, held off while much is read: it would go through every row again and again, and find nothing."""
+"""Pause the garbage collector while many rows are read: it would scan them again and again and find nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """Collect nothing until the end of the block; rows make no circles, and what is not in one goes by itself."""
+    """Pause the garbage collector within the block. Rows have no reference cycles, so they are freed without it."""
     was = gc.isenabled()
     gc.disable()
     try:

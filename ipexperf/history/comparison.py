@@ -1,4 +1,4 @@
-"""Two runs held against one another, case by case. Nothing is judged here: a verdict needs a baseline."""
+"""Compare two runs, case by case. This gives no verdicts: a verdict needs a baseline."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ipexperf.judge.policy import Policy
 from ipexperf.result import METRICS, PRIMARY, Metric
 
 ACCURACIES = ("accuracy", "agreement", "fidelity", "loss")
-"""What is shown of a case's accuracy: the first of these that was measured."""
+"""Metrics that describe a case's accuracy, best first: the first one that was measured is shown."""
 SINGLE = "a single launch has no interval"
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One case of two runs. `ratio` is the second's number over the first's, with its interval over launches.
+    """One case of two runs. `ratio` is the value of the second run over that of the first, with its interval.
 
-    `change` is `better`, `worse`, `different` (where neither way is good) or `not seen`; it is empty where there is no
-    ratio, and then `note` says why. `differences` are those of this case's environment beyond the whole run's.
+    `change` is `better`, `worse`, `different` (if neither direction is good) or `not seen`. It is empty if there is no
+    ratio; `note` then says why. `differences` lists differences of this case's environment that the run lacks.
     """
 
     case_id: str
@@ -57,7 +57,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs, what differs between their environments, and every case of either."""
+    """Two runs, the differences between their environments, and every case of either."""
 
     first: RunRecord
     second: RunRecord
@@ -66,11 +66,11 @@ class Comparison:
 
 
 def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> Comparison:
-    """Hold every case of the second run against the same case of the first."""
+    """Compare every case of the second run with the same case of the first."""
     known = known_metric(metric)
     common = tuple(between(first.environment, second.environment))
     pairs = _pairs(first.cases, second.cases)
-    # Every pair has its part of the alarm rate, told or not: which are sound is no reason to be less strict.
+    # Every pair gets its share of the alarm rate, shown or not: leaving unsound ones out must not relax the others.
     family = sum(old is not None and new is not None and old.case == new.case for old, new in pairs)
     return Comparison(
         first.run, second.run, common, tuple(_compared(old, new, known, family, common) for old, new in pairs)
@@ -78,14 +78,14 @@ def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> Compa
 
 
 def known_metric(name: str) -> Metric:
-    """Return what a name means, or say which names there are."""
+    """Look up a metric by name. Raise HistoryError with the valid names if there is none."""
     if name not in METRICS:
         raise HistoryError(f"there is no metric {name!r}; it must be one of {', '.join(METRICS)}.")
     return METRICS[name]
 
 
 def unsound(recorded: Recorded | None, metric: str) -> str:
-    """Say why a case's numbers may not be held against others, or nothing."""
+    """Return why a case's numbers must not be compared, or an empty text."""
     if recorded is None:
         return "is not in the run"
     if recorded.outcome in ("failed", "invalid"):
@@ -99,14 +99,14 @@ def unsound(recorded: Recorded | None, metric: str) -> str:
 
 
 def accuracy(recorded: Recorded | None) -> tuple[str, float] | None:
-    """Return the name and the median of what tells best how right a case was."""
+    """Return the name and the median of the metric that describes a case's accuracy best."""
     found = {} if recorded is None else recorded.metrics
     told = ((name, found[name].median) for name in ACCURACIES if name in found)
     return next(((name, value) for name, value in told if value is not None), None)
 
 
 def change(ratio: ratios.Ratio, metric: Metric) -> str:
-    """Say which way a ratio goes, where it is beyond doubt."""
+    """Return the direction of a ratio if its interval excludes 1."""
     if not ratio.seen:
         return "not seen"
     if metric.higher_is_better is None:
@@ -115,7 +115,7 @@ def change(ratio: ratios.Ratio, metric: Metric) -> str:
 
 
 def _pairs(first: Sequence[Recorded], second: Sequence[Recorded]) -> list[tuple[Recorded | None, Recorded | None]]:
-    """Join the same case of both runs, and then what at least has the same name."""
+    """Pair the same case of both runs, then the rest by name."""
     old, new = ({x.case: x for x in side} for side in (first, second))
     pairs: list[tuple[Recorded | None, Recorded | None]] = [
         (old.pop(case), new.pop(case)) for case in [*old] if case in new
@@ -182,7 +182,7 @@ def _why_not(old: Recorded | None, new: Recorded | None, metric: str) -> str:
 
 
 def between(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """What differs between two environments, the commit last: it is the run's and no part of the machine."""
+    """List the differences between two environments, the commit last."""
     found = differences(old, new)
     keys = [side.get("machine_key") for side in (old, new)]
     commits = [str((side.get("git") or {}).get("commit") or "unknown") for side in (old, new)]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Opens the database: connects, refuses what it must not touch, backs up, migrates."""
+"""Open the database: connect, refuse files of others, back up, migrate."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 10
 CACHE_KIB = 64 * 1024
-"""As much of a file of SQLite is kept at hand: the inner pages of ten million rows are more than the usual 2 MiB."""
+"""Page cache of SQLite. The inner pages of ten million rows do not fit into the default of 2 MiB."""
 TURN = 0x69706578
-"""The lock of PostgreSQL that whoever writes to a history holds: a number that nobody else uses."""
+"""Number of the advisory lock in PostgreSQL that writers hold."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
-    """Connect to a file or a URL, bring its schema up to date, and return it with its name for messages."""
+    """Connect to a file or URL and migrate its schema. Return the engine, and the name to show in messages."""
     url, path = url_of(target), file_of(target)
     name = f"history {path or hidden(os.fspath(target))}"
     if path:
@@ -56,7 +56,7 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
 
 @contextmanager
 def translated(name: str) -> Iterator[None]:
-    """Turn what the database says into one sentence for the user."""
+    """Turn errors of the database into a HistoryError with one sentence."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
@@ -67,9 +67,9 @@ def translated(name: str) -> Iterator[None]:
 
 @contextmanager
 def writing(engine: Engine, name: str) -> Iterator[Connection]:
-    """Open a transaction that holds the right to write from its beginning: a late claim is how writers fail.
+    """Open a transaction that takes the write lock at once. Taking it later is how concurrent writers fail.
 
-    So writers take turns, on PostgreSQL too: what one has looked up is still so when it writes.
+    On PostgreSQL too, only one process writes at a time, so what a writer has read does not change before it writes.
     """
     with translated(name), engine.connect() as plain:
         connection = plain.execution_options(writes=True)
@@ -82,9 +82,9 @@ def writing(engine: Engine, name: str) -> Iterator[Connection]:
 
 @contextmanager
 def reading(engine: Engine, name: str) -> Iterator[Connection]:
-    """Open a transaction that sees one moment of the history and stands in nobody's way."""
+    """Open a read transaction: a consistent snapshot that blocks nobody."""
     with translated(name), engine.connect() as plain:
-        # SQLite's transactions are so by themselves; elsewhere each statement would see a moment of its own.
+        # SQLite's transactions are snapshots by default. Elsewhere each statement would have a snapshot of its own.
         one = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         connection = plain.execution_options(**one)
         with connection.begin(), collector.held_off():
@@ -97,7 +97,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _arguments(backend: str) -> dict[str, Any]:
-    """How long to wait for a database: without it, a server that is not there is waited for for minutes."""
+    """Connection arguments with a timeout. Without it, connecting to an absent server takes minutes."""
     known = {"sqlite": {"timeout": BUSY_SECONDS}, "postgresql": {"connect_timeout": BUSY_SECONDS}}
     return known.get(backend, {})
 
@@ -114,13 +114,13 @@ def _check_path(path: Path, *, create: bool) -> None:
         raise HistoryError(f"the folder of the history {path} does not exist; create {path.parent} first.")
     if not path.exists() and not create:
         raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
-    # SQLite writes a journal beside the file, so the folder matters as much.
+    # SQLite writes a journal beside the file, so the folder must be writable too.
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise HistoryError(f"the history {path} is not writable for this user, nor can it be read safely without.")
 
 
 def _prepare_file(path: Path, name: str, *, create: bool) -> None:
-    """Refuse a file that is not a history before anything in it changes, then turn the write-ahead log on."""
+    """Refuse a file that is not a history before changing anything, then turn the write-ahead log on."""
     with translated(name), closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         _check_tables(tables, name, create=create)
@@ -132,7 +132,7 @@ def _prepare_file(path: Path, name: str, *, create: bool) -> None:
 
 
 def _check_server(engine: Engine, name: str, *, create: bool) -> None:
-    """Refuse a database of a server as a file is refused."""
+    """Refuse a database on a server that is not a history."""
     with reading(engine, name) as connection:
         _check_tables(set(inspect(connection).get_table_names()), name, create=create)
 
@@ -145,7 +145,7 @@ def _check_tables(tables: Collection[str], name: str, *, create: bool) -> None:
 
 
 def _logs_ahead(connection: sqlite3.Connection) -> bool:
-    """Turn the write-ahead log on, unless another process is just doing so: this ignores the busy timeout."""
+    """Turn the write-ahead log on, unless another process is doing so: this statement ignores the busy timeout."""
     try:
         return bool(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
     except sqlite3.OperationalError as error:
@@ -155,7 +155,7 @@ def _logs_ahead(connection: sqlite3.Connection) -> bool:
 
 
 def _behave(engine: Engine) -> None:
-    """Let SQLAlchemy, not the driver, begin transactions, so that writers can begin as writers."""
+    """Let SQLAlchemy begin transactions, not the driver, so that writers take the write lock at once."""
 
     @event.listens_for(engine, "connect")
     def connected(connection: sqlite3.Connection, _record: Any) -> None:
@@ -177,7 +177,7 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _migrate(engine: Engine, path: Path | None, name: str) -> None:
-    """Bring the schema up to date, in one transaction and after a backup; a current one costs one query."""
+    """Migrate the schema in one transaction, after a backup. If it is current, this costs one query."""
     with reading(engine, name) as connection:
         if _revision(connection) == schema.REVISION:
             return

@@ -1,4 +1,4 @@
-"""How numbers, moments and rows of the history look in a terminal."""
+"""Format numbers, times and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 SHORT = 13
-"""As much of a uid as tells the millisecond: enough to name a run."""
+"""Leading characters of a uid that hold the millisecond: enough to identify a run."""
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
     "bytes": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
@@ -22,11 +22,11 @@ _STYLES = {
     **dict.fromkeys(("improved", "ok", "better"), _GOOD),
 }
 WIDE = 1e3
-"""An interval whose ends are so far apart is no number that anybody should read."""
+"""Intervals whose ends differ by a larger factor are not shown."""
 
 
 def human(value: float | None, unit: str) -> str:
-    """Write a number with four digits and the scale of its unit that suits it; a failure has none."""
+    """Format a number with four digits and a suitable scale of its unit. A failure has no number."""
     if value is None:
         return "-"
     scales = _SCALES.get(unit)
@@ -44,7 +44,7 @@ def table(*columns: str) -> Table:
 
 
 def row(made: Table, *cells: str) -> None:
-    # Text, not str: what a worker said is not markup.
+    # Text, not str: the output of a worker is not markup.
     made.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
 
 
@@ -57,14 +57,14 @@ def ratio(value: float | None) -> str:
 
 
 def interval(lo: float | None, hi: float | None) -> str:
-    """Write the ends of an interval; a single launch has none, and one that is too wide says nothing."""
+    """Format an interval. Empty for a single launch, and for an interval that is too wide to mean anything."""
     if lo is None or hi is None:
         return "-"
     return "too few launches to tell" if hi / lo > WIDE else f"{lo:.3f} to {hi:.3f}"
 
 
 def share(metric: str, value: float | None) -> str:
-    """Write an accuracy as its metric is read: a share in per cent, anything else with three digits."""
+    """Format an accuracy: shares in per cent, anything else with three digits."""
     if value is None:
         return "-"
     return f"{value:.1%}" if metric in ("accuracy", "agreement") else f"{value:.3g}"

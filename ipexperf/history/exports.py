@@ -1,4 +1,4 @@
-"""One run in the formats of other tools. What failed or is invalid is in none of them: it has no number to hand on."""
+"""One run in the formats of other tools. Failed and invalid cases are left out, because they have no numbers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ipexperf.judge import rounds
 from ipexperf.result import PRIMARY
 
 BUILT_IN = {"step_time": ("latency", 1e9), "throughput": ("throughput", 1.0)}
-"""What Bencher calls two of our metrics, and how many of its units one of ours is: it counts latency in nanoseconds."""
+"""Names of our metrics in Bencher, and the factor to its unit: it has latency in nanoseconds."""
 
 
 def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
-    """Write a run as a file of pytest-benchmark: a round is a launch, for samples of one launch are no replicates."""
+    """Export a run for pytest-benchmark. Its rounds are our launches: samples of one launch are not replicates."""
     from importlib.metadata import version
 
     environment = detail.environment
@@ -45,7 +45,7 @@ def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
 
 
 def bencher(detail: RunDetail) -> dict[str, Any]:
-    """Write a run in Bencher's own format: each metric with its smallest and its largest launch, in base units."""
+    """Export a run for Bencher: each metric with its smallest and largest launch, in base units."""
     return {_name(recorded): dict(_measures(recorded)) for recorded in _sound(detail)}
 
 
@@ -61,14 +61,14 @@ def _name(recorded: Recorded) -> str:
 
 
 def _named(case: Case) -> str:
-    """Two batches share one id."""
+    """Return the id with the batch, because two batches of a case share the id."""
     return f"{case.id}[{case.batch}]"
 
 
 def _paired(detail: RunDetail, case: Case) -> list[dict[str, Any]]:
-    """What each round says of a case: the log of how many times slower it was than the reference of the round.
+    """Return the log ratio of a case to the reference in each of its rounds, with the reference's name under `over`.
 
-    That one is named under `over`, and has no such ratio itself.
+    The reference itself has no ratio.
     """
     found = []
     for one in detail.rounds:

@@ -1,4 +1,4 @@
-"""Records as flat rows, one value a column: what CSV and pandas want."""
+"""Records as flat rows with one value per column, for CSV and pandas."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ipexperf.history.records import Recorded, RunDetail, Summary
 CASE = (*AXES, "batch")
 SUMMARY = tuple(field.name for field in fields(Summary))
 SHOWN = ("run_uid", "case_id", "case_uid", *CASE, *SUMMARY, "verdict", "ratio", "launches", "machine_key")
-"""The columns of a run that is shown."""
+"""Columns of `ipexperf show`."""
 
 
 def shown(detail: RunDetail) -> list[dict[str, Any]]:
-    """Return one row a case and metric of a run, with the verdict beside the metric that it is about."""
+    """Return one row per case and metric of a run. The verdict is in the row of the metric that was judged."""
     return [_row(recorded, summary) for recorded in detail.cases for summary in recorded.metrics.values()]
 
 

@@ -1,4 +1,4 @@
-"""The history as pandas DataFrames: what the commands tell, one row a line of theirs, with numbers as numbers."""
+"""The history as pandas DataFrames. Rows are those that the commands print, with numbers as numbers."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
 
 def runs(db: Target, limit: int | None = None) -> pd.DataFrame:
-    """Return one row a run, newest first."""
+    """Return one row per run, newest first."""
     with History.open(db, create=False) as history:
         return _frame(RunRecord, map(asdict, history.runs(limit)))
 
 
 def show(db: Target, run: str = "last") -> pd.DataFrame:
-    """Return one row a case and metric of one run."""
+    """Return one row per case and metric of one run."""
     with History.open(db, create=False) as history:
         rows = flat.shown(history.show(run))
     return _typed(pd.DataFrame(rows, columns=list(flat.SHOWN)), [*_numbers(Summary), "ratio"])
 
 
 def compare(db: Target, first: str, second: str = "last", *, metric: str = PRIMARY) -> pd.DataFrame:
-    """Return one row a case of two runs, with the ratio of the second to the first."""
+    """Return one row per case of two runs, with the ratio of the second to the first."""
     with History.open(db, create=False) as history:
         found = comparison.compare(history.show(first), history.show(second), metric)
     return _frame(comparison.Compared, map(asdict, found.cases))
 
 
 def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS)) -> pd.DataFrame:
-    """Return what a dtype, a stack or a device is worth, from these runs or the last."""
+    """Return the speed-up of a dtype, stack or device, from these runs or the last."""
     with History.open(db, create=False) as history:
         cases = history.cases(runs or ("last",))
         found = speedups.speedups(cases, over, history.paired(cases))
@@ -53,13 +53,13 @@ def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS))
 
 
 def trend(db: Target, metric: str | None = PRIMARY, **asked: Unpack[TrendFilters]) -> pd.DataFrame:
-    """Return one row a case, metric and run, oldest first; `asked` is what `History.trend` takes."""
+    """Return one row per case, metric and run, oldest first. `asked` are the arguments of `History.trend`."""
     with History.open(db, create=False) as history:
         return _frame(Point, map(asdict, history.trend(metric, **asked)))
 
 
 def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **asked: Unpack[Filters]) -> pd.DataFrame:
-    """Return one row a change of level; `asked` are the filters of `trend`, `since` and `until`."""
+    """Return one row per change of level. `asked` are the filters of `trend`, `since` and `until`."""
     metrics = [metric] if isinstance(metric, str) else metric
     with History.open(db, create=False) as history:
         found = changed.changes(history, metrics, **asked)
@@ -71,7 +71,7 @@ def _frame(record: Any, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _numbers(record: Any) -> list[str]:
-    """The fields that are numbers or nothing."""
+    """The names of fields whose type is a number or None."""
     return [field.name for field in fields(record) if field.type in ("float", "float | None")]
 
 
@@ -79,5 +79,5 @@ def _typed(table: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
     for name in table.columns:
         if str(name).endswith(("started_at", "finished_at")):
             table[name] = pd.to_datetime(table[name], utc=True, format="ISO8601")
-    # A column of failures alone would be of objects, and would break the next calculation.
+    # A column of None alone would have the dtype object, which breaks calculations.
     return table.astype(dict.fromkeys(numbers, "float64"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
 
 RUNS = 5
-"""How many earlier runs of a machine count for its usual spread. More would add little: they are capped anyway."""
+"""Number of earlier runs of a machine that count for its usual spread. Their weight is capped, so more add little."""
 
 
 @dataclass(frozen=True, slots=True)

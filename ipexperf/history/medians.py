@@ -1,4 +1,4 @@
-"""The good medians of many series through time, and nothing else of them: what changes are found in."""
+"""The medians of many series through time, for finding changes. Nothing else of the series is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Moment(NamedTuple):
-    """A run, as far as it is needed to say when and of what it was. `number` is its row."""
+    """A run: when it was, and of which commit. `number` is its row id."""
 
     number: int
     uid: str
@@ -52,8 +52,9 @@ def read(
     branch: Wanted = None,
     **filters: Wanted,
 ) -> list[Medians]:
-    """Return every matching series that has a run before `before`; with `since`, only `past` runs of each machine
-    before it and all after it.
+    """Return every matching series that has a run before `before`.
+
+    With `since`, read only `past` runs of each machine before it, and all after it.
     """
     runs = _runs(connection, branch, since, before, past)
     if not runs:
@@ -66,7 +67,7 @@ def read(
     points: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
     good = sql_case((measurement.c.outcome == "ok", measurement.c.median))
     wanted = statements.series_of(metric=metrics, **filters).with_only_columns(series.c.id)
-    # Runs are numbered as they came, but for merged ones: the older part of a long history is mostly not read.
+    # Row ids follow time, except for merged runs, so most of the older part of a long history is not read.
     asked = select(measurement.c.series_id, measurement.c.run_id, good)
     asked = asked.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
     for series_id, run_id, median in connection.execute(asked).all():
@@ -76,7 +77,7 @@ def read(
 
 
 def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:
-    """The series with its good points: in the order of time, as they are."""
+    """Return the series with its good points, in the order of time."""
     for place, median in points:
         if median is not None and median > 0:
             one.runs.append(runs[place])
@@ -85,7 +86,7 @@ def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequ
 
 
 def _runs(connection: Connection, branch: Wanted, since: str | None, before: str | None, past: int) -> list[Moment]:
-    """The runs that are looked into, oldest first."""
+    """Select the runs to examine, oldest first."""
     asked = (
         select(run.c.id, run.c.uid, run.c.started_at, run.c.commit_sha, environment.c.machine_key)
         .join(environment, environment.c.id == run.c.environment_id)

@@ -1,4 +1,4 @@
-"""One history taken into another: rows that are named by their content, so that a second time changes nothing."""
+"""Merge one history into another. Rows are identified by content, so merging twice changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ipexperf.history import schema, sqlite_files
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table
 
-# The order in which rows can be written: what is pointed at comes first.
+# The order in which tables are written: referenced tables come first.
 DIMENSIONS = (schema.environment, schema.case, schema.series, schema.run, schema.policy, schema.round_)
 FACTS = (
     schema.measurement,
@@ -33,7 +33,7 @@ OTHER = "other"
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """How many rows of each kind one file brought that were not there, and how many runs went on since."""
+    """The number of new rows of each kind from one file, and of runs that the file completed."""
 
     path: str
     runs: int
@@ -51,7 +51,7 @@ class Merged:
 
 
 def check(target: str | os.PathLike[str], others: list[Path]) -> Path:
-    """Refuse, before anything is written, whatever cannot be taken in, and return the file that takes it."""
+    """Refuse files that cannot be merged before anything is written. Return the file to merge into."""
     path = sqlite_files.path_of(target)
     for other in others:
         sqlite_files.path_of(other)
@@ -65,7 +65,7 @@ def check(target: str | os.PathLike[str], others: list[Path]) -> Path:
 
 
 def merge(path: Path, other: Path) -> Merged:
-    """Take one file into another, all of it or nothing. What both have stays as it is where it was."""
+    """Merge one file into another, completely or not at all. Rows that both have stay unchanged."""
     with sqlite_files.opened(path, mode="rw") as connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"ATTACH ? AS {OTHER}", (f"{other.absolute().as_uri()}?mode=ro",))
@@ -108,7 +108,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _make_room(connection: sqlite3.Connection) -> None:
-    """Take back cases of a run that was still going on, and has measured them again: it has more launches there."""
+    """Delete cases of a run that measured them again since the last merge: the other file has more launches."""
     counted = "SELECT count(*) FROM {0}.launch l WHERE l.run_id = {1}.id AND l.case_id = {2}.id"
     here, there = counted.format("main", "run", "mine"), counted.format(OTHER, "o", "its")
     connection.execute(
@@ -124,7 +124,7 @@ def _make_room(connection: sqlite3.Connection) -> None:
 
 
 def _take(connection: sqlite3.Connection, table: Table) -> int:
-    """Write the rows of a table that are not there. Ids are local: a reference goes by the uid of what it names."""
+    """Insert the missing rows of a table. Row ids are local, so references are translated by uid."""
     columns = [column for column in table.columns if column.name != "id" and not _own(table, column)]
     joins, values = [], []
     for column in columns:
@@ -145,12 +145,12 @@ def _take(connection: sqlite3.Connection, table: Table) -> int:
 
 
 def _own(table: Table, column: Column[object]) -> bool:
-    """Whether a column points into its own table: such rows are written first and joined afterwards."""
+    """Whether a column references its own table: such rows are inserted first and linked afterwards."""
     return any(key.column.table is table for key in column.foreign_keys)
 
 
 def _go_on(connection: sqlite3.Connection) -> int:
-    """Complete the runs that were still running when they were taken, and are over in the other file."""
+    """Complete the runs that were still running when they were merged, and have ended in the other file."""
     columns = [x.name for x in schema.run.columns if x.name not in ("id", "uid", "environment_id")]
     values = ", ".join(f'"{name}" = o."{name}"' for name in columns)
     statement = (
@@ -162,7 +162,7 @@ def _go_on(connection: sqlite3.Connection) -> int:
 
 
 def _supersede(connection: sqlite3.Connection) -> None:
-    """Say of each acceptance by which later one it was replaced, where that is not known here."""
+    """Link each acceptance to the later one that replaced it, where this is missing."""
     connection.execute(
         f"UPDATE main.baseline SET superseded_by = here.id FROM {OTHER}.baseline o "  # noqa: S608 - names of the schema
         f"JOIN {OTHER}.baseline later ON later.id = o.superseded_by JOIN main.baseline here ON here.uid = later.uid "

@@ -1,4 +1,4 @@
-"""The runs that a window may be made of, newest first: page by page, and no further back than anybody asks."""
+"""The runs that a window can consist of, newest first. Pages are read only as far back as the caller iterates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 PAGE = 50
-"""So many runs are looked at in one question: a whole window and more, where few of a case's runs are left out."""
+"""Runs per page: more than a whole window, if few of a case's runs are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """One run of a case without its numbers: where the case ran, and whether its verdict leaves anything of it."""
+    """One run of a case without its numbers: its environment, and whether its verdict leaves it usable."""
 
     uid: str
     started_at: str
@@ -32,7 +32,7 @@ class PastRun:
 def read(
     engine: Engine, name: str, uid: str, *, branch: str | None, before: str | None, launches: int
 ) -> Iterator[PastRun]:
-    """Yield the runs in which a series has so many launches that ended well."""
+    """Yield the runs in which a series has at least this many good launches."""
     after: tuple[str, str] | None = None
     while True:
         asked = page(uid, branch=branch, before=before, launches=launches, after=after)
@@ -51,14 +51,14 @@ def read(
 def page(
     uid: str, *, branch: str | None, before: str | None, launches: int, after: tuple[str, str] | None = None
 ) -> Select[Any]:
-    """Ask for a page of them: the newest, or those that come after one (its start and its uid) on the way back."""
+    """Select a page of runs: the newest, or those before a run, given by its start and uid."""
     asked = statements.window(uid, branch=branch, before=before, limit=PAGE).where(measurement.c.n >= launches)
     if after is not None:
-        # By name and not by count: a run that is recorded meanwhile moves every count.
+        # By name, not by offset: a run that is recorded meanwhile would shift every offset.
         started_at, last = after
         older = and_(run.c.started_at == started_at, run.c.uid < last)
         asked = asked.where(or_(run.c.started_at < started_at, older))
-    # What follows is looked up for the page alone, not for every run of the series.
+    # The rest is looked up for this page only, not for every run of the series.
     one = asked.add_columns(run.c.id, run.c.environment_id, series.c.case_id).subquery("page").c
     first = (
         select(launch.c.environment_id)

@@ -1,4 +1,4 @@
-"""What may be forgotten: old runs, or only their samples. What a baseline was accepted from stays."""
+"""Delete old runs, or only their samples. Runs that baselines were accepted from stay."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ ORPHANS = (
         (run.c.environment_id, launch.c.environment_id, selftest.c.environment_id, round_.c.environment_id),
     ),
 )
-"""What nothing points at any more, and by which columns it would be."""
+"""Tables whose rows are deleted when nothing references them, and the columns that would."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What goes, or went: the runs, and the rows of each table; and the older runs that stay for their baselines."""
+    """The deleted runs and rows of each table (or those that would be), and the older runs kept for baselines."""
 
     before: str
     runs: tuple[str, ...]
@@ -62,12 +62,12 @@ def prune(
     accepted: Collection[str] = (),
     delete_them: bool = False,
 ) -> Pruned:
-    """Tell what of the runs before a date, a moment or a run would go, and with `delete_them` delete it.
+    """Return what would be deleted of the runs before a date, moment or run. With `delete_them`, delete it.
 
-    `accepted` names the runs that the files of baselines were made of; those of the history's own rows stay anyway.
+    `accepted` names the runs that baseline files were made from. Runs that the history records as accepted stay anyway.
     """
     transaction = writing if delete_them else reading
-    with transaction(history._engine, history._name) as connection:  # noqa: SLF001 - this is the history's own room
+    with transaction(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         begin = selectors.moment(connection, before)
         selectors.check_begun(connection)
         old = {row.id: row.uid for row in connection.execute(_older(begin))}
@@ -91,7 +91,7 @@ def _older(begin: str) -> Select[tuple[int, str]]:
 
 
 def _parts(numbers: list[int]) -> list[list[int]]:
-    """A statement takes only so many values."""
+    """Split values into parts, because a statement takes a limited number."""
     return [numbers[begin : begin + 500] for begin in range(0, len(numbers), 500)]
 
 

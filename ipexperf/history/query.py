@@ -1,4 +1,4 @@
-"""The questions that a history answers. Everything is in the order of time, never of row ids."""
+"""Queries of a history. Results are ordered by time, never by row id."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Queries:
-    """The reading half of a History. A run is named by any selector: a uid, `last~3`, a date, a commit."""
+    """The reading half of History. A run is selected by uid, `last~3`, date, branch or commit."""
 
     _engine: Engine
     _name: str
@@ -53,12 +53,12 @@ class Queries:
             return RunDetail(_run_records(connection, [row])[0], document, tuple(_recorded(connection, row)), made)
 
     def measurements(self, selector: str) -> list[Recorded]:
-        """Return every case of a run with the values of its launches: what a baseline is accepted from."""
+        """Return every case of a run with the values of its launches, from which baselines are accepted."""
         with reading(self._engine, self._name) as connection:
             return _recorded(connection, _run_row(connection, selector))
 
     def cases(self, selectors: Sequence[str]) -> list[Recorded]:
-        """Return every case of several runs; a run that is named twice is there once."""
+        """Return every case of several runs. A run that is named twice is returned once."""
         uids = dict.fromkeys(self.find_run(selector).uid for selector in selectors)
         return [recorded for uid in uids for recorded in self.measurements(uid)]
 
@@ -78,16 +78,16 @@ class Queries:
         limit: int | None = None,
         rolling: int | None = None,
     ) -> list[Point]:
-        """Return the points of every matching series, oldest first; `limit` keeps the newest runs of each series.
+        """Return the points of every matching series, oldest first. `limit` keeps the newest runs of each series.
 
         A filter is one value or several. `since` and `until` are dates, moments or runs. `rolling` adds the median of
-        so many good runs, this one the last of them.
+        this many good runs up to each point.
         """
         if metric is not None:
             check_metric(metric)
         filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
         filters |= {"machine": machine, "branch": branch}
-        # The oldest point that is shown has a past too.
+        # The rolling median of the oldest point needs the runs before it.
         most = limit + (rolling or 1) - 1 if limit is not None else None
         with reading(self._engine, self._name) as connection:
             span = selectors.between(connection, since, until)
@@ -96,7 +96,7 @@ class Queries:
             return roll([_point(row) for row in found], rolling, limit)
 
     def environment(self, run_uid: str, case_uid: str) -> dict[str, Any]:
-        """Return the environment that one case had in one run: its first launch's, else the run's."""
+        """Return the environment of a case in a run: that of its first launch, else the run's."""
         with reading(self._engine, self._name) as connection:
             row = _run_row(connection, run_uid)
             asked = (
@@ -110,12 +110,12 @@ class Queries:
             return _environment_document(row["doc"] if stored is None else stored, row["meta"])
 
     def span(self, since: str | None, until: str | None) -> dict[str, str | None]:
-        """Return the first moment of a range of dates, moments or runs, and the first one after it, as UTC."""
+        """Return the first moment of a range of dates, moments or runs, and the first moment after it, in UTC."""
         with reading(self._engine, self._name) as connection:
             return selectors.between(connection, since, until)
 
     def check_begun(self) -> None:
-        """Refuse to answer from a history without any run, which is no answer."""
+        """Raise HistoryError if the history has no runs."""
         with reading(self._engine, self._name) as connection:
             selectors.check_begun(connection)
 
@@ -136,7 +136,7 @@ class Queries:
             return [(row.uid, row.started_at, row.median) for row in connection.execute(asked)][::-1]
 
     def past(self, uid: str, *, branch: str | None, before: str | None, launches: int) -> Iterator[PastRun]:
-        """Yield the runs that a window of a series may be made of, newest first, as far back as anybody asks."""
+        """Yield the runs that a window of a series can consist of, newest first, as far back as the caller iterates."""
         before = utc(before) if before else None
         return past.read(self._engine, self._name, uid, branch=branch, before=before, launches=launches)
 
@@ -164,13 +164,13 @@ class Queries:
     def rounds_of_machine(
         self, machine_key: str, limit: int = in_turns.RUNS, *, before: str | None = None
     ) -> tuple[RoundRecord, ...]:
-        """Return the rounds of the newest runs that have any on a machine, oldest first: what is usual there."""
+        """Return the rounds of a machine's newest runs that have rounds, oldest first."""
         moment = utc(before) if before else None
         with reading(self._engine, self._name) as connection:
             return rounds.of_machine(connection, machine_key, limit, moment)
 
     def paired(self, cases: Iterable[Recorded]) -> dict[tuple[str, str], Paired]:
-        """Return the rounds of the runs of these cases, with what is usual for their ratios: by run and machine."""
+        """Return the rounds of the runs of these cases and their usual spread, by run and machine."""
         wanted = dict.fromkeys((one.run_uid, one.machine_key) for one in cases)
         with reading(self._engine, self._name) as connection:
             return {
@@ -180,16 +180,16 @@ class Queries:
             }
 
     def board(self, metrics: Sequence[str], limit: int) -> Board:
-        """Return the newest runs as a whole, with these metrics of every case through time."""
+        """Return all cases of the newest runs, with these metrics through time."""
         return board.read(self._engine, self._name, metrics, limit)
 
     def samples_of(self, run: BoardRun) -> dict[int, dict[int, tuple[float, ...]]]:
-        """Return the samples of step time of every case of a run: by the case's row, by launch that counts."""
+        """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
         return board.samples_of_run(self._engine, self._name, run.number)
 
 
 def check_metric(metric: str) -> None:
-    """Refuse a metric that is none, with those that are."""
+    """Raise HistoryError for an unknown metric, with the known ones."""
     if metric not in METRICS:
         raise HistoryError(f"there is no metric {metric!r}; it must be one of {', '.join(METRICS)}.")
 
@@ -216,7 +216,7 @@ def _run_records(connection: Connection, found: Any) -> list[RunRecord]:
 
 
 def _environment_document(stored: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
-    """Join the machine and the commit again: a commit is the run's, or every commit were another environment."""
+    """Add the commit to an environment. It is stored with the run, so that commits do not make new environments."""
     return {**stored, "git": meta["git"]} if "git" in meta else dict(stored)
 
 
@@ -228,7 +228,7 @@ def _point(row: RowMapping) -> Point:
 
 
 def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
-    """Put the cases of a run together from their metrics, launches and verdicts, in the order of their names."""
+    """Assemble the cases of a run from metrics, launches and verdicts, ordered by name."""
     facts = (
         select(case, series.c.machine_key, series.c.metric, series.c.unit, series.c.higher_is_better, measurement)
         .select_from(measurement)
@@ -268,7 +268,7 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
 
 
 def _launches(connection: Connection, run_id: int) -> dict[int, list[tuple[LaunchRecord, dict[str, Any]]]]:
-    """Return the launches of every case of a run, each with the document of its environment."""
+    """Return the launches of every case of a run, each with its environment."""
     asked = (
         select(launch, environment.c.doc.label("environment"))
         .join(environment, environment.c.id == launch.c.environment_id)
@@ -289,7 +289,7 @@ def _values(launches: list[LaunchRecord]) -> dict[str, tuple[float, ...]]:
 
 
 def _verdicts(connection: Connection, run_id: int) -> tuple[dict[int, Verdict], dict[int, str]]:
-    """Return the newest verdict of every case, and the outcome that its test was decided by."""
+    """Return the newest verdict of every case, and the outcome that decided its test."""
     asked = (
         select(verdict, series.c.case_id, series.c.metric, policy.c.doc, policy.c.uid)
         .join(series, series.c.id == verdict.c.series_id)
@@ -299,7 +299,7 @@ def _verdicts(connection: Connection, run_id: int) -> tuple[dict[int, Verdict], 
     )
     said = connection.execute(asked).all()
     newest = {row.case_id: row for row in said}
-    # That the platform moved is said of a case by the run as a whole, when all tests are over.
+    # `platform_shift` is set when the run is judged as a whole, after all tests have ended.
     tested = {row.case_id: row.outcome for row in said if row.outcome != "platform_shift"}
     return {case_id: _verdict(row) for case_id, row in newest.items()}, tested
 
@@ -321,5 +321,5 @@ def _verdict(row: Row[Any]) -> Verdict:
 
 
 def _structure(told: dict[str, Any] | None) -> Structure | None:
-    """What was said of what ran; verdicts of older versions say nothing."""
+    """Return the comparison of fingerprints in a verdict. Verdicts of older versions have none."""
     return Structure(**{**told, "changes": tuple(told["changes"])}) if told else None

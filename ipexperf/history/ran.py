@@ -1,4 +1,4 @@
-"""What ran, as the history remembers it: of a case of a run, and of the session that a baseline was accepted from."""
+"""Fingerprints in the history: of a case in a run, and of the session that a baseline was accepted from."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 
 def ran(recorded: Recorded) -> tuple[Structure, Fingerprint | None]:
-    """The one fingerprint of a case's launches, and whether it is one."""
+    """Return the fingerprint of a case's launches, and whether all launches have the same."""
     return structure.of([launch.document.get("fingerprint") for launch in recorded.counted])
 
 
 def roof(recorded: Recorded) -> Mapping[str, Any] | None:
-    """The ceilings that a case was held against, or None."""
+    """Return the machine's ceilings for a case, or None."""
     return next((one for launch in recorded.counted if (one := launch.document.get("roof"))), None)
 
 
 def medians(recorded: Recorded) -> dict[str, float | None]:
-    """Each metric of a case, over its launches."""
+    """Return the median of each metric of a case over its launches."""
     return {name: summary.median for name, summary in recorded.metrics.items()}
 
 
 def accepted(history: History, known: CaseBaseline) -> Fingerprint | None:
-    """What the digest of a baseline stands for, where the history has a session that ran so."""
+    """Return the fingerprint behind the digest of a baseline, if the history has a session with it."""
     for session in sorted(known.sessions, key=lambda session: session.started_at, reverse=True):
         found = _of(history, session.run, known.case)
         if found is not None and known.fingerprint in (None, structure.name(found)):
@@ -46,5 +46,5 @@ def _of(history: History, run: str, case: Case) -> Fingerprint | None:
     try:
         found = history.measurements(run)
     except HistoryError:
-        return None  # measured elsewhere, or pruned: the baseline's file outlives it
+        return None  # measured elsewhere, or pruned: the baseline file outlives it
     return next((ran(recorded)[1] for recorded in found if recorded.case == case), None)

@@ -1,4 +1,4 @@
-"""Ratios drawn for a terminal: two runs compared, and what a dtype, a stack or a device is worth."""
+"""Tables of ratios for a terminal: two runs compared, and speed-ups of dtypes, stacks and devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OVER_ROUNDS = (
 
 
 def comparison_text(found: Comparison) -> Text:
-    """Say which two runs these are, and what differs between their environments."""
+    """Describe the two runs, and the differences between their environments."""
     lines = []
     for name, run in (("first", found.first), ("second", found.second)):
         where = f"{(run.commit or '-')[:10]} on {run.branch or '-'}, torch {run.torch_version or '-'}"
@@ -61,7 +61,7 @@ def compared_table(cases: Sequence[Compared]) -> Table:
 
 
 def explanation(found: Sequence[Speedup]) -> str:
-    """Say what the intervals are over: rounds where two cases took turns, else launches."""
+    """Explain the intervals: over rounds if the cases took turns, else over launches."""
     paired = [one.paired for one in found]
     if not any(paired):
         return OVER_LAUNCHES
@@ -71,12 +71,12 @@ def explanation(found: Sequence[Speedup]) -> str:
 
 
 def twins_text(twins: Iterable[Twin]) -> Text:
-    """Tell how many times as fast the same was once more: what noise looks like."""
+    """Describe the ratios of twins, which show the noise."""
     return Text("\n".join(told_twin(one) for one in twins))
 
 
 def told_twin(twin: Twin) -> str:
-    """One twin in words; where it differs beyond doubt, what that means."""
+    """Describe one twin, and what it means if it differs significantly."""
     found = twin.estimate.ratio(inverted=True)
     name = f"{twin.case.id}, batch {twin.case.batch}, the same again"
     told = f"{name}: {found.ratio:.3f} ({interval(found.lo, found.hi)}), {counted(twin.estimate.rounds)}"
@@ -105,7 +105,7 @@ def speedups_table(found: Sequence[Speedup]) -> Table:
 
 
 def counted(rounds: int) -> str:
-    """So many rounds, in words."""
+    """A number of rounds, in words."""
     return "1 round" if rounds == 1 else f"{rounds} rounds"
 
 

@@ -1,4 +1,4 @@
-"""What the history answers with: plain frozen records."""
+"""Records that queries return."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ipexperf.case import AXES, Case
 from ipexperf.result import RoundRecord, Verdict
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
-"""One name, several, or any."""
+"""One name, several names, or None for any."""
 
 
 class Filters(TypedDict, total=False):
-    """What narrows an answer down: axes, machines and branches, and a range of dates, moments or runs."""
+    """Filters of a query: axes, machines, branches, and a range of dates, moments or runs."""
 
     model: Wanted
     device: Wanted
@@ -28,7 +28,7 @@ class Filters(TypedDict, total=False):
 
 
 class TrendFilters(Filters, total=False):
-    """And how much of each series is told: its newest runs, with a rolling median of so many."""
+    """Filters of a trend. `limit` keeps the newest runs of a series, `rolling` adds the median of that many."""
 
     limit: int | None
     rolling: int | None
@@ -73,7 +73,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """One launch as it was recorded; a bad one with its reason and the last lines that it wrote."""
+    """One recorded launch. A failed one has its reason and the last lines of its log."""
 
     index: int
     outcome: str
@@ -84,10 +84,10 @@ class LaunchRecord:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One case of one run: what a baseline is accepted from. `values` holds one number a launch that ended well.
+    """One case of one run, from which a baseline can be accepted. `values` has one number per good launch.
 
-    `outcome` is the outcome of the verdict; `started_at` is when this case began. `tested` is the outcome that its test
-    was decided by, which stays what it was where the run as a whole says `platform_shift`.
+    `outcome` is that of the newest verdict; `started_at` is when the case began. `tested` is the outcome that decided
+    its test, which stays the same if the run as a whole is judged `platform_shift`.
     """
 
     run_uid: str
@@ -105,7 +105,7 @@ class Recorded:
 
     @property
     def counted(self) -> tuple[LaunchRecord, ...]:
-        """The launches that are the measurement: not those that were contended, and measured again."""
+        """The launches that count: not those that were contended and measured again."""
         return tuple(x for x in self.launches if x.outcome != "contended")
 
 
@@ -113,8 +113,8 @@ class Recorded:
 class Accepted:
     """One session of one case that became a baseline.
 
-    `kept` names the runs whose sessions are the baseline now; the rows of all others are superseded, those of
-    `former` too, which is the case as it was accepted before: another version of it has another series.
+    `kept` names the runs whose sessions are the baseline now. All other rows are superseded, also those of `former`:
+    the case as it was accepted before, if it has a new version and so a new series.
     """
 
     run_uid: str
@@ -139,7 +139,7 @@ class RunDetail:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One metric of one case in one run. `outcome` is the measurement's, `verdict` and `ratio` are the judge's."""
+    """One metric of one case in one run. `outcome` is that of the measurement; the judge gave `verdict` and `ratio`."""
 
     started_at: str
     run_uid: str
@@ -159,7 +159,7 @@ class Point:
     version: int
     data: str
     knobs: str
-    """What was turned from its default: `+optimizer:adam`, or an empty text."""
+    """Knobs that are not at their default, such as `+optimizer:adam`, or an empty text."""
     case_uid: str
     metric: str
     unit: str
@@ -175,9 +175,9 @@ class Point:
     verdict: str | None
     ratio: float | None
     rolling: float | None = None
-    """The median of the last good runs of the series, where that was asked for and there are enough."""
+    """Rolling median of the last good runs of the series, if requested and there are enough runs."""
 
     @property
     def case_id(self) -> str:
-        """The name of the case, for people."""
+        """The id of the case."""
         return "-".join(getattr(self, axis) for axis in AXES) + self.knobs

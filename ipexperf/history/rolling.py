@@ -11,14 +11,14 @@ from ipexperf.history.records import Point
 
 
 def series_of(point: Point) -> tuple[str, str, str]:
-    """Name the series that a point is of."""
+    """Return a key for the series of a point."""
     return point.case_uid, point.machine_key, point.metric
 
 
 def roll(points: Sequence[Point], width: int | None, limit: int | None) -> list[Point]:
-    """Give each point the median of the last `width` good runs, and keep the newest `limit` of each series.
+    """Add the median of the last `width` good runs to each point, and keep the newest `limit` points of each series.
 
-    A run that failed has none, and counts for none: what follows it is rolled over the good runs before it.
+    Failed runs get no median and are skipped in those of later runs.
     """
     if width is None:
         return [*points]
@@ -31,7 +31,7 @@ def roll(points: Sequence[Point], width: int | None, limit: int | None) -> list[
             recent = last[series_of(point)]
             recent.append(point.median)
             if len(recent) == width:
-                point = replace(point, rolling=statistics.median(recent))  # noqa: PLW2901 - the point, completed
+                point = replace(point, rolling=statistics.median(recent))  # noqa: PLW2901 - the same point with its median
         rolled.append(point)
     kept = []
     for point in rolled:

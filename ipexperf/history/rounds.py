@@ -1,4 +1,4 @@
-"""Rounds in the database: the arms that took turns, what each of them did, and the ratio of each two."""
+"""Rounds in the database: their arms, the turns of each arm, and the ratio of each two arms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def write(
     connection: Connection, run_id: int, environment_id: int, one: RoundRecord, cases: Mapping[Case, int]
 ) -> None:
-    """Write a round of a run; `cases` has the row of each case, and `environment_id` is where the run was."""
+    """Write a round of a run. `cases` has the row id of each case; `environment_id` is that of the run."""
     if len(one.seats) < 2:
         raise HistoryError(f"the round {one.uid} has {len(one.seats)} arms; a round is of two or more.")
     if connection.execute(select(exists().where(round_.c.uid == one.uid))).scalar_one():
@@ -42,7 +42,7 @@ def write(
 
 
 def _environment(connection: Connection, run_id: int, one: RoundRecord, cases: Mapping[Case, int]) -> int | None:
-    """Where the round was: where its first launch was that is on record. A run may be on several devices."""
+    """Return the environment of the first recorded launch of a round. The run may have used several devices."""
     for arm in one.seats:
         of_case = (launch.c.run_id == run_id, launch.c.case_id == cases[arm.case])
         asked = select(launch.c.environment_id).where(*of_case, launch.c.launch == arm.launch)
@@ -52,7 +52,7 @@ def _environment(connection: Connection, run_id: int, one: RoundRecord, cases: M
 
 
 def _seat(place: int, arm: SeatRecord, cases: Mapping[Case, int]) -> dict[str, Any]:
-    """A row of an arm: the times of its processes one after the other, and how many turns each of them had."""
+    """Return the row of an arm: the turn times of its processes in sequence, and the number of turns of each."""
     return {
         "place": place,
         "case_id": cases[arm.case],
@@ -64,7 +64,7 @@ def _seat(place: int, arm: SeatRecord, cases: Mapping[Case, int]) -> dict[str, A
 
 
 def _pairs(one: RoundRecord, cases: Mapping[Case, int]) -> Iterator[dict[str, Any]]:
-    """The ratio of each two arms, the later seat over the earlier one."""
+    """Yield the ratio of each two arms, the later seat over the earlier one."""
     for (first, base), (second, other) in combinations(enumerate(one.seats), 2):
         try:
             ratio = log_ratio(base.times, other.times, paired=one.schedule == "together")
@@ -84,7 +84,7 @@ def _pairs(one: RoundRecord, cases: Mapping[Case, int]) -> Iterator[dict[str, An
 
 
 def of_run(connection: Connection, run_id: int, machine_key: str | None = None) -> tuple[RoundRecord, ...]:
-    """Return the rounds of a run in the order of time; of one of its machines, where that is named."""
+    """Return the rounds of a run in the order of time, optionally on one machine only."""
     where = [round_.c.run_id == run_id]
     if machine_key is not None:
         where.append(environment.c.machine_key == machine_key)
@@ -92,13 +92,13 @@ def of_run(connection: Connection, run_id: int, machine_key: str | None = None) 
 
 
 def of_machine(connection: Connection, machine_key: str, limit: int, before: str | None) -> tuple[RoundRecord, ...]:
-    """Return the rounds of the newest runs that have any on a machine, oldest first."""
+    """Return the rounds of a machine's newest runs that have rounds, oldest first."""
     numbers = [row.id for row in connection.execute(runs_of(machine_key, limit, before))]
     return _read(connection, round_.c.run_id.in_(numbers), environment.c.machine_key == machine_key)
 
 
 def runs_of(machine_key: str, limit: int, before: str | None) -> Select[Any]:
-    """Ask for the newest runs that have rounds on a machine."""
+    """Select the newest runs that have rounds on a machine."""
     here = select(environment.c.id).where(environment.c.machine_key == machine_key)
     asked = select(run.c.id).where(exists().where(round_.c.run_id == run.c.id, round_.c.environment_id.in_(here)))
     if before is not None:
@@ -107,7 +107,7 @@ def runs_of(machine_key: str, limit: int, before: str | None) -> Select[Any]:
 
 
 def rounds_of(*where: ColumnElement[bool]) -> Select[Any]:
-    """Ask for rounds in the order of time."""
+    """Select rounds in the order of time."""
     return (
         select(round_)
         .join(environment, environment.c.id == round_.c.environment_id)
@@ -117,7 +117,7 @@ def rounds_of(*where: ColumnElement[bool]) -> Select[Any]:
 
 
 def seats_of(*where: ColumnElement[bool]) -> Select[Any]:
-    """Ask for the seats of the same rounds, each with its case."""
+    """Select the seats of the same rounds, each with its case."""
     axes = [column for column in case_table.columns if column.name not in ("id", "uid", "suite")]
     return (
         select(seat, *axes)

@@ -1,4 +1,4 @@
-"""From records to rows and back: what of a measurement goes into which table. No SQL."""
+"""Convert records to rows of tables and back. No SQL."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import Constants
     from ipexperf.result import Launch, Measurement, Verdict
 
-# Time spent waiting for a core explains a sample but is never judged, so it is a series and no metric.
+# Time spent waiting for a core explains a sample but is never judged, so it is a series but not a metric.
 _SAMPLED = {"step_time": "wall", "cpu_time": "cpu", "run_delay": "delay"}
 _UNJUDGED = Metric("run_delay", "s", higher_is_better=False)
 
 
 def environment_row(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave the commit out: it is the run's, and every commit would be another environment."""
+    """Return the row of an environment, without the commit: otherwise every commit would be a new environment."""
     if not isinstance(document.get("machine_key"), str):
         raise HistoryError("an environment needs a `machine_key`: it names what may be compared with what.")
     stored = finite({key: value for key, value in document.items() if key != "git"})
@@ -34,7 +34,7 @@ def environment_row(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def versions(environment: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the columns of a run that its environment answers."""
+    """Return the columns of a run that come from its environment."""
     software = environment.get("software") or {}
     git = environment.get("git") or {}
     return {
@@ -70,8 +70,7 @@ def series_row(case_uid: str, machine_key: str, name: str) -> dict[str, Any]:
 def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a row for every metric over its launches, and always one for the primary metric.
 
-    A failure has no numbers: of the whole measurement, or of the one metric that is not finite. A case that never
-    began has none either, and did not fail.
+    The numbers are None if the measurement failed, if the metric is not finite, or if the case never began.
     """
     if measurement.never_began:
         yield PRIMARY, {"n": 0, **summary(()), "outcome": "interrupted", "reason": measurement.never_began}
@@ -93,7 +92,7 @@ def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
-    """Keep a launch, good or bad, without its samples, which have a table of their own."""
+    """Return the row of a launch, good or bad. Samples have a table of their own."""
     document = finite(
         {
             "started_at": utc(measurement.started_at),
@@ -117,7 +116,7 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
 
 
 def _fingerprint(measurement: Measurement, launch: Launch) -> Mapping[str, Any] | None:
-    """What ran: whole in the first launch of its case that ran so, and by its digest in the others."""
+    """Return the fingerprint of a launch: whole for the first launch of its case that has it, else only its digest."""
     found = launch.fingerprint
     if found is None:
         return None
@@ -128,7 +127,7 @@ def _fingerprint(measurement: Measurement, launch: Launch) -> Mapping[str, Any] 
 
 
 def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
-    """Yield the samples of a launch by series; a column with a number that is none is refused as a whole."""
+    """Yield the samples of a launch by series. A column with a number that is not finite is left out."""
     if launch.samples:
         refused = _refused(launch)
         for name in _SAMPLED:
@@ -137,7 +136,7 @@ def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
 
 
 def policy_row(verdict: Verdict, policy: Constants | None) -> dict[str, Any]:
-    """Keep every constant that a verdict was made with; of an unknown policy there is only the label."""
+    """Return the row of a policy with all its constants. An unknown policy has only a label."""
     document = {"policy": verdict.policy} if policy is None else policy.to_json()
     if policy is not None and policy.label != verdict.policy:
         raise HistoryError(f"a verdict by {verdict.policy!r} cannot be kept under the policy {policy.label!r}.")
@@ -145,7 +144,7 @@ def policy_row(verdict: Verdict, policy: Constants | None) -> dict[str, Any]:
 
 
 def policy_label(row: Any) -> str:
-    """Name a policy as its verdicts do."""
+    """Return the label of a policy, as its verdicts have it."""
     return str(row.doc["policy"] if "policy" in row.doc else f"{row.doc['name']}@{row.uid[:12]}")
 
 

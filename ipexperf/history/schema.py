@@ -1,7 +1,7 @@
 """The tables: a narrow fact table with dimensions. Facts are append-only, and names by content make merging safe.
 
-Time is UTC ISO 8601 text of fixed width, which sorts as it should; numbers are in base units and finite. A failure
-is a row without numbers and with an outcome. A merged `run.id` is not chronological: order by `started_at`.
+Times are UTC ISO 8601 texts of fixed width, which sort correctly. Numbers are finite and in base units. A failure is a
+row with an outcome and without numbers. `run.id` is not chronological after a merge: order by `started_at`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 REVISION = "0003"
-"""The newest migration: a history that says so needs no alembic to be opened."""
+"""The newest migration. A history with this revision is opened without alembic."""
 
 metadata = MetaData(
     naming_convention={
@@ -104,7 +104,7 @@ measurement = Table(
     sqlite_with_rowid=False,
 )
 
-# The launch is the unit of replication, so a bad one is kept as carefully as a good one.
+# The launch is the unit of replication, so failed launches are kept too.
 launch = Table(
     "launch",
     metadata,
@@ -135,7 +135,7 @@ policy = Table(
     Column("doc", JSON, nullable=False),
 )
 
-# Judging again adds a verdict under another policy; the newest `judged_at` is the one that is shown.
+# Judging again adds a verdict under another policy. The one with the newest `judged_at` is shown.
 verdict = Table(
     "verdict",
     metadata,
@@ -163,7 +163,7 @@ baseline = Table(
     Column("superseded_by", Integer, ForeignKey("baseline.id"), index=True),
 )
 
-# What the judge said where the truth was known: nothing of it is in a series, a run or a baseline.
+# Verdicts on cases whose truth is known. They are in no series, run or baseline.
 selftest = Table(
     "selftest",
     metadata,
@@ -188,7 +188,7 @@ selftest = Table(
     Column("log_ratios", JSON, nullable=False),
 )
 
-# Arms that took turns. A case that its run measures again is written anew, and its rounds stay: they name the case.
+# Arms that took turns. If a run measures a case again, its rows are replaced but its rounds stay.
 round_ = Table(
     "round",
     metadata,
@@ -217,7 +217,7 @@ seat = Table(
     Column("data", LargeBinary, nullable=False),
 )
 
-# Follows from the seats: for those who ask in SQL.
+# Can be computed from the seats; for queries in SQL.
 paired = Table(
     "paired",
     metadata,

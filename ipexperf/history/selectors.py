@@ -1,4 +1,4 @@
-"""How people name a run: `last`, `last~3`, a day, a branch, or the beginning of its uid or of a commit."""
+"""Selectors of runs: `last`, `last~3`, a day, a branch, or the beginning of a uid or commit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SHORTEST = 4
 NEWEST = ("last", "latest", "newest")
 OLDEST = ("first", "oldest")
 DAYS = {"today": 0, "yesterday": 1}
-"""Words for a day, and how many days ago it was, in UTC."""
+"""Words for days, and how many days ago they were, in UTC."""
 DAY, MONTH, MOMENT = r"\d{4}-\d{2}-\d{2}", r"\d{4}-\d{2}", r"\d{4}-\d{2}-\d{2}[T ]\d{2}.*"
 _NEWEST = (run.c.started_at.desc(), run.c.uid.desc())
 
 
 def resolve(connection: Connection, selector: str) -> str:
-    """Return the uid of the one run that is meant: the last of what is named, or with `~N` the N-th before it."""
+    """Return the uid of the run that a selector names: the last match, or with `~N` the N-th before it."""
     text = selector.strip()
     if connection.execute(select(run.c.uid).where(run.c.uid == text)).first():
         return text
@@ -35,7 +35,7 @@ def resolve(connection: Connection, selector: str) -> str:
 
 
 def moment(connection: Connection, text: str) -> str:
-    """Return the moment that a date, a moment or a run means, as UTC: the beginning of each."""
+    """Return the beginning of a date, moment or run, in UTC."""
     text = text.strip()
     if re.fullmatch(f"{DAY}|{MOMENT}", text):
         return since_utc(text)
@@ -48,7 +48,7 @@ def moment(connection: Connection, text: str) -> str:
 
 
 def after(connection: Connection, text: str) -> str:
-    """Return the first moment that is later than a date, a moment or a run: a day lasts until its end."""
+    """Return the first moment after a date, moment or run."""
     text = text.strip()
     if re.fullmatch(DAY, text) or text in DAYS:
         return day_utc(_day(text))[1]
@@ -59,7 +59,7 @@ def after(connection: Connection, text: str) -> str:
 
 
 def between(connection: Connection, since: str | None, until: str | None) -> dict[str, str | None]:
-    """Return the first moment of a range and the first one after it; a range that ends before it begins is refused."""
+    """Return the first moment of a range and the first moment after it. Raise HistoryError if the range ends before it begins."""
     begin = moment(connection, since) if since is not None else None
     end = after(connection, until) if until is not None else None
     if begin is not None and end is not None and end <= begin:
@@ -68,18 +68,18 @@ def between(connection: Connection, since: str | None, until: str | None) -> dic
 
 
 def check_begun(connection: Connection) -> None:
-    """Refuse to answer from a history without any run, which is no answer."""
+    """Raise HistoryError if the history has no runs."""
     if not connection.execute(select(run.c.id).limit(1)).first():
         raise HistoryError("this history is empty: it has no run to answer from; run the suite first.")
 
 
 def _meant(connection: Connection, base: str, text: str) -> Select[Any]:
-    """Ask for every run that is meant, the one that is named first."""
+    """Select all runs that a selector matches, the best match first."""
     runs = select(run.c.uid).order_by(*_NEWEST)
     if base in NEWEST:
         return runs
     if base in OLDEST:
-        # Nothing is before the first: only `first` itself finds a run.
+        # Nothing is before the first run, so only `first` itself finds one.
         return runs.where(
             run.c.uid == select(run.c.uid).order_by(run.c.started_at, run.c.uid).limit(1).scalar_subquery()
         )
@@ -95,7 +95,7 @@ def _meant(connection: Connection, base: str, text: str) -> Select[Any]:
 
 
 def _named(connection: Connection, base: str, text: str) -> Select[Any]:
-    """Ask for the runs of a branch, of a commit, or the one whose uid begins so."""
+    """Select the runs of a branch or commit, or the run whose uid begins with the text."""
     runs = select(run.c.uid).order_by(*_NEWEST)
     of_branch = run.c.branch == base
     branch = connection.execute(select(run.c.branch).where(of_branch).limit(1)).scalar_one_or_none()
@@ -118,7 +118,7 @@ def _named(connection: Connection, base: str, text: str) -> Select[Any]:
 
 
 def _day(text: str) -> str:
-    """Write a word for a day as its date."""
+    """Return the date of a word for a day."""
     if text not in DAYS:
         return text
     return (datetime.now(timezone.utc) - timedelta(days=DAYS[text])).date().isoformat()

@@ -1,4 +1,4 @@
-"""Trials of selftests: each is committed the moment it ends, and belongs to no run."""
+"""Trials of selftests. Each is committed when it ends, and belongs to no run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import PairPolicy
 
 SAME = ("injection", "size", "seconds", "outcome", "reason", "ratio", "lo", "hi", "mde", "cut")
-"""What a row and a trial call by the same name."""
+"""Fields that have the same name in a row and in a trial."""
 
 
 def record(
     history: History, session: str, trial: Trial, where: Mapping[str, Any], judged_by: PairPolicy, suite: str
 ) -> None:
-    """Commit one trial of the selftest that the session names, with where it was and what it was judged by."""
+    """Commit one trial of a selftest session, with its environment and policy."""
     times = {name: utc(getattr(trial, name)) for name in ("started_at", "finished_at")}
     values = finite({name: getattr(trial, name) for name in SAME} | {"log_ratios": trial.log_ratios}) | times
     constants = {"uid": content_uid(judged_by.to_json()), "doc": judged_by.to_json()}
@@ -42,7 +42,7 @@ def record(
 
 
 def trials(history: History, machine_key: str | None = None, judged_by: PairPolicy | None = None) -> list[Trial]:
-    """Return all trials that are kept, oldest first: of one machine, and under one policy, where they are named."""
+    """Return all recorded trials, oldest first, optionally of one machine or policy."""
     axes = [column for column in case.columns if column.name not in ("id", "uid", "suite")]
     asked = (
         select(selftest, *axes)

@@ -1,4 +1,4 @@
-"""What a dtype, a stack or a device is worth, from recorded runs: two cases that differ in that and nothing else."""
+"""Speed-ups of dtypes, stacks and devices from recorded runs: ratios of cases that differ in nothing else."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from ipexperf.judge.rounds import Estimate
 
 BASES = {"dtype": "fp32", "stack": "stock", "device": "cpu"}
-"""What every other value of an axis is held against."""
+"""The base value of each axis, with which the other values are compared."""
 KINDS: dict[str, tuple[str, ...]] = {
     "dtype": ("dtype",),
     "stack": ("stack",),
     "device": ("device",),
     "both": ("stack", "dtype"),
 }
-"""`both` is what the vendor's tables show: their software in a low precision over stock PyTorch in fp32."""
+"""`both` is the ratio in the vendor's tables: their software in low precision over stock PyTorch in fp32."""
 LATENCIES = ("p50", "p99")
-"""What the mode `realtime` is also measured by."""
+"""Further metrics that are compared in the mode `realtime`."""
 APART = "from two runs: what differs between sessions is in no interval"
 
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """How many times as fast a case is as its base: above 1 is faster, for latencies too, which are lower then."""
+    """The speed of a case relative to its base. Above 1 is faster, for latencies too."""
 
     kind: str
     over: str
@@ -56,7 +56,7 @@ class Speedup:
     hi: float | None
     seen: bool
     paired: bool
-    """Whether the two shared rounds: the interval is over those then, and else over launches."""
+    """Whether the cases shared rounds. If so the interval is over rounds, else over launches."""
     rounds: int
     accuracy_metric: str | None
     base_accuracy: float | None
@@ -74,7 +74,7 @@ class _Pair:
     fast: Recorded
     metric: str
     estimate: Estimate | None
-    """What their rounds say, where they shared any."""
+    """The ratio from shared rounds, if there are any."""
 
 
 def speedups(
@@ -82,9 +82,9 @@ def speedups(
     kinds: Sequence[str] = tuple(KINDS),
     paired: Mapping[tuple[str, str], Paired] | None = None,
 ) -> list[Speedup]:
-    """Return every pair of cases that differ in nothing but what is asked for: of one run where there is one.
+    """Return every pair of cases that differ in nothing but the given axis, of one run if possible.
 
-    `paired` are the rounds of their runs: the ratio of two cases that took turns is that of their turns.
+    `paired` has the rounds of the runs: cases that took turns are compared by their turns.
     """
     newest: dict[Case, list[Recorded]] = defaultdict(list)
     for one in sorted(cases, key=lambda x: (x.started_at, x.run_uid), reverse=True):
@@ -99,13 +99,13 @@ def speedups(
     ]
     order = list(KINDS)
     pairs.sort(key=lambda pair: (order.index(pair.kind), pair.fast.case.id, pair.fast.machine_key))
-    # Only those over launches share an alarm rate.
+    # Only ratios over launches share an alarm rate.
     family = sum(pair.estimate is None for pair in pairs)
     return [_speedup(pair, family) for pair in pairs]
 
 
 def _base(case: Case, axes: Sequence[str]) -> Case | None:
-    """The case as it would be without what is asked for; none where it lacks a part of that itself."""
+    """Return the base case, or None if the case itself lacks a part of what is compared."""
     if any(getattr(case, axis) == BASES[axis] for axis in axes):
         return None
     plain: dict[str, Any] = {axis: BASES[axis] for axis in axes}
@@ -120,10 +120,10 @@ def _pairs(
     newest: Mapping[Case, Sequence[Recorded]],
     paired: Mapping[tuple[str, str], Paired],
 ) -> Iterator[_Pair]:
-    """The newest pair of each machine that is sound, of one run before one of two runs."""
+    """Return the newest sound pair of each machine. A pair from one run is preferred."""
     fast, plain = ([x for x in newest.get(one, ()) if not unsound(x, metric)] for one in (case, base))
     for machine in dict.fromkeys(x.machine_key for x in fast):
-        # A card is part of the machine_key: there the base is on another one, or there would be none.
+        # An accelerator is part of the machine_key, so a base on the CPU has another key.
         matching = [
             (one, other)
             for one in fast
@@ -137,7 +137,7 @@ def _pairs(
 
 
 def _estimate(fast: Recorded, base: Recorded, metric: str, paired: Mapping[tuple[str, str], Paired]) -> Estimate | None:
-    """What the rounds of both say: of their steps, and so of no latency of single requests."""
+    """Return the ratio from rounds. Rounds compare step times, not latencies of single requests."""
     found = paired.get((fast.run_uid, fast.machine_key))
     if found is None or metric in LATENCIES or (base.run_uid, base.machine_key) != (fast.run_uid, fast.machine_key):
         return None
@@ -145,7 +145,7 @@ def _estimate(fast: Recorded, base: Recorded, metric: str, paired: Mapping[tuple
 
 
 def _ratio(pair: _Pair, family: int) -> ratios.Ratio:
-    """How many times as fast: what was gained is the base's time over the case's, or the reverse of a throughput."""
+    """Return the speed-up: the base's time over the case's, or the case's throughput over the base's."""
     if pair.estimate is not None:
         return pair.estimate.ratio(inverted=True)
     first, second = pair.base.values[pair.metric], pair.fast.values[pair.metric]
@@ -193,7 +193,7 @@ def _median(recorded: Recorded, metric: str) -> float:
 
 
 def _notes(pair: _Pair, ratio: ratios.Ratio) -> Iterator[str]:
-    """What a reader must know before believing the number."""
+    """Notes on how far the number can be trusted."""
     if pair.fast.run_uid != pair.base.run_uid:
         yield APART
     if pair.kind != "device" and (fields := incomparable(pair.base.environment, pair.fast.environment)):

@@ -1,4 +1,4 @@
-"""A history as a file of SQLite: what can be done to it from outside, without SQLAlchemy."""
+"""Operations on a history file without SQLAlchemy: check, back up, vacuum."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, database, schema
 
 FINDINGS = 3
-"""So many of the faults of a damaged file are told."""
+"""Number of faults of a damaged file to report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a file holds: its schema, the rows of each table, its bytes, and the runs that never said how they ended."""
+    """The content of a file: schema revision, rows per table, bytes, and runs that were never finished."""
 
     path: str
     revision: str
@@ -30,7 +30,7 @@ class Checked:
 
 
 def path_of(target: str | os.PathLike[str]) -> Path:
-    """Return the file that a history is, which must be one of SQLite."""
+    """Return the path of a history. Raise HistoryError if it is not a SQLite file."""
     path = addresses.file_of(target)
     if path is None:
         name = addresses.hidden(os.fspath(target))
@@ -42,7 +42,7 @@ def path_of(target: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def opened(path: Path, *, mode: str = "ro") -> Iterator[sqlite3.Connection]:
-    """Open a file as it is: nothing is migrated, and an error is one sentence."""
+    """Open a file without migrating it. Errors become a HistoryError with one sentence."""
     name = f"history {path}"
     with database.translated(name), closing(_connect(path, mode)) as connection:
         yield connection
@@ -54,7 +54,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def revision(connection: sqlite3.Connection, path: Path, catalog: str = "main") -> str:
-    """Return the schema's revision of a file that is attached under a name; what is no history is refused."""
+    """Return the schema revision of an attached file. Raise HistoryError if it is not a history."""
     asked = f"SELECT name FROM {catalog}.sqlite_master WHERE type = 'table'"  # noqa: S608 - two names of ours
     tables = {row[0] for row in connection.execute(asked)}
     if not tables:
@@ -66,7 +66,7 @@ def revision(connection: sqlite3.Connection, path: Path, catalog: str = "main") 
 
 
 def check(target: str | os.PathLike[str]) -> Checked:
-    """Read every page and every reference of a history; a fault is an error that says what it is."""
+    """Read every page and reference of a history. Raise HistoryError with the faults, if any."""
     path = path_of(target)
     with opened(path) as connection:
         known = revision(connection, path)
@@ -82,7 +82,7 @@ def check(target: str | os.PathLike[str]) -> Checked:
 
 
 def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
-    """Copy a history as it is at one moment, while others may write to it. No damage is copied, no file overwritten."""
+    """Copy a snapshot of a history while others may write to it. Refuse damaged files, and never overwrite."""
     path = path_of(target)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     copy = copy or path.with_name(f"{path.name}.backup-{stamp}")
@@ -104,7 +104,7 @@ def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
 
 
 def vacuum(target: str | os.PathLike[str]) -> tuple[int, int]:
-    """Give back the room of what was deleted, and return the bytes before and after."""
+    """Free the space of deleted rows. Return the size before and after, in bytes."""
     path = path_of(target)
     with opened(path, mode="rw") as connection:
         revision(connection, path)

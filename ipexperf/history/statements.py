@@ -1,4 +1,4 @@
-"""The larger questions as SQL, where a test can read their query plans."""
+"""The larger SQL statements, in one place so that a test can check their query plans."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NARROWING: dict[str, ColumnElement[Any]] = {
     "machine": series.c.machine_key,
     **{name: case.c[name] for name in ("model", "device", "dtype", "mode", "stack")},
 }
-"""What series are narrowed down by, under the names of the filters."""
+"""The column of each filter of series."""
 
 
 def newest_verdict() -> ColumnElement[bool]:
-    """Hold for the verdict of a series and run that no later one replaced."""
+    """The condition for the newest verdict of a series and run."""
     later = verdict.alias("later")
     return ~exists().where(
         later.c.series_id == verdict.c.series_id,
@@ -37,14 +37,14 @@ def newest_verdict() -> ColumnElement[bool]:
 def trend(
     *, limit: int | None = None, since: str | None = None, before: str | None = None, **filters: Wanted
 ) -> Select[Any]:
-    """Ask for the points of every matching series, oldest first; `limit` keeps the newest runs of each series.
+    """Select the points of every matching series, oldest first. `limit` keeps the newest runs of each series.
 
-    A filter is one value or several; `since` is the first moment, `before` the first one that is too late.
+    A filter is one value or several. The range includes `since` and excludes `before`.
     """
     branch: ColumnElement[Any] = run.c.branch
     started_at: ColumnElement[Any] = run.c.started_at
     if filters.get("model") is not None:
-        # A model has few series, a branch has nearly every measurement: keep the planner from beginning with runs.
+        # A model has few series, but a branch has nearly every measurement: keep the planner from starting with runs.
         branch, started_at = func.coalesce(branch, ""), func.coalesce(started_at, "")
     columns = {**NARROWING, "branch": branch}
     narrowed = wanted({columns[name]: value for name, value in filters.items()})
@@ -90,7 +90,7 @@ def trend(
 
 
 def series_of(**filters: Wanted) -> Select[Any]:
-    """Ask for every matching series with its case."""
+    """Select every matching series with its case."""
     return (
         select(case, *(series.c[name] for name in ("machine_key", "metric", "unit", "higher_is_better")))
         .add_columns(series.c.id.label("series_id"))
@@ -100,7 +100,7 @@ def series_of(**filters: Wanted) -> Select[Any]:
 
 
 def wanted(narrowing: Mapping[ColumnElement[Any], Wanted]) -> list[ColumnElement[bool]]:
-    """Hold for the rows whose columns have one of the values that are asked for; None asks for nothing."""
+    """Yield the conditions of filters: each column has one of the given values. None means any."""
     return [
         column == value if isinstance(value, str) else column.in_(value)
         for column, value in narrowing.items()
@@ -109,7 +109,7 @@ def wanted(narrowing: Mapping[ColumnElement[Any], Wanted]) -> list[ColumnElement
 
 
 def window(uid: str, *, branch: str | None, before: str | None, limit: int) -> Select[Any]:
-    """Ask for the newest good measurements of one series, newest first."""
+    """Select the newest good measurements of one series, newest first."""
     wanted = [series.c.uid == uid, measurement.c.outcome == "ok"]
     if branch is not None:
         wanted.append(run.c.branch == branch)
@@ -127,7 +127,7 @@ def window(uid: str, *, branch: str | None, before: str | None, limit: int) -> S
 
 
 def runs() -> Select[Any]:
-    """Ask for runs with the machine that they ran on, newest first."""
+    """Select runs with their machine, newest first."""
     return (
         select(run, run.c.commit_sha.label("commit"), environment.c.machine_key, environment.c.doc)
         .join(environment, environment.c.id == run.c.environment_id)
@@ -136,7 +136,7 @@ def runs() -> Select[Any]:
 
 
 def outcomes(run_ids: list[int]) -> Select[Any]:
-    """Ask how many cases of each run have which newest verdict."""
+    """Count the cases of each run by the outcome of their newest verdict."""
     return (
         select(verdict.c.run_id, verdict.c.outcome, func.count())
         .where(verdict.c.run_id.in_(run_ids), newest_verdict())

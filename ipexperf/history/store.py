@@ -1,4 +1,4 @@
-"""The history: opened once, written case by case, each committed the moment that it ends."""
+"""The history, written case by case. Each case is committed when it ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Status = Literal["running", "finished", "interrupted", "failed"]
 STATUSES = ("running", "finished", "interrupted", "failed")
 
-# What every case asks is built once: building a statement takes as long as its answer.
+# Statements that run for every case are built once: building takes as long as running them.
 _RUN = (
     select(run, environment.c.machine_key, environment.c.uid.label("environment_uid"))
     .join(environment, environment.c.id == run.c.environment_id)
@@ -46,11 +46,11 @@ _SERIES = (
     .outerjoin(measurement, and_(measurement.c.series_id == series.c.id, measurement.c.run_id == bindparam("run_id")))
     .where(series.c.case_id == bindparam("case_id"))
 )
-"""Every series of a case, and whether a run measured it."""
+"""All series of a case, and whether a run measured them."""
 
 
 class History(Queries):
-    """A database of runs. Several processes may write to one; each case is one transaction."""
+    """A database of runs. Several processes may write to it at once; each case is one transaction."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
@@ -58,7 +58,7 @@ class History(Queries):
 
     @classmethod
     def open(cls, target: str | os.PathLike[str], *, create: bool = True) -> Self:
-        """Open a file or a SQLAlchemy URL and bring its schema up to date; a newer schema is refused."""
+        """Open a file or SQLAlchemy URL and migrate its schema. Raise HistoryError if the schema is newer."""
         return cls(*open_engine(target, create=create))
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class History(Queries):
         self.close()
 
     def start_run(self, environment: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
-        """Begin a run and return its uid. `meta` may name the `suite` and, for an import, when the run `started_at`."""
+        """Begin a run and return its uid. `meta` can hold the `suite` and, for an import, `started_at`."""
         uid = run_uid()
         git = environment.get("git") or {}
         document = finite({**meta, "git": git} if git else meta)
@@ -100,10 +100,10 @@ class History(Queries):
         *,
         again: bool = False,
     ) -> None:
-        """Commit one case with its launches, samples and verdict, all or nothing; a case is recorded once a run.
+        """Commit one case with its launches, samples and verdict, completely or not at all.
 
-        The constants of the policy are kept with the verdict; of a policy that is not known only the label is.
-        `again` puts a case that was measured on in the place of what this run recorded of it before.
+        The constants of the policy are stored with the verdict. A run records a case once; `again` replaces what it
+        recorded before.
         """
         with writing(self._engine, self._name) as connection:
             row = self._run(connection, run_uid)
@@ -112,7 +112,7 @@ class History(Queries):
             _Recorder(connection, row, measurement).record(verdict, policy)
 
     def record_round(self, run_uid: str, one: RoundRecord) -> None:
-        """Commit one round, with the ratio of each two of its arms. It stays when a case of it is recorded again."""
+        """Commit one round with the ratio of each two arms. It stays if one of its cases is recorded again."""
         with writing(self._engine, self._name) as connection:
             row = self._run(connection, run_uid)
             suite = row.meta.get("suite", "")
@@ -122,7 +122,7 @@ class History(Queries):
     def settle(
         self, run_uid: str, settled: Mapping[str, Any], verdicts: Mapping[str, Verdict], policy: Constants
     ) -> None:
-        """Commit what a run said as a whole: in the run's `meta`, and one more verdict for each case uid given."""
+        """Commit the verdict on a run as a whole: in the run's `meta`, and one more verdict for each given case uid."""
         document = finite(settled)
         with writing(self._engine, self._name) as connection:
             row = self._run(connection, run_uid)
@@ -141,14 +141,14 @@ class History(Queries):
 
     @contextmanager
     def accepting(self, sessions: Iterable[Accepted]) -> Iterator[None]:
-        """Write what became a baseline, and commit it when the block has ended well: with an exception nothing is."""
+        """Write accepted baselines, and commit them at the end of the block. Roll back on an exception."""
         with writing(self._engine, self._name) as connection:
             for accepted in sessions:
                 _accept(connection, accepted, self._run(connection, accepted.run_uid).id)
             yield
 
     def finish_run(self, run_uid: str, status: Status) -> None:
-        """Say how a run ended."""
+        """Record how a run ended."""
         if status not in STATUSES:
             raise HistoryError(f"the status of a run must be one of {', '.join(STATUSES)}, not {status!r}.")
         with writing(self._engine, self._name) as connection:
@@ -164,13 +164,13 @@ class History(Queries):
 
 
 class _Recorder:
-    """Writes one case of one run, inside the transaction that it is given."""
+    """Writes one case of one run within a transaction."""
 
     def __init__(self, connection: Connection, run_row: Row[Any], measured: Measurement) -> None:
         self._connection = connection
         self._run = run_row
         self._measured = measured
-        # A worker that died early could not say where it was: the run knows.
+        # A worker that died early has no environment: use the run's.
         self._machine_key: str = measured.environment.get("machine_key", run_row.machine_key)
 
     def record(self, judged: Verdict, policy: Constants | None) -> None:
@@ -187,12 +187,12 @@ class _Recorder:
         _judge(self._connection, ids[judged.metric], self._run.id, judged, policy)
 
     def _write(self, table: Table, found: Sequence[Mapping[str, Any]]) -> None:
-        """Write rows of this run, all in one go."""
+        """Insert rows of this run in one statement."""
         if found:
             self._connection.execute(insert(table), [{"run_id": self._run.id, **row} for row in found])
 
     def _learned_environment(self) -> int:
-        """Return where the case was measured, and complete what the run knows of it: only a worker can tell."""
+        """Return the environment of the case. The first one also becomes that of the run, which only a worker knows."""
         document = self._measured.environment
         if "machine_key" not in document:
             return int(self._run.environment_id)
@@ -215,9 +215,9 @@ class _Recorder:
         self._connection.execute(changed.values(environment_id=environment_id, meta=meta, **known))
 
     def _series_ids(self, case_id: int, metrics: Iterable[str]) -> dict[str, int]:
-        """Return the id of the series of each metric, writing those that are new.
+        """Return the id of the series of each metric. Insert new ones.
 
-        Facts are append-only: a second measurement of a case belongs into a second run.
+        Facts are append-only: a second measurement of a case needs a second run.
         """
         found = self._known_series(case_id)
         if any(row.measured for row in found.values()):
@@ -237,7 +237,7 @@ class _Recorder:
 
 
 def _withdraw(connection: Connection, run_id: int, case_uid: str) -> None:
-    """Take back what a run that goes on recorded of a case."""
+    """Delete what an unfinished run recorded of a case."""
     of_case = select(case.c.id).where(case.c.uid == case_uid)
     its_series = select(series.c.id).where(series.c.case_id.in_(of_case))
     for table in (verdict, samples, measurement):
@@ -252,7 +252,7 @@ def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict,
 
 
 def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
-    """Write one session, and let it supersede every one that is no longer in its baseline."""
+    """Write one session, and mark those that are no longer in its baseline as superseded."""
     uids = [series_uid(one.uid, accepted.machine_key, PRIMARY) for one in (accepted.case, accepted.former)]
     asked = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
     known = {row.uid: row.id for row in connection.execute(asked)}
@@ -264,7 +264,7 @@ def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
     kept = select(run.c.id).where(run.c.uid.in_(accepted.kept - {accepted.run_uid}))
     gone = update(baseline).where(*others, baseline.c.run_id.not_in(kept))
     connection.execute(gone.values(superseded_by=mine))
-    # The very same acceptance a second time, within its second: it counts again.
+    # The same acceptance twice within a second: it is valid again.
     connection.execute(update(baseline).where(baseline.c.id == mine).values(superseded_by=None))
 
 
@@ -273,9 +273,9 @@ def environment_of(connection: Connection, document: Mapping[str, Any]) -> int:
 
 
 def identify(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
-    """Return the id of a row that is named by its content, writing it where it is new."""
+    """Return the id of a row that is identified by its content. Insert it if it is new."""
     found = connection.execute(_NAMED[table], {"uid": values["uid"]}).scalar_one_or_none()
     if found is None:
-        # Writers take turns, so nobody was faster since.
+        # Only one process writes at a time, so nobody has inserted it since.
         found = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
     return int(found)

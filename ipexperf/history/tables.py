@@ -1,4 +1,4 @@
-"""The history drawn for a terminal."""
+"""Tables of runs and cases for a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def runs_table(runs: Iterable[RunRecord]) -> Table:
 
 
 def run_text(detail: RunDetail) -> Text:
-    """Say of a run in a few lines what it was."""
+    """Describe a run in a few lines."""
     run = detail.run
     git = detail.environment.get("git") or {}
     lines = (
@@ -62,7 +62,7 @@ def cases_table(cases: Iterable[Recorded]) -> Table:
 
 
 def failures_text(cases: Iterable[Recorded]) -> Text:
-    """Tell of every launch that did not end well, with the last lines that it wrote, and what was noted of others."""
+    """List every failed launch with the last lines of its log, and the notes on the others."""
     lines = []
     for recorded in cases:
         for launch in recorded.launches:

@@ -1,4 +1,4 @@
-"""Series drawn for a terminal: their points, their shape in one line, and where they changed."""
+"""Series for a terminal: their points, their shape in one line, and their changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 NO_NUMBER = "x"
 MARGIN = 0.01
-"""A series is drawn over at least this share of its level: what moves less is flat."""
+"""The vertical range covers at least this share of the level, so that small movements look flat."""
 
 
 def trend_table(points: Sequence[Point], *, rolling: bool = False) -> Table:
@@ -51,7 +51,7 @@ def trend_table(points: Sequence[Point], *, rolling: bool = False) -> Table:
 
 
 def spark_table(points: Sequence[Point]) -> Table:
-    """Draw each series as one line of bars, oldest first; a run without a number is an `x`."""
+    """Draw each series as one line of bars, oldest first. A run without a number is an `x`."""
     made = table("case", "batch", "machine", "runs", "shape", "lowest", "highest", "newest")
     every: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
     for point in _by_series(points):
@@ -74,7 +74,7 @@ def spark_table(points: Sequence[Point]) -> Table:
 
 
 def spark(values: Sequence[float | None]) -> str:
-    """Write numbers as bars between their smallest and their largest, on the log scale where all are above 0."""
+    """Draw numbers as bars between the smallest and the largest, on the log scale if all are above 0."""
     good = [value for value in values if value is not None]
     if not good:
         return NO_NUMBER * len(values)
@@ -110,7 +110,7 @@ def changes_table(found: Sequence[Changed]) -> Table:
 
 
 def brackets_text(found: Changes) -> Text:
-    """Tell what lies between the runs that bracket changes, once for all cases that changed there."""
+    """Describe what differs between the runs around changes, once for all cases that changed there."""
     together: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = defaultdict(list)
     for one in found.changes:
         together[one.last_run, one.first_run, one.commits, one.differences].append(one.case_id)
@@ -137,5 +137,5 @@ def _by_series(points: Sequence[Point]) -> list[Point]:
 
 def _number(point: Point) -> float | None:
     if point.outcome != "ok":
-        return None  # what is invalid has a number, which counts for nothing
+        return None  # an invalid run has a number, but it does not count
     return point.rolling if point.rolling is not None else point.median

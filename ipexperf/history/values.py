@@ -1,4 +1,4 @@
-"""Names by content, time and numbers, as the database holds them. No SQL."""
+"""Uids, times and numbers as the database stores them. No SQL."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any
 from ipexperf.errors import HistoryError
 
 END = datetime.max.replace(tzinfo=timezone.utc)
-"""The last moment of the calendar."""
+"""The last representable moment."""
 
 
 def canonical(document: Any) -> str:
-    """Write a document so that equal documents give equal text."""
+    """Serialise a document so that equal documents give equal texts."""
     try:
         return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -37,7 +37,7 @@ def series_uid(case_uid: str, machine_key: str, metric: str) -> str:
 
 
 def run_uid() -> str:
-    """Make a UUID version 7: milliseconds since 1970, then 12 bits of what is left of them, then 62 random bits."""
+    """Make a UUID version 7: milliseconds since 1970, 12 bits of the fraction, then 62 random bits."""
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
     random = int.from_bytes(os.urandom(8), "big") >> 2
     return str(uuid.UUID(int=milliseconds << 80 | 7 << 76 | (rest * 4096 // 1_000_000) << 64 | 2 << 62 | random))
@@ -48,7 +48,7 @@ def now() -> str:
 
 
 def utc(text: str) -> str:
-    """Return a moment as UTC text of fixed width; a moment without a time zone is refused."""
+    """Return a moment as UTC text of fixed width. Raise HistoryError if it has no time zone."""
     moment = _parsed(text)
     if moment.tzinfo is None:
         raise HistoryError(f"the time {text!r} has no time zone: write UTC as in '2026-01-31T12:00:00+00:00'.")
@@ -59,7 +59,7 @@ def utc(text: str) -> str:
 
 
 def since_utc(text: str) -> str:
-    """Return the beginning that a person asked for, a date or a moment, as UTC; without a time zone it is UTC."""
+    """Parse a date or moment and return its beginning in UTC. Without a time zone it is UTC."""
     moment = _parsed(text)
     return utc(text) if moment.tzinfo else moment.replace(tzinfo=timezone.utc).isoformat(timespec="microseconds")
 
@@ -79,7 +79,7 @@ def month_utc(text: str) -> tuple[str, str]:
 
 
 def later(moment: datetime, step: timedelta) -> datetime:
-    """Return a moment that is later by a step, or the last one of the calendar where that is earlier."""
+    """Add a step to a moment, up to the last representable one."""
     return moment + step if moment <= END - step else END
 
 
@@ -91,7 +91,7 @@ def _parsed(text: str) -> datetime:
 
 
 def finite(value: Any) -> Any:
-    """Return a document as plain JSON, with None for every number that is none, and texts that any database keeps."""
+    """Return a document as plain JSON: None for numbers that are not finite, and texts without NUL."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
@@ -104,12 +104,12 @@ def finite(value: Any) -> Any:
 
 
 def storable(text: str) -> str:
-    """Return a text without NUL, which PostgreSQL keeps in none; the last words of a crash may have it."""
+    """Replace NUL in a text: PostgreSQL cannot store it, and the log of a crash may contain it."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def summary(values: Sequence[float]) -> dict[str, float | None]:
-    """Summarise the launches of one metric; the deviation of a single launch is unknown, not zero."""
+    """Summarise the launches of one metric. The deviation of a single launch is None, not zero."""
     if not values:
         return dict.fromkeys(("median", "mean", "mad", "lo", "hi"))
     median = statistics.median(values)
@@ -118,7 +118,7 @@ def summary(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def pack(values: Sequence[float]) -> bytes:
-    """Write numbers as little-endian float64."""
+    """Encode numbers as little-endian float64."""
     return struct.pack(f"<{len(values)}d", *values)
 
 

@@ -1,4 +1,4 @@
-"""What the last runs of a branch measured, as a baseline: a window that moves, beside the one that was accepted."""
+"""A moving window over the last runs of a branch, as a baseline beside the accepted one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 ACCURACIES = ("accuracy", "loss", "fidelity", "agreement")
 LAUNCHES = 2
-"""A session with fewer launches has no spread."""
+"""Sessions with fewer launches have no spread and are left out."""
 
 
 class Windows:
-    """The windows of a history's cases. Each run is read once."""
+    """Windows for the cases of a history. Each run is read once."""
 
     def __init__(self, history: History, runs: int) -> None:
         self._history = history
@@ -35,10 +35,10 @@ class Windows:
         self._read: dict[str, list[Recorded]] = {}
 
     def of(self, case: Case, environment: Mapping[str, Any], before: str | None = None) -> CaseBaseline | None:
-        """The last runs of the environment's branch with this case, on its machine; None where there are none."""
+        """Return the last runs of this case on the environment's branch and machine, or None if there are none."""
         metric, branch = yardstick.metric(environment), _branch(environment)
-        # Sessions of other threads, or of another yardstick, are no noise of this one. Where there are only such,
-        # the newest of them is what the judge will call not comparable.
+        # Sessions with other threads or another yardstick are not comparable. If there are only such, keep the newest:
+        # the judge will report it as not comparable.
         alike = list(islice(self._good(case, environment, before, alike=True), self._runs))
         if alike:
             return _baseline(case, alike[::-1], metric, branch)
@@ -46,7 +46,7 @@ class Windows:
         return _baseline(case, [newest], None, branch) if newest else None
 
     def _good(self, case: Case, where: Mapping[str, Any], before: str | None, *, alike: bool) -> Iterator[Recorded]:
-        """What the last runs measured, newest first. One that is left out takes no other's place, nor is it read."""
+        """Yield the last usable sessions, newest first. Runs that are left out are not read."""
         metric = yardstick.metric(where)
         uid = series_uid(case.uid, where["machine_key"], metric)
         for run in self._history.past(uid, branch=_branch(where), before=before, launches=LAUNCHES):
