@@ -51,9 +51,7 @@ def recorded(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ["show", "runs", "speedup", "trend"])
-def test_a_recorded_history_reads_the_same(
-    recorded: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_recorded_history_reads_the_same(recorded: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     """Every field of the JSON, its name and its value."""
     selector = ["last"] if command == "show" else []
     compare(f"{command}.json", cli_answers.run(capsys, command, *selector, "--json", "--db", str(recorded)))

@@ -1,1 +1,1 @@
-"""The dashboard: a history drawn as static pages, which need neither a server nor a network."""
+"""The dashboard: a history as static pages, which need neither a server nor a network."""

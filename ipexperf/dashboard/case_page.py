@@ -1,4 +1,4 @@
-"""The page of one case: what is text on it is made here, and what is drawn is handed on as numbers."""
+"""The page of one case. Its texts are made here; charts are drawn in the browser from numbers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Recorded
 
 DOTS = 120
-"""So many samples of a launch are drawn; more are thinned out by rank, which keeps their distribution."""
+"""Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""
 LOG_LINES = 12
 CHANGES = 12
-"""So many changes of what ran are told; `ipexperf why` tells all."""
+"""Changes of the fingerprint to show. `ipexperf why` shows all."""
 
 
 def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
-    """Everything that the page shows. A block without content is not on the page."""
+    """Return the context of the template. Blocks without content are left out of the page."""
     recorded, run = entry.newest, story.run_of(entry)
     verdict = recorded.verdict
     return {
@@ -56,7 +56,7 @@ def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int
 
 
 def _figures(entry: Entry) -> list[tuple[str, str, str]]:
-    """The few numbers that stand above everything: name, value, and what must be known of it."""
+    """Return the key figures at the top: name, value and remark."""
     recorded, spot = entry.newest, entry.spots[-1]
     found = []
     if spot.median is not None:
@@ -83,7 +83,7 @@ def _figures(entry: Entry) -> list[tuple[str, str, str]]:
 
 
 def _over(factor: Factor) -> str:
-    """How a factor is known."""
+    """Explain where a ratio comes from."""
     if factor.lo is None or factor.hi is None:
         return "throughput, same run"
     return f"{factor.lo:.2f} to {factor.hi:.2f}, in turns, {units.plural(factor.rounds, 'round')}"
@@ -104,7 +104,7 @@ def _metrics(recorded: Recorded) -> list[dict[str, str]]:
 
 
 def _checks(recorded: Recorded) -> list[dict[str, Any]]:
-    """Every check of proof and accuracy, each once, those that did not hold first."""
+    """Return every check of proof and accuracy once, failed ones first."""
     found: dict[tuple[str, str, str, str, bool], list[int]] = {}
     for launch in recorded.counted:
         for kind in ("proof", "accuracy"):
@@ -129,12 +129,12 @@ def _failures(recorded: Recorded) -> list[dict[str, str]]:
 
 
 def _other(entry: Entry) -> str:
-    """What the structure of a case is held against."""
+    """Name what the fingerprint of a case is compared with."""
     return "in the other arm" if AGAINST in dict(entry.case.knobs) else "in the baseline"
 
 
 def _ran(entry: Entry) -> dict[str, Any] | None:
-    """What ran, and what ran otherwise than in the baseline, in the other arm or in the run before."""
+    """Return the fingerprint, and its differences from the baseline, the other arm or the run before."""
     state, found = ran(entry.newest)
     if found is None:
         return None
@@ -153,7 +153,7 @@ def _ran(entry: Entry) -> dict[str, Any] | None:
 
 
 def _differs(entry: Entry) -> list[str]:
-    """What differs from the environment of the run before."""
+    """Return the differences from the environment of the run before."""
     return differences(entry.before.environment, entry.newest.environment) if entry.before else []
 
 
@@ -192,7 +192,7 @@ def _data(entry: Entry, samples: Sequence[tuple[int, Mapping[int, Sequence[float
 
 
 def thinned(values: Sequence[float]) -> list[float]:
-    """The samples in order of size, evenly thinned out where there are many."""
+    """Return the samples in order of size, evenly thinned out if there are many."""
     ordered = sorted(values)
     if len(ordered) <= DOTS:
         return ordered

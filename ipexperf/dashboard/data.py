@@ -1,4 +1,4 @@
-"""Numbers and points as a page gets them: short, in columns, with None for what was not measured."""
+"""Data for the scripts of a page: short numbers, in columns, with None for missing values."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Recorded
 
 DIGITS = 5
-"""Significant digits of a number on a page: finer than anybody can see in a chart."""
+"""Significant digits of a number on a page: more than a chart can show."""
 SPARK = 32
-"""So many of the newest runs are drawn beside a case in a table."""
+"""Number of newest runs in the small chart beside a case in a table."""
 SHARES = ("accuracy", "agreement", "trivial_accuracy")
 
 
 def short(value: float | None) -> float | None:
-    """A number with as many digits as a page needs; what is no finite number is not told."""
+    """Round a number to the digits that a page needs. None if it is not finite."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{DIGITS}g}")
 
 
 def told(metric: str, value: float | None) -> str:
-    """A number as people read it."""
+    """Format a number for people."""
     if value is None:
         return "-"
     unit = METRICS[metric].unit
@@ -45,12 +45,12 @@ def told(metric: str, value: float | None) -> str:
 
 
 def moment(text: str) -> str:
-    """A time for people, in UTC, to the minute."""
+    """Format a time for people, in UTC, to the minute."""
     return f"{text[:10]} {text[11:16]}"
 
 
 def trends(line: Line) -> dict[str, dict[str, Any]]:
-    """The step time with its launches, the memory, and what tells best how right the case was, in columns."""
+    """Return the step time with its launches, the memory and the accuracy through time, in columns."""
     right = next((name for name in ACCURACIES if any(spot.median is not None for spot in line.spots.get(name, ()))), "")
     spots = line.spots[PRIMARY]
     found = {PRIMARY: columns(spots)}
@@ -61,48 +61,48 @@ def trends(line: Line) -> dict[str, dict[str, Any]]:
         if line.spots.get(name):
             found[name] = columns(line.spots[name])
             if found[name]["run"] == found[PRIMARY]["run"]:
-                del found[name]["run"]  # the same runs, told once
+                del found[name]["run"]  # the same runs, stored once
     return found
 
 
 def columns(spots: Sequence[Spot]) -> dict[str, Any]:
-    """The points of one metric: their runs, their numbers, and what became of them where not all is well."""
+    """Return the points of one metric in columns: runs, numbers, and outcomes if any is not ok."""
     outcomes = [spot.outcome for spot in spots]
     told = {"outcome": outcomes} if set(outcomes) != {"ok"} else {}
     return {"run": [spot.run for spot in spots], "median": [short(spot.median) for spot in spots], **told}
 
 
 def once(values: Sequence[Any]) -> Any:
-    """The values, or the one that all of them are."""
+    """Return the values, or a single value if all are equal."""
     return values[0] if len(set(values)) == 1 else list(values)
 
 
 def spark(spots: Sequence[Spot]) -> list[float | None]:
-    """The newest step times, oldest first; what does not count has none."""
+    """Return the newest step times, oldest first. Runs that do not count have None."""
     return [short(spot.median) if spot.outcome == "ok" else None for spot in spots[-SPARK:]]
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """How right a case was: the metric and its number."""
+    """The accuracy of a case: metric and value."""
 
     metric: str
     value: float
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Format it for people."""
         return f"{self.metric} {told(self.metric, self.value)}"
 
 
 def right(recorded: Recorded | None) -> Right | None:
-    """What tells best how right a case was, where anything does."""
+    """Return the metric that describes the accuracy best, if any was measured."""
     found = accuracy(recorded)
     return Right(*found) if found else None
 
 
 def row(entry: Entry, newest: int) -> dict[str, Any]:
-    """A case as a row of the overview: short names, for there may be thousands."""
+    """Return a case as a row of the overview. Keys are short because there may be thousands of rows."""
     case, recorded = entry.case, entry.newest
     spot, verdict = entry.spots[-1], recorded.verdict
     own = verdict if verdict and verdict.metric == PRIMARY else None
@@ -133,7 +133,7 @@ def row(entry: Entry, newest: int) -> dict[str, Any]:
 
 
 def _over_last(entry: Entry) -> float | None:
-    """The step time over that of the good run before."""
+    """Return the step time over that of the last good run before."""
     good = [spot.median for spot in entry.spots if spot.outcome == "ok" and spot.median]
     if len(good) < 2 or entry.spots[-1].outcome != "ok":
         return None
@@ -141,12 +141,12 @@ def _over_last(entry: Entry) -> float | None:
 
 
 def drop(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without what is not known."""
+    """Remove the unknown values of a row."""
     return {name: value for name, value in row.items() if value is not None}
 
 
 def counted(outcomes: Iterable[str]) -> dict[str, int]:
-    """How many there are of each, the most telling first."""
+    """Count the outcomes, the most important first."""
     order = (
         "regressed", "failed", "invalid", "platform_shift", "improved",
         "ok", "inconclusive", "not_comparable", "no_baseline", "interrupted",

@@ -1,4 +1,4 @@
-"""A folder that is written as a whole or not at all, and never over something that is not ours."""
+"""Write a folder completely or not at all, and never over files that are not ours."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from ipexperf.errors import UsageError
 
 MANIFEST = "ipexperf-report.json"
-"""It lists every file of a report: what it does not list is somebody else's."""
+"""Lists every file of a report. Files that it does not list belong to somebody else."""
 MAKER = "ipexperf report"
 
 
 def check(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or that holds anything but a report of ours."""
+    """Refuse a folder that is not writable, or that holds anything but a report."""
     if not folder.parent.is_dir():
         raise UsageError(f"the report {folder} cannot be written: there is no folder {folder.parent}")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
@@ -30,7 +30,7 @@ def check(folder: Path) -> None:
 
 @contextmanager
 def whole(folder: Path) -> Iterator[Path]:
-    """Give a new folder beside this one to write into, and put it in place when the block has ended well."""
+    """Yield a new folder beside this one, and move it into place at the end of the block."""
     folder = folder.absolute()
     check(folder)
     try:
@@ -40,7 +40,7 @@ def whole(folder: Path) -> Iterator[Path]:
     try:
         yield new
         _list(new)
-        # A temporary folder is private; a report is as public as its neighbours.
+        # Temporary folders are private; give a report the permissions of a normal folder.
         new.chmod(0o755)
         _replace(new, folder)
     except OSError as error:
@@ -50,7 +50,7 @@ def whole(folder: Path) -> Iterator[Path]:
 
 
 def _strange(folder: Path) -> str:
-    """The first thing in a folder that no report wrote, or an empty text."""
+    """Return the first file in a folder that no report wrote, or an empty text."""
     found = _files(folder)
     if not found and not any(folder.iterdir()):
         return ""
@@ -72,7 +72,7 @@ def _list(folder: Path) -> None:
 
 
 def _replace(new: Path, folder: Path) -> None:
-    """Put a folder in the place of another, which comes back where that fails."""
+    """Replace a folder by another. Restore it if that fails."""
     if not folder.exists():
         new.rename(folder)
         return

@@ -1,4 +1,4 @@
-"""The pages beside those of the cases: overview, runs, each newest run, pairs, speed-ups."""
+"""All pages except those of the cases: overview, runs, each newest run, pairs, speed-ups."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 MOVED = ("slower", "faster")
 TOLD = 200
-"""So many changes of level are told on the overview, the newest first."""
+"""Changes of level to show on the overview, newest first."""
 
 
 def trust(history: History, story: Story) -> list[tuple[str, str]]:
-    """How often the judge cried wolf on each machine where it was tried, under the policy that it has today."""
+    """Return the judge's false alarms on each machine with a selftest, under the current policy."""
     policy, found = PairPolicy(), []
     for machine in sorted({entry.line.machine_key for entry in story.entries}):
         alarms = selftest.summarise(selftests.trials(history, machine, policy), policy.tolerance).slower
@@ -39,7 +39,7 @@ def trust(history: History, story: Story) -> list[tuple[str, str]]:
 
 
 def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """How things stand: every case with its newest run, where levels moved, and how far the judge may be trusted."""
+    """Return the overview: every case with its newest run, recent changes, and the judge's error rates."""
     newest = len(story.board.runs) - 1
     moved = [(mark, entry) for entry in story.entries for mark in entry.marks if mark.kind in MOVED]
     moved.sort(key=lambda pair: (-pair[0].run, -abs(math.log(pair[0].ratio or 1)), pair[1].case.id))
@@ -78,7 +78,7 @@ def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
 
 
 def run_rows(story: Story, found: Mapping[int, Sequence[tuple[Entry, int]]]) -> list[dict[str, Any]]:
-    """Every run, the newest first, with what its cases came to; `found` are the cases of each."""
+    """Return every run, newest first, with the outcomes of its cases. `found` has the cases of each run."""
     rows = []
     for place, run in reversed([*enumerate(story.board.runs)]):
         verdicts = [_outcome(entry, index) for entry, index in found.get(place, ())]
@@ -95,7 +95,7 @@ def run_rows(story: Story, found: Mapping[int, Sequence[tuple[Entry, int]]]) -> 
 
 
 def run_page(story: Story, place: int, found: Sequence[tuple[Entry, int]]) -> dict[str, Any]:
-    """One run: every case of it, on what it ran, and what differs from the run before it on that machine."""
+    """Return the page of a run: its cases, its environment, and differences from the run before on that machine."""
     board = story.board
     run = board.runs[place]
     before = next((one for one in board.runs[:place][::-1] if one.machine_key == run.machine_key), None)
@@ -117,7 +117,7 @@ def run_page(story: Story, place: int, found: Sequence[tuple[Entry, int]]) -> di
 
 
 def _case_of(entry: Entry, index: int) -> dict[str, Any]:
-    """A case as a row of one run."""
+    """Return a case as a row of a run."""
     case, spot = entry.case, entry.spots[index]
     judged = entry.line.verdicts.get(spot.run)
     newest = index + 1 == len(entry.spots)
@@ -171,7 +171,7 @@ def _plain(value: Any) -> str:
 
 
 def pairs(story: Story) -> dict[str, Any]:
-    """The cases that were measured in pairs with another arm, each with its newest verdict."""
+    """Return the cases that were compared with another arm, each with its newest verdict."""
     rows = [_pair(story, entry) for entry in story.entries if AGAINST in dict(entry.case.knobs)]
     return {"title": "A/B", "data": {"rows": rows}}
 
@@ -201,7 +201,7 @@ def _pair(story: Story, entry: Entry) -> dict[str, Any]:
 
 
 def gains(story: Story) -> dict[str, Any]:
-    """What a dtype, a stack or a device is worth, from the newest run of every case."""
+    """Return the speed-ups of dtypes, stacks and devices, from the newest run of every case."""
     pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
     found = speedups([entry.newest for entry in story.entries], paired=story.paired)
     names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "rounds")
@@ -227,7 +227,7 @@ def gains(story: Story) -> dict[str, Any]:
 
 
 def twins(story: Story, runs: Collection[str]) -> list[str]:
-    """What the twins of these runs say, of those whose rounds are known."""
+    """Return the twins of these runs, where their rounds are known."""
     return [told_twin(twin) for (uid, _), one in story.paired.items() if uid in runs for twin in one.twins]
 
 

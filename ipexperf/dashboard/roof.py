@@ -1,4 +1,4 @@
-"""How near a case comes to what its machine was measured to do, as a block of its page."""
+"""The roofline block of a case's page: its rates beside the machine's measured ceilings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SIDES = (
     ("compute", "computing", "flop_rate", "FLOP/s", "peak"),
     ("memory", "moving memory", "byte_rate", "B/s", "bandwidth"),
 )
-"""What can bind a case: its name, what it is called, its rate with a unit, and its ceiling."""
+"""The possible bounds of a case: name, label, rate with unit, and ceiling."""
 
 
 def block(recorded: Recorded) -> dict[str, Any] | None:
-    """Each rate beside its ceiling, where the work of the case was counted."""
+    """Return each rate beside its ceiling, if the work of the case was counted."""
     known, ceilings = medians(recorded), roof(recorded)
     line = roofs.told(known, ceilings)
     if not line:

@@ -1,4 +1,4 @@
-"""Writes a report: every page of a history, into a folder that is whole or not there."""
+"""Write a report: every page of a history, into a folder that appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 RUNS = 400
-"""So many of the newest runs are drawn."""
+"""Number of newest runs to draw."""
 RUN_PAGES = 20
-"""So many of them have a page of their own; the rest are listed."""
+"""Number of newest runs with a page of their own. The others are only listed."""
 SAMPLED = 3
-"""So many of a case's newest runs have their samples drawn."""
+"""Number of a case's newest runs whose samples are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a report holds."""
+    """The size of a written report."""
 
     index: Path
     cases: int
@@ -44,7 +44,7 @@ class Written:
 
 
 def write(history: History, target: Path, limit: int = RUNS) -> Written:
-    """Write a report of the newest runs; an older report in the same place is replaced when this one is whole."""
+    """Write a report of the newest runs. An older report in the same place is replaced when this one is complete."""
     with folder.whole(target) as new, collector.held_off():
         story = gather(history, limit)
         _Site(new, story).write(history)
@@ -52,7 +52,7 @@ def write(history: History, target: Path, limit: int = RUNS) -> Written:
 
 
 class _Site:
-    """The pages of one report. `paged` are the runs that have a page."""
+    """The pages of one report. `paged` are the runs with a page of their own."""
 
     def __init__(self, root: Path, story: Story) -> None:
         self._root = root
@@ -74,7 +74,7 @@ class _Site:
         )
 
     def write(self, history: History) -> None:
-        """Write everything."""
+        """Write all files."""
         for name in ("cases", "runs"):
             (self._root / name).mkdir()
         shutil.copytree(HERE / "assets", self._root / "assets")
@@ -107,7 +107,7 @@ class _Site:
             )
 
     def _write_runs(self) -> None:
-        """The runs once for all pages: when, and what each is called."""
+        """Write the list of runs that all pages share: time and name of each."""
         rows = [
             [
                 int(datetime.fromisoformat(run.started_at).timestamp()),
@@ -127,7 +127,7 @@ class _Site:
 
 
 def _pages(**known: Any) -> jinja2.Environment:
-    """The templates. Whatever they are given is text, in a page and in the JSON inside one."""
+    """Return the templates. Values are escaped, in pages and in the JSON inside them."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -143,7 +143,7 @@ def _pages(**known: Any) -> jinja2.Environment:
 
 
 def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]]:
-    """The samples of each case's newest runs, the newest last; each run is read once."""
+    """Return the samples of each case's newest runs, newest last. Each run is read once."""
     wanted: dict[int, list[Entry]] = defaultdict(list)
     for entry in story.entries:
         for spot in entry.line.spots[PRIMARY][-SAMPLED:]:

@@ -1,4 +1,4 @@
-"""What a report tells: each case through time with its newest run, what changed in it, and what it was before."""
+"""The content of a report: each case through time, with its newest run, the run before and its changes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 MEMORY = "peak_memory"
 TRENDS = (PRIMARY, MEMORY, *ACCURACIES)
-"""The metrics that are followed through time."""
+"""Metrics that are shown through time."""
 LONGEST = 60
-"""As much of a case's name as a file is named by."""
+"""Length limit for the part of a case's id in a file name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One thing that happened to a series: `kind` is slower, faster, environment or accepted."""
+    """One event of a series. `kind` is slower, faster, environment or accepted."""
 
     run: int
     kind: str
@@ -47,18 +47,18 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """How many times as fast a case is as the plain one that it is to beat."""
+    """The speed of a case relative to the reference of its group."""
 
     times: float
     lo: float | None = None
     hi: float | None = None
     rounds: int = 0
-    """In so many rounds they took turns, and the ends are those of the interval; 0: it is of their launches."""
+    """Number of rounds in which they took turns; `lo` and `hi` are then the interval. 0: the ratio is over launches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One case on one machine: its line, its newest run and the one before, what happened, and where its page is."""
+    """One case on one machine: its line, its newest run and the one before, its events, and the name of its page."""
 
     line: Line
     slug: str
@@ -66,9 +66,9 @@ class Entry:
     before: Recorded | None
     marks: tuple[Mark, ...]
     levels: tuple[tuple[int, int, float], ...]
-    """From which run to which one the level was so many seconds."""
+    """Stretches of runs with the same level: first run, last run, seconds."""
     factor: Factor | None
-    """Times the throughput of the same in fp32 on stock PyTorch, in the same run."""
+    """Throughput relative to stock PyTorch in fp32, in the same run."""
 
     @property
     def case(self) -> Case:
@@ -76,26 +76,26 @@ class Entry:
 
     @property
     def spots(self) -> list[Spot]:
-        """The step times, oldest first."""
+        """Return the step times, oldest first."""
         return self.line.spots[PRIMARY]
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A history as a report tells it."""
+    """The part of a history that a report shows."""
 
     board: Board
     entries: tuple[Entry, ...]
     paired: Mapping[tuple[str, str], Paired] = field(default_factory=dict)
-    """The rounds of each newest run of a case, by run and machine."""
+    """Rounds of the newest run of each case, by run and machine."""
 
     def run_of(self, entry: Entry) -> BoardRun:
-        """The newest run of a case."""
+        """Return the newest run of a case."""
         return self.board.runs[entry.spots[-1].run]
 
 
 def gather(history: History, limit: int) -> Story:
-    """Read what is told: so many of the newest runs."""
+    """Read the newest runs."""
     board = history.board(TRENDS, limit)
     lines = sorted(board.lines, key=lambda line: (line.case.id, line.case.batch, line.machine_key, line.case.uid))
     recorded = _recorded(history, board, lines)
@@ -109,7 +109,7 @@ def gather(history: History, limit: int) -> Story:
         newest, before = (_of(recorded, board, line, back) for back in (1, 2))
         assert newest is not None  # noqa: S101 - a line has a newest run
         marks = [*_moved(board, line, good, moved, differ), *_accepted(line)]
-        # A change of level tells what differs there: the environment is no second thing that happened.
+        # A change of level lists the differences itself, so a change of environment there is not a second event.
         told = {mark.run: set(mark.lines) for mark in marks}
         marks += [x for x in _environments(line, differ) if not set(x.lines) <= told.get(x.run, set())]
         entries.append(
@@ -127,13 +127,13 @@ def gather(history: History, limit: int) -> Story:
 
 
 def slug(case: Case, machine_key: str) -> str:
-    """The name of a case's page: the same in every report, and safe in a path and a link."""
+    """Return the file name of a case's page: the same in every report, and safe in paths and links."""
     digest = hashlib.sha256(f"{case.uid} {machine_key}".encode()).hexdigest()[:10]
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '_', case.id)[:LONGEST]}-{digest}"
 
 
 def _recorded(history: History, board: Board, lines: Iterable[Line]) -> dict[tuple[str, str, str], Recorded]:
-    """The cases of every run that is the newest of some case, or the one before."""
+    """Return the cases of every run that is the newest of some case, or the one before it."""
     wanted = sorted({spot.run for line in lines for spot in line.spots[PRIMARY][-2:]})
     return {
         (one.run_uid, one.machine_key, one.case.uid): one
@@ -152,7 +152,7 @@ def _of(recorded: Mapping[tuple[str, str, str], Recorded], board: Board, line: L
 def _factors(
     recorded: Mapping[tuple[str, str, str], Recorded], paired: Mapping[tuple[str, str], Paired]
 ) -> dict[tuple[str, str, str], Factor]:
-    """How many times as fast each sound case is as the plain one that it is to beat, of the same run and machine."""
+    """Return the speed of each sound case relative to the reference of its group, of the same run and machine."""
     speeds = {
         (run, machine, one.case): statistics.geometric_mean(one.values["throughput"])
         for (run, machine, _), one in recorded.items()
@@ -166,7 +166,7 @@ def _factors(
 
 
 def _factor(times: float, paired: Paired | None, base: Case, case: Case) -> Factor:
-    """What their turns say, where they took turns."""
+    """Return the ratio from shared rounds, if there are any."""
     found = paired.between(base, case) if paired is not None and case != base else None
     if found is None:
         return Factor(times)
@@ -175,7 +175,7 @@ def _factor(times: float, paired: Paired | None, base: Case, case: Case) -> Fact
 
 
 def _good(line: Line) -> list[tuple[int, float]]:
-    """The runs that count, with their step times."""
+    """Return the runs that count, with their step times."""
     return [
         (spot.run, spot.median)
         for spot in line.spots[PRIMARY]
@@ -184,14 +184,14 @@ def _good(line: Line) -> list[tuple[int, float]]:
 
 
 class _Differences:
-    """What differs between two environments; most pairs are asked about by many cases."""
+    """Differences between environments, cached because many cases ask for the same pair."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
         self._known: dict[tuple[int, int], tuple[str, ...]] = {}
 
     def between(self, line: Line, first: int, second: int) -> tuple[str, ...]:
-        """What differs for a case between two runs."""
+        """Return the differences for a case between two runs."""
         old, new = (line.environments.get(run, self._board.runs[run].environment) for run in (first, second))
         if old == new:
             return ()
@@ -222,7 +222,7 @@ def _moved(
 
 
 def _environments(line: Line, differ: _Differences) -> Iterable[Mark]:
-    # A case that never began has no environment of its own, and the run's may be another.
+    # A case that never began has no environment, and the run's may be of another device.
     runs = [spot.run for spot in line.spots[PRIMARY] if not line.environments or spot.run in line.environments]
     for old, new in pairwise(runs):
         if found := differ.between(line, old, new):
@@ -236,7 +236,7 @@ def _accepted(line: Line) -> Iterable[Mark]:
 
 
 def _levels(good: Sequence[tuple[int, float]], moved: Sequence[changes.Change]) -> Iterable[tuple[int, int, float]]:
-    """The level of each stretch between changes; a series that is too short for changes has none."""
+    """Return the level of each stretch between changes. Empty if the series is too short to find changes."""
     if len(good) < 2 * changes.MINIMUM:
         return
     bounds = [0, *(change.index for change in moved), len(good)]
@@ -246,7 +246,7 @@ def _levels(good: Sequence[tuple[int, float]], moved: Sequence[changes.Change]) 
 
 
 def by_run(entries: Iterable[Entry]) -> dict[int, list[tuple[Entry, int]]]:
-    """The cases of each run, by the run's place, each with the place of its spot."""
+    """Return the cases of each run by the index of the run, each with the index of its spot."""
     found: dict[int, list[tuple[Entry, int]]] = defaultdict(list)
     for entry in entries:
         for index, spot in enumerate(entry.spots):

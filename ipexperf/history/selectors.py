@@ -59,7 +59,7 @@ def after(connection: Connection, text: str) -> str:
 
 
 def between(connection: Connection, since: str | None, until: str | None) -> dict[str, str | None]:
-    """Return the first moment of a range and the first moment after it. Raise HistoryError if the range ends before it begins."""
+    """Return the first moment of a range and the first after it. Raise HistoryError if it ends before it begins."""
     begin = moment(connection, since) if since is not None else None
     end = after(connection, until) if until is not None else None
     if begin is not None and end is not None and end <= begin:
