@@ -1,4 +1,4 @@
-"""Is it right? Fidelity against a float64 reference captured before anything was optimised, and the task itself."""
+"""Accuracy: fidelity to a float64 reference captured before anything was optimised, and the score of the task."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 FLIPS = 2
-"""So many other answers are luck: where stock PyTorch happens to have fewer, or the right ones are counted."""
+"""Number of differing answers that may be chance, when compared with stock PyTorch or with the correct ones."""
 LEAST_ERROR = 5e-6
-"""An error below this is rounding in any dtype: fp32 kernels differ by more than stock's own error from each other."""
+"""Errors below this are rounding in any dtype: fp32 kernels differ from each other by more than stock's own error."""
 TWICE = 2.0
-"""A trace fuses and folds, and rounds elsewhere than eager code."""
+"""Factor for traced networks, which fuse and fold, and so round differently from eager code."""
 DROP = 0.02
-"""So much of the task's score may a dtype cost, beside luck."""
+"""Share of the score that a dtype may cost, besides chance."""
 PART = 64
-"""So many examples at a time where the batch is ours to choose."""
+"""Batch size wherever it is free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the untouched model says in float64, on the CPU."""
+    """Outputs and score of the untouched model in float64, on the CPU."""
 
     outputs: Tensors
     accuracy: float
 
 
 def reference(network: Any, held_out: Examples, task: Task) -> Reference:
-    """Runs a float64 copy of the model. Must be called before `ipex.optimize`, which may work in place."""
+    """Run a float64 copy of the model. Call it before `ipex.optimize`, which may work in place."""
     double = copy.deepcopy(network).double().eval()
     outputs = predict(lambda inputs: double(*map(_double, inputs)), held_out.inputs, PART)
     return Reference(outputs, task.score(outputs, held_out.targets))
 
 
 def _double(value: Any) -> Any:
-    """A tensor of floating-point numbers in float64; whole numbers and truths as they are."""
+    """Convert a floating-point tensor to float64. Others stay unchanged."""
     return value.double() if value.is_floating_point() else value
 
 
 def predict(
     forward: Callable[[Tensors], Any], inputs: Tensors, batch: int, put: Callable[[Tensors], Tensors] = tuple
 ) -> Tensors:
-    """Answers all examples in batches of exactly the case's shape; the last one is filled up and cut again."""
+    """Predict all examples in batches of exactly the case's shape. The last batch is padded."""
     count = len(inputs[0])
     parts = []
     for begin in range(0, count, batch):
@@ -60,13 +60,13 @@ def predict(
             if not value.dim() or len(value) != batch:
                 told = f"a tensor of shape {tuple(value.shape)}, whose first dimension is not the batch's {batch}"
                 raise WorkerError("error", f"the network answers with {told}")
-        # To the CPU first: not every card has float64.
+        # To the CPU first: some accelerators lack float64.
         parts.append(tuple(_double(value.cpu())[: count - begin] for value in outputs))
     return tuple(torch.cat(leaves) for leaves in zip(*parts, strict=True))
 
 
 def distance(outputs: Tensors, known: Reference, task: Task) -> float:
-    """The relative RMSE of outputs against the reference."""
+    """Return the relative RMSE of outputs against the reference."""
     found, expected = task.compared(outputs), task.compared(known.outputs)
     return float((found - expected).pow(2).mean().sqrt() / expected.pow(2).mean().sqrt())
 
@@ -80,10 +80,10 @@ def fidelity(
     rounding: float | None = None,
     agreed: float | None = None,
 ) -> tuple[dict[str, float], list[Check]]:
-    """Relative RMSE, agreement and, where what is right is known, accuracy, each with the bound that it must keep.
+    """Return relative RMSE, agreement and, if correct answers are known, accuracy, with checks of their bounds.
 
-    `rounding` is what stock PyTorch's eager error is in the same dtype, and `agreed` its agreement, where that was
-    looked at: no stack may be several times worse.
+    `rounding` is the error of eager stock PyTorch in the same dtype, and `agreed` its agreement, if known: a stack
+    must not be several times worse.
     """
     bounds = BOUNDS[dtype]
     error = distance(outputs, known, task)
@@ -118,7 +118,7 @@ def _told(most: float, rounding: float | None) -> str:
 
 
 def learned(accuracy: float, losses: list[float], task: Task, trivial: float) -> tuple[dict[str, float], list[Check]]:
-    """Did training train? The loss fell, and held-out accuracy is far over that of one answer for everything."""
+    """Check that training worked: the loss fell, and held-out accuracy is far above that of a constant answer."""
     tenth = max(1, len(losses) // 10)
     first, last = sum(losses[:tenth]) / tenth, sum(losses[-tenth:]) / tenth
     floor = task.floor(trivial)

@@ -1,4 +1,4 @@
-"""Networks that answer in containers of their own, made to answer in plain tensors: a graph knows nothing else."""
+"""Make networks with structured outputs return plain tensors, because graphs support nothing else."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import Tensors, tensors
 
 _CONTAINERS = ("at the output of the tracer", "output from traced functions", "Tracer cannot infer type of")
-"""What torch says of an answer that is neither a tensor nor a tuple of them."""
+"""Messages of torch about outputs that are neither a tensor nor a tuple of tensors."""
 
 
 def answering(network: Any, inputs: int) -> Any:
-    """The same network of so many inputs, which answers with one tensor, or a tuple of them."""
+    """Wrap a network with this many inputs so that it returns one tensor or a tuple of tensors."""
 
     class Answering(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
         def __init__(self) -> None:
@@ -24,7 +24,7 @@ def answering(network: Any, inputs: int) -> Any:
             return found[0] if len(found) == 1 else found
 
     class OfOne(Answering):
-        """torch.fx, and so IPEX's folding of norms, follows an input that has a name, and no `*values`."""
+        """torch.fx, and so IPEX's folding of norms, can trace a named input but not `*values`."""
 
         def forward(self, value: Any) -> Any:
             return super().forward(value)
@@ -33,7 +33,7 @@ def answering(network: Any, inputs: int) -> Any:
 
 
 def plain(network: Any, inputs: Tensors) -> bool:
-    """Whether it answers with a tensor or a tuple of them. It is asked once, and left as it was."""
+    """Whether the network returns a tensor or a tuple of tensors. Calls it once, and restores its state."""
     modes = [(module, module.training) for module in network.modules()]
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -46,7 +46,7 @@ def plain(network: Any, inputs: Tensors) -> bool:
 
 
 def traced(network: Any, example: Any) -> Any:
-    """The network under torch.jit.trace, whatever container its answers come in."""
+    """Trace a network with torch.jit.trace, whatever container it returns."""
     try:
         return torch.jit.trace(network, example)
     except RuntimeError as error:

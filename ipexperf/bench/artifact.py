@@ -1,8 +1,8 @@
-"""int8: a worker of its own quantises a trained network and saves it, and every launch loads what was saved.
+"""int8 artifacts: a separate worker quantises a trained network and saves it, and every launch loads it.
 
-Static quantisation watches training examples, converts, and saves; dynamic quantisation has nothing to watch.
-`script` is the traced and frozen graph, for `torch.jit.load`; `program` is the exported one, for `torch.export.load`;
-`state` is the weights of the converted network, for one that is converted again. PyTorch documents each of them so.
+Static quantisation is calibrated on training examples; dynamic quantisation needs no calibration. A `script` is the
+traced and frozen graph, for `torch.jit.load`. A `program` is an exported one, for `torch.export.load`. A `state` holds
+the weights of the converted network, to load into one that is converted again. PyTorch documents each of these ways.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ipexperf.result import Check
 
 RECIPE = {"version": 2, "examples": 256, "batch": 32, "seed": 0}
 FLAGS = frozenset({"avx2", "avx_vnni", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni", "amx_int8"})
-"""The instruction sets that decide how a network is quantised."""
+"""Instruction sets that affect how a network is quantised."""
 VNNI = frozenset({"avx_vnni", "avx512_vnni", "amx_int8"})
-"""Without one of them, kernels add two products in 16 bits, which overflow unless activations have 7 bits only."""
+"""Without one of them, kernels add two products in 16 bits, which overflow unless activations have only 7 bits."""
 ENGINE = "x86"
-"""Stock PyTorch's default engine, whose recipe keeps activations to 7 bits: right on CPUs with and without VNNI."""
+"""Stock PyTorch's default engine, which limits activations to 7 bits: correct on CPUs with and without VNNI."""
 SIDES = (".json", ".qconf.json")
-"""What lies beside an artifact: what it was made of, and the observers as the software itself writes them."""
+"""Suffixes of files beside an artifact: its recipe, and the observers as the stack writes them."""
 
 
 @dataclass(frozen=True)
 class Quantisation(Knob):
-    """How a network becomes int8: the model's way where nothing is asked for."""
+    """The knob for the way of quantisation. The default is the model's."""
 
     name: str = "quantisation"
     help: str = "static: calibrated scales, convolutions and linear layers; dynamic: linear layers alone"
@@ -51,12 +51,12 @@ class Quantisation(Knob):
 
 
 def way(cell: Cell) -> str:
-    """Static or dynamic: what was asked for, or the model's."""
+    """Return static or dynamic: as requested, or the model's default."""
     return cell.knob("quantisation") or registry.models.get(cell.model).quantisation
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
-    """Why no stack has int8 in this cell, or None."""
+    """Return why no stack supports int8 in this cell, or None."""
     if not registry.modes.get(cell.mode).artifact:
         built = [name for name in registry.modes.names() if registry.modes.get(name).artifact]
         return f"int8 is built for {', '.join(built)}, not for {cell.mode}"
@@ -66,9 +66,9 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
 
 
 def address(case: Case, made_of: str, facts: Facts) -> str:
-    """Names an artifact by what it is made of: case, weights, recipe, torch, IPEX and instruction sets."""
+    """Return the address of an artifact: a hash of case, weights, recipe, torch, IPEX and instruction sets."""
     kind = registry.modes.get(case.mode).artifact
-    # Whatever else a mode can turn, such as its number of instances, changes nothing in what they load.
+    # Other knobs of a mode, such as its number of instances, do not change the artifact.
     document = {name: value for name, value in case.to_json().items() if name not in ("mode", "knobs")}
     turned = [knob for knob in case.knobs if knob[0] in ("quantisation", "channels_last")]
     parts = (document, turned, kind, made_of, RECIPE, *_made_by(facts))
@@ -77,13 +77,13 @@ def address(case: Case, made_of: str, facts: Facts) -> str:
 
 
 def _made_by(facts: Facts) -> tuple[dict[str, str | None], list[str]]:
-    """The software and the instruction sets that decide what comes out."""
+    """Return the software and instruction sets that the result depends on."""
     versions = {name: facts.packages.get(name) for name in ("torch", "torchao", "intel-extension-for-pytorch")}
     return versions, sorted(facts.cpu_flags & FLAGS)
 
 
 def chosen(split: Split) -> Examples:
-    """The training examples that a network is calibrated on: always the same, and never one that it is judged by."""
+    """Return the training examples for calibration: always the same ones, and none that accuracy uses."""
     generator = torch.Generator().manual_seed(RECIPE["seed"])
     return split.train.part(torch.randperm(len(split.train), generator=generator)[: RECIPE["examples"]])
 
@@ -98,12 +98,12 @@ def _bytes(value: Any) -> bytes:
 
 
 def singly(inputs: Tensors) -> list[bytes]:
-    """Each example as the bytes of all that a network is given of it."""
+    """Return the inputs of each example as bytes."""
     return [b"".join(map(_bytes, parts)) for parts in zip(*inputs, strict=True)]
 
 
 def make(bench: Workbench, path: str) -> dict[str, Any]:
-    """Quantises the case's network, and saves it with what it was made of beside it."""
+    """Quantise the case's network, and save it with its recipe beside it."""
     split = weights.read(bench)
     watched = chosen(split)
     example = _laid_out(watched, [index % len(watched) for index in range(bench.case.batch)], bench)
@@ -139,12 +139,12 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
 
 
 def _laid_out(examples: Examples, which: Any, bench: Workbench) -> Tensors:
-    """Some examples' inputs, laid out as the case has them."""
+    """Return the inputs of some examples in the memory layout of the case."""
     return tuple(map(bench.laid_out, examples.part(which).inputs))
 
 
 def _rounding(bench: Workbench, split: Split, example: Tensors, batches: list[Tensors], made: Any) -> dict[str, Any]:
-    """The error of stock PyTorch's int8, eager: what is due to the dtype and not to the stack."""
+    """Return the error of stock PyTorch's eager int8: the part due to the dtype and not to the stack."""
     network, task = weights.network(bench), bench.task
     held_out = split.test.part(slice(bench.model.held_out))
     known = accuracy.reference(network, held_out, task)
@@ -158,7 +158,7 @@ def _rounding(bench: Workbench, split: Split, example: Tensors, batches: list[Te
     except Exception as error:
         if bench.stack is stock:
             raise
-        # Then the bound is the dtype's, and the launch's notes say why.
+        # The bound is then that of the dtype, and the launch's notes say why.
         return {"rounding": None, "agreed": None, "no_rounding": f"{type(error).__name__}: {error}"}
     agreed = task.agreement(outputs, known.outputs)
     return {"rounding": accuracy.distance(outputs, known, task), "agreed": agreed}
@@ -167,23 +167,23 @@ def _rounding(bench: Workbench, split: Split, example: Tensors, batches: list[Te
 def _path(bench: Workbench) -> str:
     if bench.settings.artifact is None:
         raise WorkerError("error", f"{bench.case.id} runs what was quantised before, and no such file was given")
-    # Packed weights are unpacked by the engine that packed them.
+    # Packed weights must be unpacked by the engine that packed them.
     torch.backends.quantized.engine = ENGINE
     return bench.settings.artifact
 
 
 def script(bench: Workbench) -> Any:
-    """The frozen graph, as whoever deploys it loads it."""
+    """Load the frozen graph, as a deployment does."""
     return torch.jit.load(_path(bench))
 
 
 def program(bench: Workbench) -> Any:
-    """The quantised graph, which is still to be compiled."""
+    """Load the quantised graph, which is not compiled yet."""
     return pt2e.load(_path(bench))
 
 
 def state(network: Any, example: Any, bench: Workbench) -> Any:
-    """The network converted again, without calibration, with the weights and scales that were saved."""
+    """Convert the network again without calibration, and load the saved weights and scales."""
     kept = weights.restore(_path(bench))
     converted = bench.stack.quantise(network, example, [], bench).network
     converted.load_state_dict(kept)
@@ -191,13 +191,13 @@ def state(network: Any, example: Any, bench: Workbench) -> Any:
 
 
 def recipe(bench: Workbench) -> dict[str, Any]:
-    """What the artifact was made of."""
+    """Return the recipe of the artifact."""
     found: dict[str, Any] = json.loads(Path(_path(bench) + SIDES[0]).read_text())
     return found
 
 
 def calibrated(bench: Workbench) -> list[Check]:
-    """The examples that were watched are the training examples of the recipe, and none that accuracy looks at."""
+    """Check that calibration used the training examples of the recipe, and none that accuracy uses."""
     if bench.knob("quantisation") == "dynamic":
         return []
     split = weights.read(bench)
@@ -211,12 +211,12 @@ def calibrated(bench: Workbench) -> list[Check]:
 
 
 def _weights(bench: Workbench) -> str:
-    """What the untouched network holds, as one sum."""
+    """Return a checksum of the untouched network's weights."""
     return _digest(tuple(weights.network(bench).state_dict().values()))
 
 
 def made_of(bench: Workbench) -> list[Check]:
-    """A network that is built and not loaded may have changed since: the artifact's name cannot tell."""
+    """Check that the artifact was made from these weights: the address of built networks does not include them."""
     if bench.model.learned:
         return []
     known, found = recipe(bench)["weights"], _weights(bench)
@@ -225,7 +225,7 @@ def made_of(bench: Workbench) -> list[Check]:
 
 
 def notes(bench: Workbench) -> list[str]:
-    """How the network was quantised, for whoever reads its numbers."""
+    """Return notes on how the network was quantised."""
     known = recipe(bench)
     seen = known["calibration"]
     how = f"calibrated on {seen['examples']} training examples (seed {seen['seed']})" if seen else "dynamic"

@@ -1,7 +1,7 @@
-"""Starts bench code under any interpreter, by path: `PYTHON boot.py worker` or `PYTHON boot.py facts`.
+"""Start code of `bench` under any interpreter, by path: `PYTHON boot.py worker` or `PYTHON boot.py facts`.
 
-The package is loaded from this file's own folder and nothing else of our environment comes along: putting our
-site-packages on the other interpreter's path would replace the very torch that is to be measured.
+The package is loaded from this file's folder, and nothing else of our environment: with our site-packages on its
+path, the other interpreter would import our torch in place of the one to be measured.
 """
 
 import importlib.util
@@ -13,10 +13,10 @@ ENTRIES = {name: f"ipexperf.bench.{name}" for name in ("worker", "server", "fact
 
 
 def load() -> None:
-    """Loads ipexperf from beside this file."""
+    """Load ipexperf from this file's folder."""
     here = Path(__file__).resolve()
     package = here.parent.parent
-    # Python put this folder first on the path, where `data` and `models` would shadow other people's modules.
+    # Python put this folder first on the path, where `data` and `models` would shadow modules of others.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here.parent]
     spec = importlib.util.spec_from_file_location(
         "ipexperf", package / "__init__.py", submodule_search_locations=[str(package)]
@@ -29,7 +29,7 @@ def load() -> None:
 
 
 def main() -> None:
-    """Runs the entry that was named."""
+    """Run the named entry."""
     load()
     entry = ENTRIES[sys.argv.pop(1)]
     runpy.run_module(entry, run_name="__main__", alter_sys=False)
@@ -38,4 +38,4 @@ def main() -> None:
 if __name__ == "__main__":
     main()
 elif __name__ == "__mp_main__":
-    load()  # a process that was spawned from here, such as a rank: it finds ipexperf where its parent did
+    load()  # spawned from here, such as a rank: load ipexperf from where the parent did

@@ -1,7 +1,7 @@
-"""What this machine can do, measured: the fastest product of matrices in each dtype, the fastest pass over memory.
+"""Measure this machine's peak rates: matrix products in each dtype, and passes over memory.
 
-Other work on the machine can only lower what is seen. So each is tried several times, over a few seconds, and the best
-counts. Stock PyTorch alone: what a stack makes of the machine is held against this.
+Other work on the machine can only lower a rate, so each is tried several times over a few seconds, and the best counts.
+This uses stock PyTorch only; what a stack achieves is compared with it.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from ipexperf.bench.lazy import torch
 from ipexperf.case import DTYPES
 
 VERSION = 2
-"""Of the way to measure them: those of another version are measured again."""
+"""Version of the method. Ceilings of another version are measured again."""
 LONG, LOOKS = 0.02, 3
-"""A product is made so large that it takes as many seconds in the quickest of so many looks: what it costs to be called
-is then nothing. One look may be disturbed, and a product that is far too small would stay."""
+"""A product is made large enough to take LONG seconds in the fastest of LOOKS runs, so that the cost of the call is
+negligible. A single run could be disturbed, and a product that is far too small would stay."""
 SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 SECONDS, ROUNDS = 4.0, 6
-"""All are tried in turns for so long, and so often at least."""
+"""All are tried in turns for this long, and at least this often."""
 PASS_BYTES = 2**29
-"""A pass over memory is over so much, or over this many times all caches, whichever is more."""
+"""A pass covers this many bytes, or this many times all caches, whichever is more."""
 PASS_CACHES = 4
 IMAGES_PART, CHANNELS = 128, 256
-"""A convolution has one image for so much of a product's size, of so many channels."""
+"""A convolution has one image per IMAGES_PART of the size of a product, with this many channels."""
 MEMORY_SHARE = 8
-"""But over no more than one part of so many of the machine's memory."""
+"""But at most this fraction (1 / MEMORY_SHARE) of the machine's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One thing that can be timed: how it is done, the operations or bytes of it, and what does it."""
+    """A piece of work to time: its description, its operations or bytes, and the function that runs it."""
 
     how: str
     amount: float
@@ -49,17 +49,17 @@ class Trial:
 
 
 Maker = Callable[[Device, str, int], Trial]
-"""Makes a product of square matrices of one dtype and size; raises where there is none."""
+"""Makes a product of square matrices of one dtype and size. Raises if there is none."""
 
 
 def free() -> None:
-    """Forgets what limits instructions, before torch reads it: the ceilings are the machine's, not a variable's."""
+    """Remove variables that limit instructions, before torch reads them: ceilings are those of the machine."""
     for name in fingerprint.ISA_VARIABLES:
         os.environ.pop(name, None)
 
 
 def measure(device: Device, say: Callable[[str], None]) -> dict[str, Any]:
-    """Operations a second in each dtype and bytes a second of memory, with how they were reached."""
+    """Return operations per second in each dtype and bytes per second of memory, with how they were reached."""
     say(f"measuring what {device.name} can do here: products of matrices, passes over memory")
     trials: dict[str, list[Trial]] = {}
     missing: dict[str, str] = {}
@@ -82,7 +82,7 @@ def best(
     synchronise: Callable[[], None],
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, dict[str, Any]]:
-    """The highest rate that was seen of each name, and which of its trials reached it."""
+    """Return the highest rate of each name, and the trial that reached it."""
     found: dict[str, dict[str, Any]] = {}
     begin, done = clock(), 0
     while done < ROUNDS or clock() - begin < SECONDS:
@@ -104,7 +104,7 @@ def timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], flo
 
 
 def _products(device: Device, dtype: str) -> tuple[list[Trial], str]:
-    """Every product of this dtype that there is, each at its size; without any, the reason."""
+    """Return every available product of this dtype, or the reason if there is none."""
     found, reasons = [], []
     for make in MAKERS[dtype]:
         try:
@@ -115,7 +115,7 @@ def _products(device: Device, dtype: str) -> tuple[list[Trial], str]:
 
 
 def grown(make: Maker, device: Device, dtype: str, long: float = LONG) -> Trial:
-    """The smallest of the sizes whose product takes long enough, already run."""
+    """Return the smallest product that takes long enough, already run once."""
     for size in SIZES:
         trial = make(device, dtype, size)
         trial.run()
@@ -138,7 +138,7 @@ def plain(device: Device, dtype: str, size: int) -> Trial:
 
 
 def _convolution(device: Device, dtype: str, size: int) -> Trial:
-    """Images of 14 x 14 with their channels last, which some processors compute faster than any plain product."""
+    """A convolution of 14 x 14 images, channels last, which some CPUs compute faster than any plain product."""
     batch, kind = max(1, size // IMAGES_PART), precision.torch_dtype(dtype)
     images = device.put(torch.randn(batch, CHANNELS, 14, 14).to(kind, memory_format=torch.channels_last))
     weights = device.put(torch.randn(CHANNELS, CHANNELS, 3, 3).to(kind, memory_format=torch.channels_last))
@@ -154,7 +154,7 @@ def integers(device: Device, dtype: str, size: int) -> Trial:
 
 
 def _packed(device: Device, dtype: str, size: int) -> Trial:
-    """A linear layer of oneDNN whose weights were packed before, as inductor's freezing calls it."""
+    """A linear layer of oneDNN with packed weights, as inductor's freezing calls it."""
     if device.accelerator:
         raise NotImplementedError("packed weights are for cpu")
     a, b = _matrices(device, dtype, size)
@@ -166,14 +166,14 @@ def _packed(device: Device, dtype: str, size: int) -> Trial:
 
 
 def _quantised(engine: str, device: Device, dtype: str, size: int) -> Trial:
-    """A linear layer as eager quantisation has it, from 8 bits to 8 bits."""
+    """A quantised linear layer as in eager quantisation, from 8 bits to 8 bits."""
     del dtype
     if device.accelerator or engine not in torch.backends.quantized.supported_engines:
         raise NotImplementedError(f"no quantised layers by {engine}")
     a = torch.quantize_per_tensor(torch.randn(size, size), 0.1, 64, torch.quint8)
     b = torch.quantize_per_tensor(torch.randn(size, size), 0.1, 0, torch.qint8)
     chosen, torch.backends.quantized.engine = torch.backends.quantized.engine, engine
-    weights = torch.ops.quantized.linear_prepack(b, None)  # they remember the engine
+    weights = torch.ops.quantized.linear_prepack(b, None)  # packed weights belong to the engine
     torch.backends.quantized.engine = chosen
     linear = torch.ops.quantized.linear
     how = f"a quantised linear layer of {size} x {size} by {engine}"
@@ -187,7 +187,7 @@ MAKERS: dict[str, tuple[Maker, ...]] = {
 
 
 def _passes(device: Device) -> list[Trial]:
-    """A copy and a sum, over far more than the caches hold."""
+    """A copy and a sum over far more memory than the caches hold."""
     count = pass_bytes(device.accelerator) // 4
     source = device.put(torch.ones(count))
     target = torch.zeros_like(source)
@@ -199,7 +199,7 @@ def _passes(device: Device) -> list[Trial]:
 
 
 def pass_bytes(accelerator: bool) -> int:  # noqa: FBT001 - there is no other
-    """How much memory a pass is over."""
+    """Return the bytes that a pass covers."""
     if accelerator:
         return PASS_BYTES
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -207,7 +207,7 @@ def pass_bytes(accelerator: bool) -> int:  # noqa: FBT001 - there is no other
 
 
 def caches(root: str = "/sys/devices/system/cpu") -> int:
-    """Bytes of all caches of the last level, as the kernel tells them; 0 where it tells nothing."""
+    """Return the bytes of all last-level caches, as reported by the kernel, or 0 if unknown."""
     found: dict[tuple[str, str], int] = {}
     for folder in glob.glob(f"{root}/cpu[0-9]*/cache/index[0-9]*"):  # noqa: PTH207 - names are enough
         told = {name: _read(Path(folder) / name) for name in ("level", "size", "shared_cpu_list")}
@@ -221,4 +221,4 @@ def _read(path: Path) -> str:
     try:
         return path.read_text().strip()
     except OSError:
-        return ""  # not told on this kernel
+        return ""  # not reported by this kernel

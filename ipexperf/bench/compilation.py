@@ -1,4 +1,4 @@
-"""What torch.compile really did: how many graphs, what it broke at, which code it wrote, and whether that runs."""
+"""Evidence of torch.compile: the number of graphs, graph breaks, the generated code, and whether it runs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ipexperf.result import Check
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 REGION = "Torch-Compiled Region"
-"""What torch's profiler calls a stretch of compiled code."""
+"""Name of compiled code in torch's profiler."""
 _CALL = "def call("
 _ARGUMENTS = re.compile(r"^\s+(\w+(?:, \w+)*),? = args$", re.MULTILINE)
 _LAYERS = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable", "compiler_fn")
-"""Names under which the layers that torch puts round a backend keep what is below them."""
+"""Attributes under which torch's wrappers around a backend keep the function below."""
 _SHOWN = 80
 
 
 @contextmanager
 def afresh() -> Iterator[Path]:
-    """An empty cache for what is compiled inside: a launch finds nothing that another one left.
+    """Compile with an empty cache inside the block, so that no launch reuses what another one compiled.
 
-    Afterwards it is gone, and so are the processes that inductor compiles with: one that has just begun imports torch.
+    Afterwards the cache is deleted and inductor's compile processes are ended: a new one uses a core to import torch.
     """
     before = os.environ.get(CACHE)
     with tempfile.TemporaryDirectory(prefix="ipexperf-", ignore_cleanup_errors=True) as folder:
@@ -46,13 +46,13 @@ def afresh() -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What dynamo has counted in this process by one moment."""
+    """Dynamo's counters in this process at one moment."""
 
     graphs: int
     frames: int
-    """Pieces of Python that it tried to compile, whatever became of them: what follows a break is one of its own."""
+    """Frames that it tried to compile, successfully or not. The code after a break is a frame of its own."""
     breaks: Counter[str]
-    """Why it broke a graph, and how often."""
+    """Reasons of graph breaks, with counts."""
 
     @classmethod
     def read(cls) -> Tally:
@@ -63,19 +63,19 @@ class Tally:
         )
 
     def since(self, before: Tally) -> Tally:
-        """What was added to an earlier tally."""
+        """Return the difference from an earlier tally."""
         return Tally(self.graphs - before.graphs, self.frames - before.frames, self.breaks - before.breaks)
 
 
 def whole(first: Tally, later: Tally) -> list[Check]:
-    """The first call made one graph without a break, nothing was compiled after it, and no way led back to eager."""
+    """Check that the first call made one graph without a break, with no later compilation and no fall-back to eager."""
     broken = first.breaks + later.breaks
     why = f": {' '.join(next(iter(broken)).split())[:_SHOWN]}" if broken else ""
     eager = importlib.import_module("torch._dynamo.config").suppress_errors
     return [
         Check(
             "graphs",
-            # A branch on a value of a tensor is a break that dynamo does not count as one: it shows in the frames.
+            # Dynamo does not count a branch on a tensor's value as a break, but it shows in the frames.
             first.graphs == first.frames == 1 and not broken,
             f"{first.graphs} graphs in {first.frames} frames, {broken.total()} graph breaks{why}",
             "1 graph in 1 frame, 0 graph breaks",
@@ -91,41 +91,41 @@ def whole(first: Tally, later: Tally) -> list[Check]:
 
 
 def _modules() -> list[Any]:
-    """The Python modules that inductor has loaded in this process; torch has no public list of them."""
+    """The Python modules that inductor has loaded in this process. Torch has no public list of them."""
     return list(importlib.import_module("torch._inductor.codecache").PyCodeCache.modules)
 
 
 def loaded() -> int:
-    """How many modules inductor has loaded so far."""
+    """Return how many modules inductor has loaded so far."""
     return len(_modules())
 
 
 def generated(known: int) -> list[str]:
-    """The source of each graph that inductor has written and loaded after so many modules."""
+    """Return the source of each module that inductor has loaded after the first `known` ones."""
     sources = [Path(module.__file__).read_text() for module in _modules()[known:]]
     return [source for source in sources if _CALL in source]
 
 
 def written(sources: list[str]) -> Check:
-    """Inductor wrote the code of one graph."""
+    """Check that inductor generated the code of one graph."""
     lines = sum(source.count("\n") for source in sources)
     return Check("inductor", len(sources) == 1, f"code of {len(sources)} graphs, {lines} lines", "code of 1 graph")
 
 
 def arguments(code: str) -> int:
-    """How many tensors generated code is called with: constants that it holds itself are none of them."""
+    """Return the number of tensors that generated code is called with. Its own constants do not count."""
     found = _ARGUMENTS.search(code)
     return len(found[1].split(", ")) if found else 0
 
 
 def frozen(code: str, inputs: int) -> Check:
-    """The weights are constants of the code, so that they could be folded and packed when it was compiled."""
+    """Check that the weights are constants of the code, so that they could be folded and packed at compile time."""
     given = arguments(code)
     return Check("freezing", given == inputs, f"code called with {given} tensors", f"{inputs}: the inputs")
 
 
 def ran(events: list[dict[str, Any]]) -> Check:
-    """A step is one stretch of compiled code, and all its arithmetic lies within."""
+    """Check that a step is one call of compiled code that contains all its arithmetic."""
     regions = [event for event in events if str(event.get("name")).startswith(REGION)]
     heavy = [event for event in events if proof.arithmetic(event)]
     inside = sum(any(_within(event, region) for region in regions) for event in heavy)
@@ -142,7 +142,7 @@ def _within(event: dict[str, Any], region: dict[str, Any]) -> bool:
 
 
 def backend(compiled: Any) -> str:
-    """What dynamo gives the graphs of a compiled module to, by module and name."""
+    """Return the module and name of the backend of a compiled module."""
     found = compiled.dynamo_ctx.callback
     while inner := next((getattr(found, name) for name in _LAYERS if getattr(found, name, None) is not None), None):
         found = inner

@@ -1,4 +1,4 @@
-"""What a launch ran on: hardware, software, variables, source. `machine_key` names what may be compared."""
+"""The environment of a launch: hardware, software, variables, source. `machine_key` names comparable machines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VARIABLES = re.compile(
 )
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"
-"""What git says in place of a branch where a commit alone was checked out, as CI systems do."""
+"""Git's answer in place of a branch if a commit is checked out, as in CI systems."""
 BRANCHES = (
     "GITHUB_HEAD_REF",  # of a pull request, whose GITHUB_REF_NAME is that of a merge
     "GITHUB_REF_NAME",
@@ -33,14 +33,14 @@ BRANCHES = (
     "BRANCH_NAME",
     "BUILD_SOURCEBRANCHNAME",  # Azure
 )
-"""Where CI systems tell the branch, in the order in which they are asked."""
+"""Variables in which CI systems report the branch, in order of preference."""
 
 
 def _read(path: str) -> str | None:
     try:
         return Path(path).read_text().strip()
     except OSError:
-        return None  # not readable on this kernel or in this container: recorded as unknown
+        return None  # not readable on this kernel or in this container: unknown
 
 
 def _cpu_model() -> str:
@@ -51,7 +51,7 @@ def _cpu_model() -> str:
 
 
 def hardware() -> dict[str, Any]:
-    """The machine as this process may use it. Needs no torch."""
+    """Return the hardware that this process may use. Needs no torch."""
     meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", _read("/proc/meminfo") or "", re.MULTILINE))
     affinity = placement.allowed()
     return {
@@ -72,7 +72,7 @@ def hardware() -> dict[str, Any]:
 
 
 def machine_key(machine: dict[str, Any]) -> str:
-    """Names the hardware: the same key means that times may be compared. Software is no part of it."""
+    """Return a key of the hardware. Times with the same key may be compared. Software is not part of it."""
     accelerator = machine.get("accelerator") or {}
     parts = {
         "cpu": machine["cpu"],
@@ -88,7 +88,7 @@ def machine_key(machine: dict[str, Any]) -> str:
 
 
 def libraries() -> dict[str, list[str]]:
-    """Which OpenMP runtimes and allocators are really mapped into this process."""
+    """Return the OpenMP runtimes and allocators that are mapped into this process."""
     maps = _read("/proc/self/maps") or ""
     files = {Path(path).name for path in re.findall(r"(/\S+\.so\S*)", maps)}
     return {
@@ -98,7 +98,7 @@ def libraries() -> dict[str, list[str]]:
 
 
 def software() -> dict[str, Any]:
-    """Versions and builds, as the libraries themselves tell them."""
+    """Return versions and builds, as reported by the libraries themselves."""
     found: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
     found.update(libraries())
     if "torch" not in sys.modules:
@@ -134,7 +134,7 @@ def _libc() -> str:
 
 
 def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """The commit of the folder, its branch, and whether it was changed since; None for all three outside git."""
+    """Return commit, branch, and whether there are uncommitted changes. All are None outside git."""
 
     def ask(*arguments: str) -> str | None:
         try:
@@ -157,7 +157,7 @@ def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str,
 
 
 def document(device: Device) -> dict[str, Any]:
-    """The environment of this process, after the case was prepared."""
+    """Return the environment of this process, after the case was prepared."""
     machine = hardware()
     described = device.describe()
     machine["accelerator"] = described if described["name"] != "cpu" else None

@@ -1,4 +1,4 @@
-"""What an interpreter and its machine have, told without importing torch wherever that is possible."""
+"""Facts about an interpreter and its machine, gathered without importing torch if possible."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ PACKAGES: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the plan must know of the worker's interpreter to leave cells out with a reason."""
+    """What the plan must know about the workers' interpreter to leave cells out with a reason."""
 
     python: str
     packages: Mapping[str, str | None]
     cpu_flags: frozenset[str] = frozenset()
     accelerators: Mapping[str, str] = field(default_factory=dict)
-    """For each accelerator that was asked for: why it can't be used, or an empty text where it can."""
+    """For each requested accelerator: why it cannot be used, or an empty text."""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """For each accelerator that can be used: what a program may want of the card that it has not."""
+    """For each usable accelerator: features that the card lacks."""
     cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
-    """How many a worker may use."""
+    """Number of cores that a worker may use."""
     compiler: str = ""
-    """The C++ compiler that torch.compile would call, or an empty text where there is none."""
+    """The C++ compiler that torch.compile would call, or an empty text."""
     iomp5: str = ""
-    """Intel's OpenMP runtime, a file to preload, or an empty text where there is none."""
+    """Path of Intel's OpenMP runtime, or an empty text."""
     pt2e: str = ""
-    """The package that quantises exported graphs, or an empty text where there is none."""
+    """The package that quantises exported graphs, or an empty text."""
 
     def missing(self, *packages: str) -> str | None:
-        """The reason for leaving a cell out when a package is not installed."""
+        """Return why a cell is left out if a package is not installed, or None."""
         absent = [name for name in packages if self.packages.get(name) is None]
         return f"{' and '.join(absent)} not installed in {shlex.quote(self.python)}" if absent else None
 
     def uncompiled(self) -> str | None:
-        """The reason for leaving a cell out when torch cannot compile."""
+        """Return why a cell is left out if torch cannot compile, or None."""
         return None if self.compiler else "torch.compile needs a C++ compiler: no g++ in PATH, and CXX names none"
 
     def without(self, openmp: str) -> str | None:
-        """The reason for leaving a cell out when its mode needs this OpenMP runtime, and it is not to be had."""
+        """Return why a cell is left out if the OpenMP runtime of its mode is missing, or None."""
         if openmp != "iomp5" or self.iomp5:
             return None
         return f"it needs Intel's OpenMP, and {self.python} has no libiomp5.so: pip install intel-openmp"
@@ -72,7 +72,7 @@ class Facts:
 
 
 def cpu_flags() -> frozenset[str]:
-    """The instruction sets that the kernel reports, empty where it reports none."""
+    """Return the CPU flags that the kernel reports. Empty if it reports none."""
     path = Path("/proc/cpuinfo")
     if path.exists():
         for line in path.read_text().splitlines():
@@ -89,7 +89,7 @@ def _version(package: str) -> str | None:
 
 
 def _accelerator(name: str) -> str:
-    """Asks torch why the accelerator cannot be used; an empty answer means that it can."""
+    """Ask torch why an accelerator cannot be used. An empty text means that it can."""
     if _version("torch") is None:
         return "torch is not installed"
     import torch
@@ -100,7 +100,7 @@ def _accelerator(name: str) -> str:
 
 
 def _lacking(name: str) -> list[str]:
-    """What torch says that the card cannot do: of the Arcs' first series, float64."""
+    """Return features that the card lacks according to torch, such as float64 on Arc A-series."""
     import torch
 
     tell = getattr(getattr(torch, name), "get_device_properties", None)
@@ -108,10 +108,10 @@ def _lacking(name: str) -> list[str]:
 
 
 def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = ()) -> Facts:
-    """Looks at this interpreter, for these packages too. Torch is imported only where an accelerator is asked for."""
+    """Gather the facts of this interpreter. Torch is imported only if an accelerator is requested."""
     found = {name: _accelerator(name) for name in accelerators}
     return Facts(
-        # Before torch is asked for anything: told to bind its threads, OpenMP leaves the first of them one core.
+        # Before torch is imported: if OpenMP binds its threads, the first of them is left with one core.
         cores=len(os.sched_getaffinity(0)),
         python=sys.executable,
         packages={name: _version(name) for name in dict.fromkeys((*PACKAGES, *packages))},
@@ -125,7 +125,7 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = ()) -> Fa
 
 
 def main() -> None:
-    """Writes the facts as JSON to a descriptor of their own: who knows what else this interpreter prints."""
+    """Write the facts as JSON to a separate descriptor, because this interpreter may print anything."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--accelerators", default="")
     parser.add_argument("--packages", default="")

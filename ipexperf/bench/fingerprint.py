@@ -1,6 +1,6 @@
-"""What ran, without noise: a step looked at after all sampling, twice, and written down in a canonical form.
+"""Fingerprints: what a step ran, without noise, captured twice after all sampling, in a canonical form.
 
-A fingerprint has a `structure`, which is the same for the same software and has a digest, and `times`, which are not.
+A fingerprint has a `structure`, which is equal for equal software and has a digest, and `times`, which vary.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.work import Work
 
 VERSION = 1
-"""Of the canonical form: two fingerprints of different versions are not compared."""
+"""Version of the canonical form. Fingerprints of different versions are not compared."""
 SHOWN, LINE = 5, 300
-"""So many lines that could not be read are kept, up to this length."""
+"""Number and length of unparsed log lines to keep."""
 ISA_VARIABLES = (*onednn.ISA_VARIABLES, "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS")
 """Variables that limit the instruction sets which libraries use."""
 _NODE = re.compile(r"= (\w+::\w+?)(?:_\d+)?(?:\[[^\n]*?\])?\(")
@@ -35,21 +35,21 @@ _PLACE = re.compile(r"(?:/\S+/)?\S+\.py:\d+|0x[0-9a-f]+|\bline \d+")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look found: its structure, the seconds of each of its rows, and lines that it could not read."""
+    """The result of one look: its structure, the seconds of each row, and unparsed lines."""
 
     structure: Any
     seconds: list[float] | None = None
     unparsed: tuple[str, ...] = ()
     beside: Mapping[str, Any] = field(default_factory=dict)
-    """What belongs to the look, and to no digest."""
+    """Further findings that are not part of the digest."""
 
 
 Look = Callable[[], Mapping[str, Seen]]
-"""One look at the case: it may find several sections."""
+"""A function that captures one or several sections of a fingerprint."""
 
 
 def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False) -> dict[str, Look]:
-    """What can be looked at wherever there are steps: operators, what they called below, and on which instructions."""
+    """Return the looks that any steps allow: operators, primitives below them, and processor."""
 
     def whole() -> None:
         step()
@@ -58,7 +58,7 @@ def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False
     looks: dict[str, Look] = {"operators": functools.partial(_profiled, whole, device, everywhere)}
     if device.name == "cpu":
         looks["primitives"] = functools.partial(_logged, whole)
-    looks["processor"] = processor  # last: oneDNN tells its instructions when its log is on
+    looks["processor"] = processor  # last: oneDNN reports its instructions when its log is on
     return looks
 
 
@@ -75,7 +75,7 @@ def _logged(step: Callable[[], Any]) -> dict[str, Seen]:
 
 
 def primitives(log: onednn.Log) -> dict[str, Seen]:
-    """What oneDNN ran, alike calls together, and how often it had to make anew what it ran."""
+    """Return the primitives that oneDNN ran, grouped, and how often it created some."""
     calls: dict[str, list[onednn.Primitive]] = defaultdict(list)
     for one in log.executed:
         row = {
@@ -100,7 +100,7 @@ def primitives(log: onednn.Log) -> dict[str, Seen]:
 
 
 def processor() -> dict[str, Seen]:
-    """Threads, and the instructions that ATen and oneDNN say to use."""
+    """Return the number of threads, and the instruction sets that ATen and oneDNN report."""
     told = {
         "threads": torch.get_num_threads(),
         "aten": torch.backends.cpu.get_cpu_capability(),
@@ -111,16 +111,16 @@ def processor() -> dict[str, Seen]:
 
 
 def graph(text: str) -> dict[str, Seen]:
-    """The nodes of a printed TorchScript graph, by kind: what is fused, packed, left alone, or fallen back to."""
+    """Return the nodes of a printed TorchScript graph by kind, with counts."""
     nodes = Counter(name for name in _NODE.findall(text) if name != "prim::Constant")
     rows: list[dict[str, Any]] = [{"node": name, "calls": count} for name, count in sorted(nodes.items())]
     return {"graph": Seen(rows)}
 
 
 def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable[str]) -> dict[str, Seen]:
-    """What dynamo counted, and what the code that inductor wrote calls."""
+    """Return dynamo's counters, and the functions that inductor's code calls."""
     calls = Counter(name for source in code for name in _CALL.findall(_bare(source)))
-    # Where a graph broke is a place in a file, which moves with every line above it.
+    # Remove places in files from reasons of breaks: they move with every line above them.
     reasons = Counter({" ".join(_PLACE.sub("#", why).split())[:LINE]: count for why, count in breaks.items()})
     told = {
         "graphs": graphs,
@@ -132,17 +132,17 @@ def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable
 
 
 def _bare(code: str) -> str:
-    """Python code without its comments."""
+    """Remove the comment lines of Python code."""
     return "\n".join(line for line in code.splitlines() if not line.lstrip().startswith("#"))
 
 
 def flops(work: Work, items: int) -> dict[str, Seen]:
-    """Floating point operations of a step of the untouched network; beside them, for the roof, of how many items."""
+    """Return the FLOPs of a step of the untouched network, with its number of items for the roofline."""
     return {"flops": Seen(work.flops, beside={"work": {"items": items, **asdict(work)}})}
 
 
 def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
-    """Looks at everything twice, and writes down what was seen, and what was not the same the second time."""
+    """Run every look twice. Return the fingerprint, with the sections that differed the second time."""
     begin = time.perf_counter()
     missing: dict[str, str] = {}
     first, second = _seen(looks, missing), _seen(looks, missing)
@@ -167,7 +167,7 @@ def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
 
 
 def _short(seconds: list[float]) -> list[float]:
-    """Three digits: more of them are noise, and the record stays small."""
+    """Round to three digits: more are noise, and records stay small."""
     return [float(f"{value:.3g}") for value in seconds]
 
 
@@ -176,13 +176,13 @@ def _seen(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, Seen]
     for name, look in looks.items():
         try:
             found |= look()
-        except Exception as error:  # noqa: BLE001, PERF203 - the numbers are there: what is missing here is said
+        except Exception as error:  # noqa: BLE001, PERF203 - the measurement stays valid, and the missing look is recorded
             traceback.print_exc()
             missing[name] = f"{type(error).__name__}: {error}"[:LINE]
     return found
 
 
 def digest(structure: Mapping[str, Any]) -> str:
-    """The name of a structure by its content."""
+    """Return the hash of a structure."""
     document = json.dumps({"version": VERSION, "structure": structure}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(document.encode()).hexdigest()

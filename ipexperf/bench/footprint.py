@@ -1,6 +1,6 @@
-"""What a network takes: its parameters, the arithmetic of one example, and the memory that one needs on its way.
+"""The footprint of a network: parameters, FLOPs of an example, and memory of an example on its way through.
 
-Looked at in stock PyTorch and fp32, on the CPU, with weights that nobody trained.
+Measured with stock PyTorch in fp32 on the CPU, with untrained weights.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from ipexperf.bench.subjects import Examples, Split, Task, Tensors
 from ipexperf.bench.workbench import Workbench
 
 PAIR = 2
-"""So many examples show what training keeps: batch norm has no statistics of one alone."""
+"""Number of examples for measuring what training keeps: batch norm needs more than one."""
 
 
 def look(bench: Workbench) -> dict[str, float]:
-    """Parameters and FLOPs, and bytes: of the weights, of the examples, and of one example on its way."""
+    """Return parameters, FLOPs, and bytes of the weights, of the examples, and of one example on its way."""
     split = weights.read(bench)
     network = bench.model.build()
     flops, passing = _forward(network.eval(), split.test.part([0]).inputs)
-    # Examples are copied by their numbers: a slice would count as all that it was cut from.
+    # Examples are copied by index: a slice would count as all the storage that it was cut from.
     kept = _kept(network.train(), split.train.part(list(range(PAIR))), bench.task) / PAIR if bench.mode.trains else 0.0
     return {
         "parameters": sum(value.numel() for value in network.parameters()),
@@ -34,7 +34,7 @@ def look(bench: Workbench) -> dict[str, float]:
 
 
 def _forward(network: Any, inputs: Tensors) -> tuple[int, int]:
-    """FLOPs of one example, and the bytes that go into and come out of the layer that has most of them."""
+    """Return the FLOPs of one example, and the most bytes that go into and come out of any layer."""
     from torch.utils.flop_counter import FlopCounterMode
 
     sizes = [0]
@@ -57,7 +57,7 @@ def _bytes(value: Any) -> int:
 
 
 def _kept(network: Any, examples: Examples, task: Task) -> int:
-    """Bytes that a forward pass keeps for its gradients, without the weights, which are there in any case."""
+    """Return the bytes that a forward pass keeps for gradients, without the weights."""
     own = {value.untyped_storage().data_ptr() for value in network.parameters()}
     kept: dict[int, int] = {}
 
@@ -65,7 +65,7 @@ def _kept(network: Any, examples: Examples, task: Task) -> int:
         storage = value.untyped_storage()
         if storage.data_ptr() not in own:
             kept[storage.data_ptr()] = storage.nbytes()
-        return value  # held by the loss, so that nothing else gets its place
+        return value  # keep the loss alive, so that nothing else reuses its memory
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
         loss, _ = task.learn(network, examples.inputs, examples.targets)
@@ -74,6 +74,6 @@ def _kept(network: Any, examples: Examples, task: Task) -> int:
 
 
 def _stored(split: Split) -> int:
-    """Bytes that all examples have in memory: what several tensors share counts once."""
+    """Return the bytes of all examples in memory. Shared storage counts once."""
     storages = [value.untyped_storage() for value in (*split.train.tensors, *split.test.tensors)]
     return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())

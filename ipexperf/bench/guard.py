@@ -1,4 +1,4 @@
-"""The guard of a worker: a process that outlives it by a moment, to end all that the worker started."""
+"""The guard of a worker: a process that outlives it briefly, to end everything that the worker started."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _END = signal.SIGUSR1
 
 
 def die_with_parent(number: signal.Signals) -> None:
-    """Asks the kernel for this signal when the parent ends. A parent that is gone already sends none."""
+    """Ask the kernel to send this signal when the parent ends. None is sent if it has ended already."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def members(*sessions: int) -> list[int]:
-    """The processes of these sessions: a worker leads one of its own, and what it starts is in it."""
+    """Return the processes of these sessions. A worker leads a session that contains everything it starts."""
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208 - called twice a second: names are enough, and paths cost
         if name.isdigit():
@@ -30,13 +30,13 @@ def members(*sessions: int) -> list[int]:
 
 
 def end(session: int) -> None:
-    """Kills a session, group by group: a group that is killed as a whole cannot fork its way out."""
+    """Kill a session, group by group: a group that is killed as a whole cannot escape by forking."""
     own = os.getpgrp()
     known: set[int] = set()
     while fresh := _groups(session) - known:
         known |= fresh
         for group in fresh - {own}:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # ended by now, or another user's
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # ended already, or of another user
                 os.killpg(group, signal.SIGKILL)
     if own in known:
         os.killpg(own, signal.SIGKILL)  # ourselves, so last
@@ -51,7 +51,7 @@ def _groups(session: int) -> set[int]:
 
 
 def start() -> None:
-    """Forks the guard of this process, which leads a session. The kernel wakes it, however this process ends."""
+    """Fork the guard of this process, which leads a session. The kernel wakes it however this process ends."""
     session = os.getpid()
     if os.fork():
         return
@@ -65,13 +65,13 @@ def start() -> None:
 
 
 def _wait(worker: int) -> None:
-    # Everything but the log is let go: a pipe that is held here would hide from its other end that the worker is gone.
+    # Close everything but the log: an open pipe here would hide the end of the worker from the other side.
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - they are numbers, not paths
         if int(name) > 2:
             with contextlib.suppress(OSError):  # the folder's own, closed by now
                 os.close(int(name))
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"ipexperf-guard")
-    # Blocked, a signal waits for sigwait: what else is sent to the group (SIGTERM, SIGINT) is not ours to answer.
+    # Blocked signals wait for sigwait. Signals to the whole group (SIGTERM, SIGINT) are not for the guard.
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     die_with_parent(_END)
     while os.getppid() == worker:

@@ -1,6 +1,6 @@
-"""Slow-downs on purpose, so that the judge can be tried: done in the worker, to a case that is what it always is.
+"""Deliberate slow-downs to test the judge, applied in the worker to an otherwise unchanged case.
 
-`busy=0.05` adds so much work to each step, so that its size is known. What the others cost is found out by measuring.
+`busy=0.05` makes each step this much longer, so its size is known. The cost of the others must be measured.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ BUSY, UNFROZEN, UNFUSED = "busy", "unfrozen", "unfused"
 
 @contextlib.contextmanager
 def opening(name: str) -> Iterator[None]:
-    """While a case is opened: what would make its network quick is left out."""
+    """Leave out an optimisation while a case is opened within the block."""
     kind = name.partition("=")[0]
     if kind not in ("", BUSY, UNFROZEN, UNFUSED):
         raise WorkerError("error", f"unknown injection '{name}': choose from {BUSY}=SHARE, {UNFROZEN}, {UNFUSED}")
     if kind == UNFUSED:
-        # Of the whole process: it has this one case.
+        # For the whole process: it has only this case.
         importlib.import_module("intel_extension_for_pytorch").enable_onednn_fusion(enabled=False)
     if kind != UNFROZEN:
         yield
@@ -41,7 +41,7 @@ def opening(name: str) -> Iterator[None]:
 
 
 def slow(session: Session, synchronise: Callable[[], None], name: str) -> None:
-    """Gives each step of a session its work beside, where that is what is injected."""
+    """Add the injected work to each step of a session."""
     kind, _, share = name.partition("=")
     if kind == BUSY:
         session.step = busy(session.step, synchronise, float(share))  # type: ignore[method-assign] # what it is for
@@ -50,7 +50,7 @@ def slow(session: Session, synchronise: Callable[[], None], name: str) -> None:
 def busy(
     step: Callable[[], Any], synchronise: Callable[[], None], share: float, clock: Callable[[], float] | None = None
 ) -> Callable[[], None]:
-    """The step, and then a core kept busy for this share of the time that the step took."""
+    """Return a function that runs the step and then keeps a core busy for this share of the step's time."""
     now = clock or time.perf_counter
 
     def slowed() -> None:

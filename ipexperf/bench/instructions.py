@@ -1,7 +1,7 @@
-"""Did the kernels use what the processor has for the dtype? oneDNN says the instructions of each in its name.
+"""Check that kernels use the CPU's instructions for the dtype, which oneDNN shows in their names.
 
-That a processor has none is a fact, and no flaw. That it has them and none of the kernels used them is one: the case
-is slower than its label says, in silence.
+It is no error if the CPU has no such instructions. If it has them and no kernel used them, the case is silently slower
+than its label claims.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipexperf.result import Check
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Instructions for a dtype: what people call them, the flag in Linux, and what oneDNN calls them."""
+    """Instructions for a dtype: their common name, the flag in Linux, and the names in oneDNN."""
 
     called: str
     flag: str
@@ -39,20 +39,20 @@ MEANS = {
         Means("AVX-512 VNNI", "avx512_vnni", ("avx512_core_vnni", "avx512_core_bf16", *_LATER)),
     ),
 }
-"""For each dtype the best first: what a newer processor's kernels are called counts for an older one's too."""
+"""For each dtype, best first. Names of newer instructions count for older ones too."""
 FREE = ("", "all", "default")
 OPERANDS = {"bf16": {"bfloat16"}, "int8": {"int8", "uint8"}}
 SHOWN = 4
-"""So many implementations are told by name."""
+"""Number of implementations to list."""
 
 
 def best(dtype: str, flags: frozenset[str]) -> Means | None:
-    """The best that this processor has for the dtype, or None."""
+    """Return the best instructions of this CPU for the dtype, or None."""
     return next((means for means in MEANS.get(dtype, ()) if means.flag in flags), None)
 
 
 def limit(means: Means, variables: Mapping[str, str]) -> str:
-    """The variable that keeps oneDNN from these instructions, as it is set, or an empty text."""
+    """Return the setting that keeps oneDNN from using these instructions, or an empty text."""
     for name in onednn.ISA_VARIABLES:
         value = variables.get(name, "").lower()
         if value not in FREE and not any(word in value for word in means.words):
@@ -61,20 +61,20 @@ def limit(means: Means, variables: Mapping[str, str]) -> str:
 
 
 def check(kernels: Iterable[Kernel], dtype: str, means: Means) -> Check:
-    """At least one kernel in the dtype says that it used them: small layers and depthwise ones may do without."""
+    """Check that at least one kernel in the dtype used them. Small and depthwise layers may not."""
     ran = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= OPERANDS[dtype])
     used = sum(count for name, count in ran.items() if any(word in name for word in means.words))
     shown = ", ".join(f"{name} x{count}" for name, count in ran.most_common(SHOWN))
     told = f"{means.called} in {used} of {ran.total()} kernels of oneDNN in {dtype}"
     if not ran and dtype == "int8":
-        # FBGEMM computes stock's quantised layers, and has no log.
+        # FBGEMM computes stock's quantised layers and has no log.
         told = "no kernel of oneDNN in int8, and those of others do not tell"
         return Check("instructions", True, told, f"{means.called} where it is told")
     return Check("instructions", used > 0, f"{told}: {shown}" if shown else told, f"{means.called} in at least one")
 
 
 def proof(step: Callable[[], Any], case: Case) -> list[Check]:
-    """Evidence in a step with oneDNN's log; none where the processor has nothing for it, or a person forbade that."""
+    """Return evidence from oneDNN's log of a step. Empty if the CPU lacks the instructions or they are disabled."""
     means = best(case.dtype, facts.cpu_flags())
     if case.device != "cpu" or means is None or limit(means, os.environ):
         return []
@@ -82,7 +82,7 @@ def proof(step: Callable[[], Any], case: Case) -> list[Check]:
 
 
 def notes(case: Case) -> list[str]:
-    """What a reader must know where a person keeps oneDNN from what the processor has."""
+    """Return a note if the user keeps oneDNN from using instructions of the CPU."""
     means = best(case.dtype, facts.cpu_flags())
     if case.device != "cpu" or means is None:
         return []

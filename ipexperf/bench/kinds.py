@@ -1,4 +1,4 @@
-"""What a device, a stack and a mode are. Each leaf overrides what makes it different."""
+"""The base classes of devices, stacks and modes. A leaf overrides what makes it different."""
 
 from __future__ import annotations
 
@@ -34,82 +34,82 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """The name for people, as the case would have it."""
+        """The id that the case would have."""
         return identify(self)
 
     def knob(self, name: str) -> str | None:
-        """What was asked of this knob, or None where it stays at its default."""
+        """Return the requested value of a knob, or None if it stays at its default."""
         return dict(self.knobs).get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a worker is told beside its case. Travels as JSON."""
+    """Settings of a worker besides its case. Sent to it as JSON."""
 
     load: tuple[str, ...] = ()
     threads: int | None = None
     seed: int = 0
     weights: str | None = None
     checkpoint: str | None = None
-    """Where training saves what it learned; None: nowhere."""
+    """Path where training saves its checkpoint. None: do not save."""
     artifact: str | None = None
-    """The quantised network that an int8 case loads."""
+    """Path of the quantised network that an int8 case loads."""
     data_folder: str | None = None
     data_file: str | None = None
     train_steps: int | None = None
-    """So far the mode `train` goes; None: as far as the model says."""
+    """Number of steps of the mode `train`. None: as declared by the model."""
     placement: Mapping[str, Any] | None = None
-    """What the worker applies to itself, and proves: see `bench.placement`. None: it stays as it was started."""
+    """Placement that the worker applies and proves (`bench.placement`). None: stay as started."""
     injected: str = ""
-    """What slows the case down on purpose: see `bench.injections`. Only the judge's own test says so."""
+    """Slow-down to inject (`bench.injections`). Used by `ipexperf selftest` only."""
     forked: bool = False
-    """Whether the worker is forked although its case has no `+start:fork`: the worker proves that it is."""
+    """Whether the worker is forked although its case has no `+start:fork`. The worker proves it."""
     shared: str | None = None
-    """Folder for results that all workers of a run would compute alike (`bench.shared`); None: share nothing."""
+    """Folder for results that all workers of a run share (`bench.shared`). None: share nothing."""
     cards: Sequence[Mapping[str, str]] = ()
-    """For each of several processes of a case, what its environment must say for it to have a device of its own."""
+    """Variables for each process of a case with several, which give it a device of its own."""
 
 
 class Device(ABC):
-    """Where a case runs."""
+    """The hardware that a case runs on."""
 
     name: str
     called: tuple[str, ...] = ()
-    """What people call it as well: a hint where such a name is refused, never another spelling of it."""
+    """Other names that people use. They only serve for hints when such a name is refused."""
     accelerator: bool = False
-    """Whether torch must be asked for it, as `torch.<name>.is_available()`: a process that imports torch."""
+    """Whether `torch.<name>.is_available()` must be asked, in a process that imports torch."""
     hosted: bool = False
-    """Whether a case lies in the machine's own memory, so that it can be known beforehand whether it fits."""
+    """Whether cases use the machine's own memory, so that whether they fit can be known in advance."""
     pulse: bool = False
-    """Whether torch computes here, so that `bench.pulse` can say how quick it is just now."""
+    """Whether `bench.pulse` can measure the current speed of this device with torch."""
 
     @abstractmethod
     def why_not(self, facts: Facts) -> str | None:
-        """Why it can't be used here, or None."""
+        """Return why the device cannot be used here, or None."""
 
     def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
-        """What the environment of a worker must say for it to have this one of several such devices."""
+        """Return the variables that give a worker this one of several such devices."""
         del index, environment
         return {}
 
     def yardstick(self, case: Case | Cell) -> tuple[str, str] | None:
-        """The work of the yardstick that is of the kind of a case here, and its dtype as torch calls it, or None."""
+        """Return the yardstick's work that resembles a case, and torch's name of its dtype, or None."""
         del case
         return None
 
-    def start(self, settings: Settings) -> None:  # noqa: B027 - most devices have nothing to do
-        """Makes the process ready, before anything is built: threads, index."""
+    def start(self, settings: Settings) -> None:  # noqa: B027 - optional
+        """Prepare the process before anything is built, such as threads and device index."""
 
     @abstractmethod
     def synchronise(self) -> None:
-        """Waits until everything that was asked of the device is done."""
+        """Wait until the device has finished all submitted work."""
 
     @abstractmethod
     def put(self, value: Any) -> Any:
-        """Moves a tensor or module there."""
+        """Move a tensor or module to the device."""
 
     def pin(self, value: Any) -> Any:
-        """The tensor in host memory from which `put` is quickest."""
+        """Return a copy of the tensor in host memory from which `put` is fastest."""
         return value
 
     @abstractmethod
@@ -117,35 +117,35 @@ class Device(ABC):
 
     @abstractmethod
     def peak_memory(self) -> int:
-        """Bytes that were taken at the highest point since the reset, beyond what there was at the reset."""
+        """Return the peak memory since the reset in bytes, above the level at the reset."""
 
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any]:
-        """What can be done here at most, in operations and bytes a second, as `bench.ceilings` writes it down."""
+        """Measure the peak rates of this device in operations and bytes per second (`bench.ceilings`)."""
         from ipexperf.bench import ceilings
 
         return ceilings.measure(self, say)
 
     def describe(self) -> dict[str, Any]:
-        """Name, driver and properties, for the environment record."""
+        """Return name, driver and properties for the environment record."""
         return {"name": self.name}
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
-        """Evidence that steps ran here, whatever their mode: for a device that can be asked."""
+        """Return evidence that steps ran on this device, if the device can tell."""
         del step, block
         return []
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
-        """What the device tells of steps beside their time, by names of `result.METRICS`. Called after sampling."""
+        """Return further metrics of steps that the device measures (`result.METRICS`). Called after sampling."""
         del step, block
         return {}
 
     def notes(self) -> list[str]:
-        """What a reader of the numbers must know of the device."""
+        """Return notes on the device for readers of the numbers."""
         return []
 
 
 class Stack(ABC):
-    """The software that optimises."""
+    """The software that optimises a network."""
 
     name: str
     knobs: tuple[Knob, ...] = ()
@@ -153,8 +153,8 @@ class Stack(ABC):
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
 
-    def start(self) -> None:  # noqa: B027 - a stack may have nothing to import
-        """Imports what the stack needs, or proves that what it must not have is absent."""
+    def start(self) -> None:  # noqa: B027 - optional
+        """Import what the stack needs, or check that what must be absent is absent."""
 
     @abstractmethod
     def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any: ...
@@ -163,43 +163,43 @@ class Stack(ABC):
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]: ...
 
     def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
-        """A network that gives each of several streams its part of the cores, and of every batch."""
+        """Return a network that runs in several streams, each with a part of the cores and of every batch."""
         del network, cores, streams
         raise WorkerError("error", f"{self.name} has no streams")
 
     def parts(self, network: Any) -> list[int]:
-        """How many images of the last batch each stream of a network got, as `streamed` returned it."""
+        """Return how many images of the last batch each stream of a `streamed` network got."""
         del network
         return []
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
-        """Converts a network to int8, calibrated on these batches; without any it is an empty form, to be filled."""
+        """Convert a network to int8, calibrated on these batches. Without batches, return one to load a state into."""
         del network, example, batches
         raise WorkerError("error", f"{self.name} has no int8: {bench.case.id} cannot be made")
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
-        """The network under `torch.compile`, as this stack is to be used with it: its first call compiles."""
+        """Return the network under `torch.compile`, in the way this stack recommends. Its first call compiles."""
         return torch.compile(self.for_inference(network, example, bench))
 
     def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
-        """Evidence in what `compiled` returned, and in the Python code that inductor generated for it."""
+        """Return evidence from a `compiled` network and the Python code that inductor generated for it."""
         del network, code, bench
         return []
 
     def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
-        """The arithmetic that one step really did."""
+        """Return the arithmetic kernels that a step really ran."""
         del bench
         from ipexperf.bench import proof
 
         return proof.profiled(step)
 
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
-        """Evidence in the optimised modules."""
+        """Return evidence from the optimised modules."""
         del network, bench
         return []
 
     def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
-        """Evidence in the frozen graph after it ran."""
+        """Return evidence from the frozen graph after it ran."""
         del graph, bench
         return []
 
@@ -208,19 +208,19 @@ class Stack(ABC):
         return []
 
     def notes(self, bench: Workbench) -> list[str]:
-        """What a reader must know of what the stack does: a setting that it takes on this device and ignores."""
+        """Return notes on the stack, such as a setting that it accepts and ignores on this device."""
         del bench
         return []
 
     def notes_of_training(self, optimizer: Any, bench: Workbench) -> list[str]:
-        """What a reader must know of how the stack trains: an optimizer that it leaves as it is."""
+        """Return notes on training, such as an optimizer that the stack does not optimise."""
         del optimizer, bench
         return []
 
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
-    """A network in int8, its observers as text for a file, and in a few words how it was made."""
+    """A network in int8, its observers as text for a file, and a short description of how it was made."""
 
     network: Any
     observers: str
@@ -228,95 +228,95 @@ class Quantised:
 
 
 class Session(ABC):
-    """A case that is ready to be stepped."""
+    """A case that is ready to run steps."""
 
     elsewhere: bool = False
-    """Whether other processes make the steps: the device that the worker itself has then knows nothing of them."""
+    """Whether other processes run the steps, so that the worker's own device has no evidence of them."""
 
     @abstractmethod
     def step(self) -> None:
-        """Does once what the case measures."""
+        """Run one step: what the case measures."""
 
     @abstractmethod
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        """Metrics and the bounds that they had to keep. Called after all sampling."""
+        """Return accuracy metrics and checks of their bounds. Called after all sampling."""
 
     @abstractmethod
     def proof(self) -> list[Check]:
-        """Evidence that the case ran as its label says. Called after warm-up."""
+        """Return evidence that the case ran as its label says. Called after warm-up."""
 
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
-        """Times `count` blocks of steps. A mode whose steps are made by other processes lets those time them."""
+        """Time `count` blocks of steps. If other processes run the steps, they time them."""
         return measure.sample(self.step, synchronise, count, block)
 
     def items(self, batch: int) -> int:
-        """How many examples one step works off: one batch, where the mode says nothing else."""
+        """Return the number of examples in a step. By default one batch."""
         return batch
 
     def peak_memory(self, device: Device) -> int:
-        """Bytes that the session took at the highest point since it began to be built, in all processes that it has."""
+        """Return the peak memory since the session began to be built in bytes, over all its processes."""
         return device.peak_memory()
 
     def metrics(self) -> dict[str, float]:
-        """What this mode measures beside the time of its steps, by names of `result.METRICS`. Called after sampling."""
+        """Return further metrics that this mode measures (`result.METRICS`). Called after sampling."""
         return {}
 
     def notes(self) -> list[str]:
-        """What a reader of the numbers must know: a setting that the software ignored, a dtype that is emulated."""
+        """Return notes for readers of the numbers, such as a setting that the software ignored."""
         return []
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        """What the fingerprint can look at, by name; nothing: what this mode does cannot be done again."""
+        """Return the functions that collect the fingerprint, by name. Empty if a step cannot be repeated."""
         del device
         return {}
 
     def fingerprint(self, device: Device) -> dict[str, Any] | None:
-        """What a step runs, without noise, or None where nothing can be looked at. Called after all sampling."""
+        """Return the fingerprint of a step, or None if there is none. Called after all sampling."""
         from ipexperf.bench import fingerprint
 
         looks = self.looks(device)
         return fingerprint.capture(looks) if looks else None
 
-    def close(self) -> None:  # noqa: B027 - most sessions hold nothing but memory
-        """Ends what the session started. A worker that is killed never comes here."""
+    def close(self) -> None:  # noqa: B027 - optional
+        """End what the session started. Not called if the worker is killed."""
 
 
 class Mode(ABC):
-    """What is done with a model."""
+    """What a case does with a model."""
 
     name: str
     trains: bool = False
     family: str = ""
-    """The kind of step that it does: modes of one family are compared in one round. Empty: all that train, or all that
-    answer a batch."""
+    """The kind of step. Modes of one family are compared in the same rounds. Empty: the family of all modes that
+    train, or of all that infer a batch."""
     cold: bool = False
-    """Its one step is the first of its process: it is timed once a launch, and nothing is warmed up before."""
+    """Whether only the first step of a process is measured, without warm-up."""
     artifact: str = ""
-    """What an int8 case loads in this mode: `script`, `state` or `program`; empty: this mode has no int8."""
+    """What int8 cases of this mode load: `script`, `state` or `program`. Empty: this mode has no int8."""
     fresh: str = ""
-    """Why a launch is never forked from a process that has imported everything; empty: it may be."""
+    """Why launches must not be forked from a process that has imported everything. Empty: they may be."""
     knobs: tuple[Knob, ...] = ()
     batch: int | None = None
-    """The batch of its cases, whatever the model's; None: the model's."""
+    """Batch of its cases. None: the model's."""
 
     openmp: str = ""
-    """The OpenMP runtime without which it is nothing: preloaded for its workers, be it asked for or not."""
+    """The OpenMP runtime that this mode requires. It is always preloaded for its workers."""
 
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
 
     def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
-        """Why the mode cannot have this batch, or so many threads where they were asked for, or None."""
+        """Return why the mode cannot use this batch or this requested number of threads, or None."""
         del cell, batch, threads
         return None
 
     def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
-        """The cores of each of the workers that answer at the same time; none: one worker alone, with all of them."""
+        """Return the cores of each worker that answers requests at the same time. Empty: one worker with all cores."""
         del case, cores
         return []
 
     def processes(self, case: Case | Cell) -> int:
-        """How many processes share the work of the case, each on a device of its own where there are several."""
+        """Return how many processes share the case, each on a device of its own if there are several."""
         del case
         return 1
 

@@ -1,4 +1,4 @@
-"""What a knob is: a setting that a mode or a stack declares and a case may turn from its default."""
+"""Knobs: settings of modes and stacks that a case can change."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Knob:  # no slots: a leaf's dataclass may give its name and help as defaults
-    """A setting of a mode or a stack that a case may turn from its default: the first of its values."""
+class Knob:  # no slots: subclasses set name and help as defaults
+    """A setting of a mode or a stack. The default is the first of its values."""
 
     name: str
     help: str
     values: tuple[str, ...] = ("on", "off")
     modes: tuple[str, ...] | None = None
-    """The modes that it means something in; None: all of its owner's."""
+    """Modes that have this knob. None: all modes of its owner."""
     dtypes: tuple[str, ...] | None = None
     ignored: Mapping[str, str] = field(default_factory=dict)
-    """Devices on which the software takes the setting and does nothing with it, each with what it does instead."""
+    """Devices on which the software ignores the setting, with what it does instead."""
     barred: Mapping[str, str] = field(default_factory=dict)
-    """Modes that cannot have it, each with the reason."""
+    """Modes that cannot have this knob, with the reasons."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        """What the case does where nothing is asked of this knob, beside what is asked of the others."""
+        """Return the default value, given the requested values of the other knobs."""
         del model, beside
         return self.values[0]
 
     def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
-        """The value that an ablation sweep compares the default with."""
+        """Return the value that `--perf-ablate` compares with the default."""
         return next(value for value in self.values if value != self.default(model, beside))
 
     def wrong(self, value: str) -> str | None:
-        """Why this is no value of the knob, or None."""
+        """Return why a value is invalid, or None."""
         return None if value in self.values else f"expected one of {', '.join(self.values)}, got '{value}'"
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        """Why the knob cannot be turned in this cell, or None."""
+        """Return why this cell cannot have the knob, or None."""
         del value, facts
         if self.modes is not None and cell.mode not in self.modes:
             return f"{cell.mode} has no knob {self.name}: it is for {', '.join(self.modes)}"
@@ -58,7 +58,7 @@ class Knob:  # no slots: a leaf's dataclass may give its name and help as defaul
 
 @dataclass(frozen=True)
 class Number(Knob):
-    """A knob whose value is a whole number of at least 1; the first of `values` is its default."""
+    """A knob whose value is a whole number of at least 1. The first of `values` is its default."""
 
     def wrong(self, value: str) -> str | None:
         ok = value.isascii() and value.isdigit() and int(value) > 0
@@ -71,7 +71,7 @@ class Number(Knob):
 
 @dataclass(frozen=True)
 class ChannelsLast(Knob):
-    """Images laid out with their channels last: on where the model says so."""
+    """Whether images are in channels-last layout. The default is the model's."""
 
     name: str = "channels_last"
     help: str = "images and weights laid out with their channels last (default: the model's)"

@@ -1,4 +1,4 @@
-"""torch and torchvision, imported when first used: the plan reads declarations beside code that needs torch."""
+"""torch and torchvision, imported on first use: the plan imports modules whose functions need torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     class _Lazy(ModuleType):
-        """A module that is imported when an attribute is first asked for."""
+        """A module that is imported when an attribute is first accessed."""
 
         def __getattr__(self, name: str) -> Any:
             value = getattr(importlib.import_module(self.__name__), name)

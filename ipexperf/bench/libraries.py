@@ -1,4 +1,4 @@
-"""Where libraries lie that a process can preload: beside its interpreter, in its packages, or in the system."""
+"""Find libraries that a process can preload: beside its interpreter, in its packages, or in the system."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SYSTEM = ("/usr/local/lib", "/usr/local/lib64", "/usr/lib", "/usr/lib64")
 
 
 def prefixes() -> tuple[str, str, str]:
-    """What this interpreter's folders begin with: its own prefix, the one that it is based on, and its packages."""
+    """Return this interpreter's prefix, its base prefix and the folder of its packages."""
     return sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")
 
 
 def folders(prefix: str, base: str, packages: str) -> Iterator[str]:
-    """Every folder in which the libraries of such an interpreter may lie, its own first."""
+    """Yield every folder that may hold libraries of such an interpreter, its own first."""
     yield f"{prefix}/lib"
     yield packages
     yield f"{base}/lib"
@@ -28,11 +28,11 @@ def folders(prefix: str, base: str, packages: str) -> Iterator[str]:
 
 
 def find(name: str, pattern: str, places: Iterable[str]) -> str | None:
-    """The file of a library in the first of these folders that has it."""
+    """Return the file of a library in the first of these folders that has it, or None."""
     for folder in places:
         found = [path for path in Path(folder).glob(f"lib{name}*.so*") if re.match(pattern, path.name)]
         if found:
-            # `libjemalloc.so` before `libjemalloc.so.2`; never a path with what separates two of them.
+            # `libjemalloc.so` before `libjemalloc.so.2`. Skip paths that contain a separator of LD_PRELOAD.
             path = str(min(found, key=lambda path: (len(path.name), path.name)))
             if not re.search(r"[:\s]", path):
                 return path

@@ -1,4 +1,4 @@
-"""Warm-up and samples. Standard library only: it times whatever a session steps."""
+"""Warm-up and samples. Standard library only: it times the steps of any session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 BLOCK_SECONDS = 0.02
-"""A sample lasts at least this long: shorter steps are timed in blocks, or the timer and its neighbours show."""
+"""Minimum duration of a sample. Shorter steps are timed in blocks, so that the timer and interruptions matter less."""
 WARM_SECONDS = 8.0
 WARM_STEPS = 4
 STEADY = 0.10
@@ -21,12 +21,12 @@ _accounts: dict[str, int] = {}
 
 
 def run_delay() -> float:
-    """Seconds that this process' threads were ready to run and did not: the scheduler's own account.
+    """Return the seconds that this process' threads waited for a core, from the scheduler's statistics.
 
-    The files stay open: opening them anew for each sample paused the threads long enough to slow the next step.
+    The files stay open: opening them for each sample paused the threads long enough to slow the next step.
     """
     total = 0
-    threads = os.listdir(_TASKS)  # noqa: PTH208 - between samples: names are enough, and paths cost
+    threads = os.listdir(_TASKS)  # noqa: PTH208 - runs between samples, and pathlib is slower
     for thread in tuple(threads):
         try:
             if thread not in _accounts:
@@ -40,7 +40,7 @@ def run_delay() -> float:
 
 
 class Stopwatch(Protocol):
-    """Another clock than the host's, beside it."""
+    """A second clock beside the host's."""
 
     def start(self) -> None: ...
 
@@ -68,12 +68,12 @@ def _timed(
 
 
 def clocked(step: Callable[[], Any], synchronise: Callable[[], None], block: int, stopwatch: Stopwatch) -> float:
-    """One block, timed as a sample is, with a second clock running."""
+    """Time one block like a sample, with a second clock running."""
     return _timed(step, synchronise, block, stopwatch)
 
 
 def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str, float]:
-    """Steps until the last few agree with those before them (capped), and chooses the block for samples."""
+    """Step until the last few steps agree with those before them (with a limit), and choose the block for samples."""
     begin = time.perf_counter()
     times: list[float] = []
     steady = False
@@ -84,7 +84,7 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str,
             before = statistics.median(times[-2 * WARM_STEPS : -WARM_STEPS])
             steady = abs(late - before) <= STEADY * before
         elif time.perf_counter() - begin > 2 * WARM_SECONDS:
-            break  # steps of many seconds: two or three of them are warm-up enough
+            break  # two or three steps of many seconds are enough
     last = statistics.median(times[-WARM_STEPS:])
     return {
         "first_step": times[0],
@@ -97,9 +97,9 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str,
 
 
 def serve(step: Callable[[], None], synchronise: Callable[[], None], at: float, seconds: float) -> dict[str, Any]:
-    """Answers requests from a moment of the machine's clock on, one after the other: each one's latency, never a block.
+    """Answer requests one after the other from a given time on. Each has a latency of its own, without blocks.
 
-    CPU time and run delay are of the whole window: to look between two requests would be a pause that no server has.
+    CPU time and run delay cover the whole window: reading them between requests would add pauses.
     """
     while (left := at - time.perf_counter()) > 0:
         time.sleep(left)
@@ -119,7 +119,7 @@ def serve(step: Callable[[], None], synchronise: Callable[[], None], at: float, 
 def sample(
     step: Callable[[], None], synchronise: Callable[[], None], count: int, block: int
 ) -> list[tuple[float, float, float]]:
-    """Times `count` blocks of steps: wall, CPU and run delay, each in seconds a step."""
+    """Time `count` blocks of steps. Return wall time, CPU time and run delay of each, in seconds per step."""
     samples = []
     for _ in range(count):
         delay, cpu = run_delay(), time.process_time()

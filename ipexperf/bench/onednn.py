@@ -1,4 +1,4 @@
-"""oneDNN's own log: read strictly, recorded around a step. A line of unknown form is kept, never dropped."""
+"""oneDNN's verbose log: recorded around a step and parsed strictly. Lines of unknown form are kept, never dropped."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 from ipexperf.bench.lazy import torch
 
 ISA_VARIABLES = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-"""Variables that limit the instruction sets which oneDNN uses."""
+"""Variables that limit the instruction sets of oneDNN."""
 MARK = "onednn_verbose,"
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
-# Since version 3.5 `v1` says how a line is built, and may be followed by a moment; before 3.1 nothing said `primitive`.
+# Since version 3.5 `v1` names the format, and a timestamp may follow. Before 3.1 lines did not contain `primitive`.
 _HEAD = rf"^onednn_verbose,(?:v\d+,)?(?:{_NUMBER},)?"
 _PRIMITIVE = re.compile(
     rf"{_HEAD}(?:primitive,)?(?P<moment>exec|create(?:_nested)?(?::\w+)?),(?P<engine>\w+),(?P<name>\w+),(?P<implementation>[^,]*),"
@@ -29,18 +29,18 @@ _PARTITION = re.compile(
 )
 _HEADER = re.compile(rf"{_HEAD}(?:(?:primitive|graph),)?info,(?P<told>.*)$")
 _ISA = re.compile(r"^cpu,isa:(.*)$")
-# Up to version 3.5 the library wrote `src_f32::blocked:acdb`, since then `src:f32::blocked:acdb`.
+# Up to version 3.5: `src_f32::blocked:acdb`. Since then: `src:f32::blocked:acdb`.
 _DTYPE = r"(?:bf|f|s|u)\d+(?:_\w+)?|e8m0|boolean|undef"
 _OPERAND = re.compile(rf"^(?P<role>[a-z]+(?:_[a-z]+)*\d*)[_:](?P<dtype>{_DTYPE})(?::(?P<rest>\S*))?$")
 _VALUE = re.compile(r":-?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+)")
 
 _found_isas: set[str] = set()
-"""What the libraries said of themselves: each says it once a process, whenever its log is first on."""
+"""Headers of the libraries. Each prints its header once per process, when its log is first turned on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One memory of a primitive: its part in it, its dtype, and how it is laid out."""
+    """One operand of a primitive: its role, dtype and memory layout."""
 
     role: str
     dtype: str
@@ -49,10 +49,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """One line of the log: a primitive, or a fused partition of oneDNN's graph, that was made or that ran."""
+    """One line of the log: a primitive, or a fused partition of oneDNN's graph, that was created or run."""
 
     moment: str
-    """`exec`, or how it was made: `create:cache_hit`, `create_nested:cache_miss`."""
+    """`exec`, or how it was created: `create:cache_hit`, `create_nested:cache_miss`."""
     name: str
     implementation: str
     direction: str = ""
@@ -65,7 +65,7 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """All of a log: what could be read, and each line that could not."""
+    """A parsed log: its primitives, and each line that could not be parsed."""
 
     primitives: tuple[Primitive, ...]
     unparsed: tuple[str, ...]
@@ -73,16 +73,16 @@ class Log:
 
     @property
     def executed(self) -> list[Primitive]:
-        """What ran, in its order."""
+        """The primitives that ran, in order."""
         return [found for found in self.primitives if found.moment == "exec"]
 
 
 def read(text: str) -> Log:
-    """The lines of oneDNN's in whatever a process printed."""
+    """Parse the lines of oneDNN in the output of a process."""
     primitives, unparsed, isas = [], [], []
     for line in text.splitlines():
         if not line.startswith(MARK):
-            continue  # somebody else's
+            continue  # not a line of oneDNN
         if header := _HEADER.match(line):
             if isa := _ISA.match(header["told"]):
                 isas.append(isa[1])
@@ -94,7 +94,7 @@ def read(text: str) -> Log:
 
 
 def _primitive(line: str) -> Primitive | None:
-    """One line, or None where any part of it has an unknown form."""
+    """Parse one line. Return None if any part has an unknown form."""
     if match := _PRIMITIVE.match(line):
         parts = match.groupdict()
         operands = tuple(_operands(parts["memory"]))
@@ -134,13 +134,13 @@ def _operands(memory: str) -> Iterator[Operand | None]:
 
 
 def _attributes(text: str) -> str:
-    """Without the scratchpad, and without numbers such as a quantised network's scales: they are data, no structure."""
+    """Remove the scratchpad, and numbers such as quantisation scales: they are data, not structure."""
     words = [word for word in text.split() if not word.startswith("attr-scratchpad")]
     return _VALUE.sub(":#", " ".join(words))
 
 
 def fused(found: Primitive) -> tuple[str, ...]:
-    """What a primitive does behind its own work, without a pass over the memory of its own."""
+    """Return the operations that are fused into a primitive."""
     for word in found.attributes.split():
         if word.startswith("attr-post-ops:"):
             return tuple(part.split(":")[0] for part in word.removeprefix("attr-post-ops:").split("+"))
@@ -148,16 +148,16 @@ def fused(found: Primitive) -> tuple[str, ...]:
 
 
 def verbose() -> AbstractContextManager[Any]:
-    """The log on, with what is created: IPEX puts its own in torch's place, which turns on both libraries."""
+    """Return a context that turns on the log, including creation. IPEX's version turns on both libraries."""
     context: AbstractContextManager[Any] = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON_CREATION)
     return context
 
 
 def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> Log:
-    """One step with the log on. The library prints to file descriptor 1, long turned away from a worker's protocol."""
+    """Record the log of one step. The library prints to file descriptor 1, which is not the protocol of the worker."""
     with tempfile.TemporaryFile() as log:
         kept = os.dup(1)
-        ctypes.CDLL(None).fflush(None)  # what was printed before is no part of the step
+        ctypes.CDLL(None).fflush(None)  # flush what was printed before the step
         try:
             os.dup2(log.fileno(), 1)
             with verbose:
@@ -173,5 +173,5 @@ def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> L
 
 
 def isas() -> list[str]:
-    """The instruction sets that the libraries of this process said to use."""
+    """Return the instruction sets that the libraries of this process reported."""
     return sorted(_found_isas)

@@ -1,4 +1,4 @@
-"""What the runtimes' own words say became of a launch: its device is lost, a memory was full, or why it failed."""
+"""Classify error messages of runtimes: a lost device, memory that is full, or another reason."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ FULL = re.compile(
 )
 
 INSIDE = "The following operation failed in the TorchScript interpreter."
-"""What a frozen graph says first; what went wrong comes last."""
+"""First line of errors in a frozen graph. The reason is the last line."""
 
 
 def told(text: str) -> Literal["device_lost", "out_of_memory"] | None:
-    """The outcome that a text names, if it names one. A device that is lost over a full memory is lost."""
+    """Return the outcome that an error message indicates, or None. A lost device takes precedence over full memory."""
     if LOST.search(text):
         return "device_lost"
     return "out_of_memory" if FULL.search(text) else None
 
 
 def sentence(error: BaseException) -> str:
-    """What an error says, in one line. The log of the launch has all of it."""
+    """Return an error message in one line. The log of the launch has the whole message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

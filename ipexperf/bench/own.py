@@ -1,6 +1,6 @@
-"""Networks of the user's own, named where a model is: `module:callable`, `hf:NAME` or `timm:NAME`.
+"""The user's own networks, given in place of a model: `module:callable`, `hf:NAME` or `timm:NAME`.
 
-Here is what the plan must know of them. It imports none of them: what builds them is in `own_build`.
+This module has what the plan needs and imports none of them. `own_build` builds them in the worker.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from ipexperf.bench.subjects import Dataset, Examples, Model, Split
 from ipexperf.errors import UsageError
 
 HUBS = {"hf": "transformers", "timm": "timm"}
-"""Prefixes of networks that a package builds, each with the package."""
+"""Prefixes of networks from a hub, with the package that builds them."""
 FORMS = "module:callable, file.py:callable, hf:NAME or timm:NAME, each with @SHAPE behind it where that is needed"
 _SHAPE = re.compile(r"\d+(?:x\d+)*(?:\+\d+(?:x\d+)*)*")
 _UNTAUGHT = "nothing is known of what it is to learn: declare it with ipexperf.model, with data and a task"
 BATCH = 32
 HELD_OUT = 64
-"""Examples that fidelity looks at, and as many others that int8 is calibrated on."""
+"""Number of examples for fidelity, and of others for the calibration of int8."""
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a name on the command line means."""
+    """A parsed target from the command line."""
 
     text: str
     hub: str
-    """`hf`, `timm`, or an empty text."""
+    """`hf`, `timm`, or empty."""
     where: str
-    """A module, a file, or what the hub calls the network."""
+    """A module, a file, or the name in the hub."""
     what: str
-    """The callable in it; empty for a hub's."""
+    """The callable in the module; empty for a hub."""
     shapes: tuple[Shape, ...]
-    """Of one example of each input, where they were given."""
+    """Shapes of one example of each input, if given."""
 
     @property
     def local(self) -> Path | None:
-        """The hub's folder, where the network is named by one."""
-        path = Path(os.path.expanduser(self.where))  # noqa: PTH111 - pathlib's raises where nobody is called so
+        """The local folder of a hub network, if it is named by one."""
+        path = Path(os.path.expanduser(self.where))  # noqa: PTH111 - pathlib's raises for unknown users
         return path if self.hub and (self.where.startswith((".", "/", "~")) or path.is_dir()) else None
 
     @property
     def name(self) -> str:
-        """What its cases are called: letters, digits, `_`, `.` and `-` alone, for files, for `-k` and for people."""
+        """The model name in ids: only letters, digits, `_`, `.` and `-`, for file names and `-k`."""
         if self.hub:
             parts = [self.hub, self.local.resolve().name if self.local else self.where]
         else:
@@ -64,12 +64,12 @@ class Target:
 
 
 def is_target(text: str) -> bool:
-    """Whether a model's name means a network of the user's own."""
+    """Whether a model's name is the target of a user's own network."""
     return ":" in text
 
 
 def parse(text: str) -> Target:
-    """Reads a target, or says in a sentence why it is none."""
+    """Parse a target. Raise UsageError if it is invalid."""
     body, at, shape = text.rpartition("@")
     if not at:
         body, shape = text, ""
@@ -87,7 +87,7 @@ def parse(text: str) -> Target:
 
 
 def register(text: str) -> str:
-    """Makes a model of a target, without importing it, and returns the model's name."""
+    """Register a model for a target, without importing it, and return the model's name."""
     target = parse(text)
     known = _registered().get(target.name)
     if known == text:
@@ -124,7 +124,7 @@ def _registered() -> dict[str, str]:
 
 
 def _refuse_what_is_not_there(target: Target) -> None:
-    """A file or folder that is named and is not there is a mistake; a module may be in the workers' interpreter."""
+    """Raise UsageError for missing files and folders. Modules may exist in the workers' interpreter only."""
     if target.where.endswith(".py") and not target.hub and not Path(target.where).is_file():
         raise UsageError(f"'{target.text}': there is no file {target.where}")
     if target.local and not (target.local / "config.json").is_file():
@@ -135,7 +135,7 @@ def _refuse_what_is_not_there(target: Target) -> None:
 
 
 def _snapshots(name: str) -> Iterator[Path]:
-    """Where Hugging Face's cache has a network, as its documentation says; looked at without its package."""
+    """Return the folder of a network in Hugging Face's cache, as documented, without importing its package."""
     home = os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface"
     cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
     folder = glob.escape(f"models--{name.replace('/', '--')}")
@@ -143,7 +143,7 @@ def _snapshots(name: str) -> Iterator[Path]:
 
 
 def source(target: Target) -> Path:
-    """What the network is made of, as far as that is known without importing it: it names what is made of it."""
+    """Return the sources of the network that are known without importing it. They identify its artifacts."""
     if target.local:
         return target.local
     if target.hub == "hf":
@@ -161,13 +161,13 @@ def source(target: Target) -> Path:
 
 
 def importable() -> None:
-    """Lets modules of the folder that one stands in be imported, as `python -m` does: behind all others."""
+    """Make modules of the current folder importable, after all others, like `python -m`."""
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
 
 
 class OwnExamples(Dataset):
-    """What a network of the user's own is given: its `example()`, or numbers of the right shape."""
+    """Inputs for a user's own network: its `example()`, or random numbers of the right shape."""
 
     def __init__(self, target: Target) -> None:
         self.name = target.name

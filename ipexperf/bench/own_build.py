@@ -1,4 +1,4 @@
-"""Builds networks of the user's own, and what they are given. Runs in the worker: nothing is ever downloaded."""
+"""Build the user's own networks and their inputs. Runs in the worker and never downloads anything."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ipexperf.errors import UsageError, WorkerError
 
 EXAMPLE = "example"
 LENGTH = 128
-"""So many words a text has, where nothing else is asked for and the network takes as many."""
+"""Default length of a text in tokens, if the network accepts it."""
 SEED = 0
 Build = Callable[[Target], Any]
 
 
 def network(target: Target) -> Any:
-    """The network, which answers in plain tensors whatever its own container is.
+    """Build the network, wrapped to return plain tensors if it does not.
 
-    One that does so by itself is left alone: whatever lies around a network, a stack has to see through.
+    A network that returns plain tensors is not wrapped, because stacks optimise a plain network better.
     """
     built = {"hf": _hf, "timm": _timm}.get(target.hub, _called)(target)
     if not isinstance(built, torch.nn.Module):
@@ -33,13 +33,13 @@ def network(target: Target) -> Any:
         given = inputs(target, 1)
         if answers.plain(built, given):
             return built
-    except Exception:  # noqa: BLE001 - it does not take its inputs, or has none: whoever gives it some says so
+    except Exception:  # noqa: BLE001 - it rejects its inputs or has none: whoever calls it next reports that
         return built
     return answers.answering(built, len(given))
 
 
 def inputs(target: Target, count: int) -> Tensors:
-    """So many examples, the same each time: as declared, as `example()` makes them, or as a configuration says."""
+    """Return this many examples, always the same: from declared shapes, from `example()`, or from a configuration."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         if target.shapes and target.hub != "hf":
@@ -54,7 +54,7 @@ def _wrong(target: Target, reason: object) -> WorkerError:
 def _module(target: Target) -> Any:
     own.importable()
     try:
-        # A module may use random numbers when it is imported, which is once: the network must be the same each time.
+        # A module may use random numbers on import, which happens once; the network must be the same each time.
         with torch.random.fork_rng(devices=[]):
             if target.where.endswith(".py"):
                 return registry.load_file(Path(target.where))
@@ -66,7 +66,7 @@ def _module(target: Target) -> Any:
 
 
 def _called(target: Target) -> Any:
-    """What the callable returns."""
+    """Call the callable."""
     module = _module(target)
     build = getattr(module, target.what, None)
     if not callable(build):
@@ -82,7 +82,7 @@ def _called(target: Target) -> Any:
 
 
 def _examples(target: Target, count: int) -> Tensors:
-    """Calls `CALLABLE_example()`, or `example()`, of the callable's module until there are so many."""
+    """Call `CALLABLE_example()` or `example()` of the module until there are enough examples."""
     module = _module(target)
     example = getattr(module, f"{target.what}_{EXAMPLE}", None) or getattr(module, EXAMPLE, None)
     if not callable(example):
@@ -95,7 +95,7 @@ def _examples(target: Target, count: int) -> Tensors:
 
 
 def _batch(target: Target, made: Any) -> Tensors:
-    """What `example()` returned, as a batch: tensors whose first dimension counts examples."""
+    """Convert the result of `example()` to a batch: tensors whose first dimension counts examples."""
     values = made if isinstance(made, (tuple, list)) else (made,)
     fine = values and all(isinstance(value, torch.Tensor) and value.dim() and len(value) for value in values)
     if not fine or len({len(value) for value in values}) > 1:
@@ -126,7 +126,7 @@ def _named(target: Target) -> str:
 
 
 def _hf(target: Target) -> Any:
-    """The kind of network that its configuration names, with all of its weights."""
+    """Load the network of the class in its configuration, with all of its weights."""
     transformers, configuration = importlib.import_module("transformers"), _configuration(target)
     kind = getattr(transformers, (configuration.architectures or ["AutoModel"])[0], transformers.AutoModel)
     configuration.use_cache = False
@@ -141,7 +141,7 @@ def _hf(target: Target) -> Any:
         raise _wrong(target, f"its weights lack {lacking}, which would be random numbers")
 
     class Named(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
-        """Hands the one input on by its name, and asks for a plain tuple."""
+        """Passes the one input by name, and requests a plain tuple."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -154,7 +154,7 @@ def _hf(target: Target) -> Any:
 
 
 def _hf_inputs(target: Target, count: int) -> Tensors:
-    """Words by their numbers, or images, of the size that the configuration says."""
+    """Return token ids or images, of the size in the configuration."""
     configuration = _configuration(target)
     given: Shape | None = target.shapes[0] if target.shapes else None
     if words := getattr(configuration, "vocab_size", None):
@@ -193,5 +193,5 @@ def _timm_size(target: Target) -> Shape:
 
 
 def _first(error: Exception) -> str:
-    """The first sentence of a message that goes on for a page."""
+    """Return the first sentence of a long message."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""Where a worker runs: applied before torch is imported, and read back as it is in effect."""
+"""The placement of a worker: applied before torch is imported, and read back from the system."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ ALLOCATORS = {"jemalloc": r"libjemalloc\b", "tcmalloc": r"libtcmalloc", "libc": 
 PRELOADED = ("jemalloc", "tcmalloc")
 """Allocators that must be preloaded to take the place of the C library's."""
 BINDING = ("KMP_AFFINITY", "GOMP_CPU_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES")
-"""Variables with which OpenMP binds each of its threads to a part of the cores."""
+"""Variables that make OpenMP bind each of its threads to a part of the cores."""
 OWN_CORES = frozenset({"jemalloc_bg_thd"})
-"""Threads that choose a core for themselves, whatever the process was given: they do none of its arithmetic."""
+"""Threads that set their own affinity and do no arithmetic of the case."""
 _CALLS = {"x86_64": (238, 239), "aarch64": (237, 236)}
-"""The numbers of set_mempolicy and get_mempolicy: the C library has no functions for them."""
+"""System call numbers of set_mempolicy and get_mempolicy, for which the C library has no functions."""
 _POLICIES = ("default", "preferred", "bind", "interleave", "local", "preferred_many", "weighted_interleave")
 _BIND = 2
 _NODES = 1024
 _WORD = 8 * ctypes.sizeof(ctypes.c_ulong)
 
 _before = tuple(sorted(os.sched_getaffinity(0)))
-"""The cores that this process could use at first. Loaded later, OpenMP may bind this very thread to one of them."""
+"""The cores that this process could use at first. OpenMP may later bind this thread to one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a worker was asked to be, and must be found to be. What is None stays as it is. Travels as JSON."""
+    """The requested placement of a worker, which is proven later. None leaves a setting alone. Sent as JSON."""
 
     cores: tuple[int, ...] | None = None
     nodes: tuple[int, ...] | None = None
@@ -55,7 +55,7 @@ class Placement:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in the kernel's words: `0-3,8`."""
+    """Format numbers in the kernel's list format: `0-3,8`."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and parts[-1][-1] == number - 1:
@@ -66,12 +66,12 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def allowed() -> list[int]:
-    """The cores that this process could use before it was placed: the machine, as far as it is ours."""
+    """Return the cores that this process could use before it was placed."""
     return list(_before)
 
 
 def apply(document: Mapping[str, Any] | None) -> None:
-    """Takes the cores and the memory that were asked for. Called while the process has one thread."""
+    """Apply the requested cores and memory nodes. Call it while the process has one thread."""
     if document is None:
         return
     asked = Placement.of(document)
@@ -104,7 +104,7 @@ def _call(index: int, *arguments: Any) -> None:
 
 
 def _bind_memory(nodes: Iterable[int]) -> None:
-    """Takes memory of these nodes alone: of this thread, and of all that it starts."""
+    """Bind memory to these nodes, for this thread and all threads that it starts."""
     mask = (ctypes.c_ulong * (_NODES // _WORD))()
     for node in nodes:
         mask[node // _WORD] |= 1 << node % _WORD
@@ -115,7 +115,7 @@ def _bind_memory(nodes: Iterable[int]) -> None:
 
 
 def memory() -> str:
-    """The policy by which this thread gets memory: `default`, or `bind 0`; `unknown` where nobody tells."""
+    """Return this thread's memory policy, such as `default` or `bind 0`, or `unknown`."""
     mode, mask = ctypes.c_int(), (ctypes.c_ulong * (_NODES // _WORD))()
     try:
         _call(1, ctypes.byref(mode), mask, ctypes.c_ulong(_NODES + 1), None, ctypes.c_ulong(0))
@@ -126,7 +126,7 @@ def memory() -> str:
 
 
 class _Symbol(ctypes.Structure):
-    """What the loader tells of an address (Dl_info)."""
+    """The dynamic loader's information on an address (Dl_info)."""
 
     _fields_ = (
         ("file", ctypes.c_char_p),
@@ -137,7 +137,7 @@ class _Symbol(ctypes.Structure):
 
 
 def provider(function: str) -> str | None:
-    """The file from which this process gets a function, where whoever asks gets it from there: preloaded, or libc."""
+    """Return the name of the file that provides a function in this process: a preloaded library or libc."""
     program = ctypes.CDLL(None)
     try:
         address = ctypes.cast(getattr(program, function), ctypes.c_void_p)
@@ -150,11 +150,11 @@ def provider(function: str) -> str | None:
 
 
 def effect() -> dict[str, Any]:
-    """What is in effect in this process, as the kernel, the loader and torch tell it."""
+    """Return the placement in effect, as reported by the kernel, the loader and torch."""
     from ipexperf.bench.environment import libraries
 
     masks = []
-    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - they are numbers, not paths
+    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - numbers, not paths
         with contextlib.suppress(OSError):  # it ended while we looked
             if Path(f"/proc/self/task/{thread}/comm").read_text().strip() not in OWN_CORES:
                 masks.append(sorted(os.sched_getaffinity(int(thread))))
@@ -169,7 +169,7 @@ def effect() -> dict[str, Any]:
 
 
 def checks(document: Mapping[str, Any] | None) -> list[Check]:
-    """Holds what is in effect now against what was asked for; nothing was asked for without a document."""
+    """Check the placement in effect against the requested one. No checks if none was requested."""
     if document is None:
         return []
     asked, found = Placement.of(document), effect()
@@ -177,7 +177,7 @@ def checks(document: Mapping[str, Any] | None) -> list[Check]:
     if asked.cores is not None:
         cores, masks = list(asked.cores), found["threads_cores"]
         if any(name in os.environ for name in BINDING):
-            # OpenMP gave each of its threads a part: together they must be what was given to all of them.
+            # OpenMP gave each thread a part of the cores: together they must be the requested cores.
             whole = (asked.threads or 0) < len(cores) or found["cores"] == cores
             ok = whole and set(found["cores"]) <= set(cores)
         else:
@@ -190,7 +190,7 @@ def checks(document: Mapping[str, Any] | None) -> list[Check]:
         told.append((found["memory"] == wanted, f"memory {found['memory']}", f"memory {wanted}"))
     for kind, files in (("openmp", OPENMP), ("allocator", ALLOCATORS)):
         name = getattr(asked, kind)
-        # Only torch brings an OpenMP runtime that nobody preloads.
+        # libgomp is not preloaded, it comes with torch.
         if name is not None and (name != "gomp" or "torch" in sys.modules):
             file = found[kind] or "none"
             told.append((re.match(files[name], file) is not None, f"{kind} {file}", f"{kind} {name}"))
@@ -201,7 +201,7 @@ def checks(document: Mapping[str, Any] | None) -> list[Check]:
 
 
 def main() -> None:
-    """Writes what a launcher made of this process into a file: its exit status and standard output are its own."""
+    """Write the placement that a launcher gave this process to a file."""
     document = {"cores": sorted(os.sched_getaffinity(0)), "memory": memory(), "variables": dict(os.environ)}
     Path(sys.argv[1]).write_text(json.dumps(document))
 

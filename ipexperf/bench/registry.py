@@ -1,4 +1,4 @@
-"""Registries: a device, stack, mode, model, task or dataset is one file in its folder, found here, listed nowhere."""
+"""Registries of devices, stacks, modes, models, tasks and datasets. Each is a file in a folder; there is no list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """The leaves of one kind by name; the files of its folder are imported when a name is first asked for."""
+    """The leaves of one kind by name. The files of its folder are imported on first use."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -30,7 +30,7 @@ class Registry(Generic[T]):
         self._searched = False
 
     def add(self, name: str, item: T) -> T:
-        """Takes a leaf in; two leaves of one name are a mistake."""
+        """Register a leaf. Raise UsageError if the name is taken."""
         if name in self._items:
             raise UsageError(f"the {self.kind} '{name}' is registered twice")
         self._items[name] = item
@@ -45,24 +45,24 @@ class Registry(Generic[T]):
                     importlib.import_module(f"{package.__name__}.{found.name}")
 
     def names(self) -> tuple[str, ...]:
-        """All names, in the order of the alphabet."""
+        """Return all names in alphabetical order."""
         self._search()
         return tuple(sorted(self._items))
 
     def get(self, name: str) -> T:
-        """The leaf of that name, or one sentence with the nearest name."""
+        """Return the leaf with this name. Raise UsageError with the nearest name if there is none."""
         self._search()
         if name not in self._items:
             raise UsageError(unknown(self.kind, name, self.names()))
         return self._items[name]
 
     def called(self, name: str) -> list[str]:
-        """The leaves that say that people call them so."""
+        """Return the leaves that list this as another name."""
         return [known for known in self.names() if name.lower() in getattr(self._items[known], "called", ())]
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
-    """The sentence for a name that does not exist, with those that it may mean, or else the nearest one."""
+    """Return the error message for an unknown name, with a hint to what may be meant."""
     allowed = tuple(allowed)
     near = KINDS[kind].called(name) if kind in KINDS else []
     near = near or difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
@@ -71,7 +71,7 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint behind a sentence: the one that may be meant, if any is near."""
+    """Return a hint to the most similar known name, or an empty text."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f": did you mean {near[0]}?" if near else ""
 
@@ -86,7 +86,7 @@ KINDS: dict[str, Registry[Any]] = {known.kind: known for known in (devices, stac
 
 
 def model(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Registers a function that builds a model: `@ipexperf.model("mynet", size=32, ...)`."""
+    """Register a function that builds a model: `@ipexperf.model("mynet", size=32, ...)`."""
     from ipexperf.bench.subjects import Model
 
     def register(build: Callable[[], Any]) -> Callable[[], Any]:
@@ -97,9 +97,9 @@ def model(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callab
 
 
 def load(targets: Iterable[str]) -> None:
-    """Imports the user's own files or modules, so that what they register can be planned and run.
+    """Import the user's own files or modules, which register leaves.
 
-    `module:callable`, `hf:NAME` and `timm:NAME` are networks: they become models, and are built where they are run.
+    `module:callable`, `hf:NAME` and `timm:NAME` name networks: they become models, and are built in the worker.
     """
     for target in targets:
         if ":" in target:
@@ -117,7 +117,7 @@ def load(targets: Iterable[str]) -> None:
 
 
 def load_file(path: Path) -> ModuleType:
-    """The module of a file, imported once."""
+    """Import a file as a module, once."""
     if not path.is_file():
         raise UsageError("there is no such file")
     name = f"ipexperf_loaded_{path.stem}"

@@ -1,4 +1,4 @@
-"""What is measured: a model, the task that it does, and the data that it does it on. Each leaf is one file."""
+"""The base classes of models, tasks and datasets. Each leaf is one file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Tensors = tuple[Any, ...]
 IMAGES = 4
-"""Dimensions of a batch of images: examples, channels, height, width."""
+"""Number of dimensions of a batch of images: examples, channels, height, width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Examples as tensors whose first dimension counts them: what a network is given, and what would be right."""
+    """Examples as tensors whose first dimension counts them: inputs and correct answers."""
 
     inputs: Tensors
     targets: Tensors
@@ -36,95 +36,95 @@ class Examples:
 
     @property
     def tensors(self) -> Tensors:
-        """Inputs and targets, as a batch of training has them."""
+        """Inputs and targets, as in a batch of training."""
         return (*self.inputs, *self.targets)
 
     def part(self, which: Any) -> Examples:
-        """Those of these numbers, or of this slice."""
+        """Return the examples with these indices, or of this slice."""
         return Examples(tuple(x[which] for x in self.inputs), tuple(x[which] for x in self.targets))
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What a network learns from, and what it is judged by."""
+    """Training examples and held-out examples."""
 
     train: Examples
     test: Examples
 
 
 class Dataset(ABC):
-    """Real examples, or generated ones that say so."""
+    """A source of examples, real or generated."""
 
     name: str
     licence: str = "not stated"
-    """Under what its examples may be used, as whoever publishes them says."""
+    """Licence of the examples, as published."""
 
     @abstractmethod
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        """Looks for the data without torch: (its path, why it can't be had); one of the two is None."""
+        """Find the data, without torch. Return its path and None, or None and why it is not available."""
 
     @abstractmethod
     def read(self, path: str, size: int) -> Split:
-        """The examples, at the size that the model has them in."""
+        """Read the examples in the input size of the model."""
 
     def files(self, path: str) -> list[Path]:
-        """What the examples are read from: whatever is made of them is known by these files."""
+        """Return the files of the data. Everything made from the data is identified by them."""
         found = Path(path)
         return [found] if found.is_file() else sorted(file for file in found.rglob("*") if file.is_file())
 
 
 class Task(ABC):
-    """What a network is for: how it learns, and how good its answers are."""
+    """The purpose of a network: its loss, and how its answers are scored."""
 
     name: str
     metric: str
-    """What `score` is, in words."""
+    """Description of `score`."""
     unit: str = "{0} x {0}"
-    """How a size is told to people."""
+    """Format of an input size for people."""
     inputs: int = 1
-    """How many tensors a network is given at once."""
+    """Number of input tensors of a network."""
     scored: bool = True
-    """Whether anybody knows what the right answers are: without them there is fidelity alone."""
+    """Whether correct answers are known. Without them there is only fidelity."""
     least: float = 1 / 3
-    """A training must come this share of the way from the trivial predictor's score to 1."""
+    """Training must get this share of the way from the trivial predictor's score to 1."""
 
     @abstractmethod
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
-        """What training makes smaller."""
+        """Return the loss that training minimises."""
 
     def learn(self, network: Any, inputs: Tensors, targets: Tensors) -> tuple[Any, Tensors]:
-        """The loss of a batch, and the outputs: for a network that makes its own loss, another way."""
+        """Return the loss of a batch and the outputs. Overridden for networks that compute their own loss."""
         outputs = tensors(network(*inputs))
         return self.loss(outputs, targets), outputs
 
     def compared(self, outputs: Tensors) -> Any:
-        """The numbers whose distance from float64 is fidelity."""
+        """Return the outputs that fidelity compares with float64."""
         return outputs[0]
 
     @abstractmethod
     def agreement(self, outputs: Tensors, known: Tensors) -> float:
-        """The share of decisions that are the same as the reference's."""
+        """Return the share of decisions that agree with the reference."""
 
     @abstractmethod
     def score(self, outputs: Tensors, targets: Tensors) -> float:
-        """How good the answers are, from 0 to 1."""
+        """Return the quality of the answers, from 0 to 1."""
 
     def metrics(self, outputs: Tensors, targets: Tensors) -> dict[str, float]:
-        """What is told of the answers beside their score, by names of `result.METRICS`."""
+        """Return further metrics of the answers (`result.METRICS`)."""
         del outputs, targets
         return {}
 
     @abstractmethod
     def trivial(self, split: Split) -> float:
-        """The score of whoever answers the same to everything, as well as that can be done."""
+        """Return the best score of a predictor with one constant answer."""
 
     def floor(self, trivial: float) -> float:
-        """The least score of a training that trained."""
+        """Return the lowest score that counts as successful training."""
         return trivial + self.least * (1 - trivial)
 
 
 def tensors(raw: Any) -> Tensors:
-    """What a network answers, as plain tensors: alone, in a tuple, a list, a mapping or a dataclass of them."""
+    """Flatten the outputs of a network: a tensor, or a tuple, list, mapping or dataclass of tensors."""
     found = tuple(_tensors(raw))
     if not found:
         raise WorkerError("error", f"the network answers with {_told(raw)}, and a tensor was expected")
@@ -132,7 +132,7 @@ def tensors(raw: Any) -> Tensors:
 
 
 def _tensors(raw: Any) -> Iterator[Any]:
-    if isinstance(raw, (torch.Tensor, torch.fx.Proxy)):  # what stands for a tensor while torch.fx follows a network
+    if isinstance(raw, (torch.Tensor, torch.fx.Proxy)):  # a Proxy stands for a tensor while torch.fx traces a network
         yield raw
     elif isinstance(raw, Mapping):
         for part in raw.values():
@@ -151,16 +151,16 @@ def _told(raw: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
-    """Trained weights that come in a package: found without importing it, known by their sum."""
+    """Trained weights in a Python package, found without importing it and verified by checksum."""
 
     package: str
     file: str
     sha256: str
     adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """Makes the network's own names of those in the file."""
+    """Converts the names in the file to those of the network."""
 
     def find(self) -> tuple[str | None, str | None]:
-        """Looks for the file: (its path, why it can't be had); one of the two is None."""
+        """Find the file. Return its path and None, or None and why it is not available."""
         try:
             path = Path(str(importlib.metadata.distribution(self.package).locate_file(self.file)))
         except importlib.metadata.PackageNotFoundError:
@@ -168,7 +168,7 @@ class Packaged:
         return (str(path), None) if path.is_file() else (None, f"{self.package} has no {self.file}")
 
     def check(self, path: str) -> None:
-        """Refuses a file that is another than the known one."""
+        """Raise WorkerError if the checksum of the file is wrong."""
         found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         if found != self.sha256:
             raise WorkerError("error", f"{path} is not the known {self.file} of {self.package}: sha256 {found}")
@@ -176,7 +176,7 @@ class Packaged:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A network and what a practitioner feeds it."""
+    """A network, its data, and the settings of its training and inference."""
 
     name: str
     build: Callable[[], Any]
@@ -192,52 +192,52 @@ class Model:
     optimizer: str = "sgd"
     learning_rate: float = 0.02
     recipe_steps: int = 66
-    """So many steps give it the weights that inference has: a deep network needs more of them."""
+    """Training steps for the weights that inference uses. Deep networks need more."""
     recipe: Callable[[Workbench, Split, Any], None] | None = None
-    """Gives the network the weights that inference has in another way than by such steps."""
+    """Produces the weights for inference in another way than by training steps."""
     resized: Callable[[Workbench, Split, Any], None] | None = None
-    """Fits weights that were trained at `size` to another size; None: they are trained at that one."""
+    """Adapts weights that were trained at `size` to another size. None: train at each size."""
     train_steps: int = 66
-    """So many steps in all the mode `train` makes before it looks at what was learned."""
+    """Steps of the mode `train` before its accuracy is measured."""
     settles: int = 0
-    """Over so many of the last steps the learning rate falls to nothing: for a score that jumps from step to step."""
+    """Number of last steps over which the learning rate falls to 0, for scores that vary from step to step."""
     trained: bool = True
-    """Inference runs on weights that were trained; a model that has none of that kind says False."""
+    """Whether there are trained weights for inference."""
     pretrained: Packaged | None = None
-    """Weights that somebody else trained: where there is no `recipe` that goes on from them, none are trained here."""
+    """Published weights. Without a `recipe` they are used as they are."""
     normal: int | None = None
-    """The size at which others publish its speed; None: it has none but `size`."""
+    """Input size of published benchmarks, for `--perf-size normal`. None: `size`."""
     least: int = 1
-    """Smaller inputs come to nothing on their way through it."""
+    """Smallest input size: smaller ones shrink to nothing inside the network."""
     most: int | None = None
-    """Larger inputs are more than it was made for; None: there are none."""
+    """Largest input size. None: no limit."""
     published: Mapping[str, int] = field(default_factory=dict)
-    """For a dtype, the batch of inference with which the vendor published its speed: preset `full` has it."""
+    """Batch of the vendor's published figures for each dtype. Used by the preset `full`."""
     held_out: int = 256
-    """Held-out examples that fidelity looks at: enough for agreement, few enough for float64."""
+    """Number of held-out examples for fidelity: enough for agreement, few enough for float64."""
     quantisation: str = "static"
-    """How it becomes int8 where nothing is asked for: `static`, or `dynamic` for a transformer."""
+    """Default way of quantisation: `static`, or `dynamic` for transformers."""
     answers: tuple[str, ...] = ()
-    """Parts whose outputs are its answers, only joined behind them: int8 rounds them less than what is computed on."""
+    """Names of the modules whose outputs are the answers. Stock's int8 keeps 8 bits for them, and 7 elsewhere."""
     tuned: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-    """For a stack, what its guide has a practitioner replace in the network before it is optimised."""
+    """For each stack, replaces modules before optimising, as the guide of the stack recommends."""
     tuned_training: Mapping[str, Callable[[Any, Workbench], Any]] = field(default_factory=dict)
-    """The same before it is trained, where that is something else."""
+    """The same before training, if it differs."""
     operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For a stack, the operators that must then run in a step, as torch's profiler names them."""
+    """For each stack, the operators that must then run in a step, by their names in torch's profiler."""
     why_nots: Mapping[str, str] = field(default_factory=dict)
-    """Modes, dtypes, or a dtype on a stack (`int8 on stock`) in which the model makes no sense, and the reasons."""
+    """Reasons why the model does not support a mode, a dtype, or a dtype on a stack (`int8 on stock`)."""
     target: str = ""
-    """What names it, where it is a network of the user's own that nothing declared: see `bench.own`."""
+    """The target of a user's own network that no file declares (`bench.own`), else empty."""
 
     @property
     def learned(self) -> bool:
-        """Whether inference runs on weights that somebody trained."""
+        """Whether inference uses trained weights."""
         return self.trained or self.pretrained is not None
 
     @property
     def as_packaged(self) -> bool:
-        """Whether inference runs on the weights of a package as they are."""
+        """Whether inference uses the weights of a package unchanged."""
         return self.pretrained is not None and self.recipe is None
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
@@ -249,7 +249,7 @@ class Model:
         return reason
 
     def unfit(self, size: int) -> str | None:
-        """Why its inputs can't have this size, or None."""
+        """Return why inputs cannot have this size, or None."""
         if size < self.least:
             return f"{self.name} takes inputs of at least {self.told(self.least)}: {self.told(size)} is too small"
         if self.most is not None and size > self.most:
@@ -257,7 +257,7 @@ class Model:
         return None
 
     def told(self, size: int) -> str:
-        """A size of its inputs, for people."""
+        """Format an input size for people."""
         return registry.tasks.get(self.task).unit.format(size)
 
     def batch(self, mode: Mode) -> int:

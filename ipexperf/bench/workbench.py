@@ -1,4 +1,4 @@
-"""What a case has on the table when its mode opens it: its leaves, its settings, and how its network is built."""
+"""The workbench of a case: its leaves and settings, and helpers to build its network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Workbench:
     say: Callable[[str], None]
 
     def knob(self, name: str) -> str:
-        """What the case asks for, or the default of the mode or stack that has this knob."""
+        """Return the value of a knob: what the case requests, or the default."""
         asked = dict(self.case.knobs)
         if name in asked:
             return asked[name]
@@ -42,32 +42,32 @@ class Workbench:
         raise UsageError(f"neither {self.mode.name} nor {self.stack.name} has a knob {name}")
 
     def at(self, size: int) -> Workbench:
-        """The same case with inputs of another size."""
+        """Return a copy for another input size."""
         return dataclasses.replace(self, case=dataclasses.replace(self.case, size=size))
 
     @property
     def channels_last(self) -> bool:
-        """Whether images lie with their channels last: as the case says, or as the model wants them."""
+        """Whether images are in channels-last layout: as the case requests, else as the model declares."""
         chosen = dict(self.case.knobs).get("channels_last")
         return chosen == "on" if chosen else self.model.channels_last
 
     @property
     def task(self) -> Task:
-        """What the model is for."""
+        """The task of the model."""
         return registry.tasks.get(self.model.task)
 
     def laid_out(self, value: Any) -> Any:
-        """A network or images in the memory layout of the case; a tensor that is no image stays as it is."""
+        """Convert a network or images to the memory layout of the case. Other tensors stay unchanged."""
         if isinstance(value, torch.Tensor) and value.dim() != IMAGES:
             return value
         return value.to(memory_format=torch.channels_last if self.channels_last else torch.contiguous_format)
 
     def put(self, batch: Tensors) -> Tensors:
-        """A batch on the device, laid out as the case has it."""
+        """Move a batch to the device, in the memory layout of the case."""
         return tuple(self.device.put(self.laid_out(value)) for value in batch)
 
     def built(self) -> Any:
-        """A network as the model builds it, or a sentence where that is none that can be measured."""
+        """Build the network. Raise WorkerError if it is not a module with parameters."""
         network = self.model.build()
         if not isinstance(network, torch.nn.Module):
             told = "nothing" if network is None else f"a {type(network).__name__}"
@@ -78,7 +78,7 @@ class Workbench:
         return network
 
     def tuned(self, network: Any) -> Any:
-        """The network with what the case's stack has of its own for it."""
+        """Apply the replacements that the model declares for the case's stack."""
         train = self.model.tuned_training.get(self.stack.name) if self.mode.trains else None
         if train:
             return train(network, self)
@@ -87,9 +87,9 @@ class Workbench:
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """What must run in a step because the network was tuned. A network in int8 was not: it was converted."""
+        """Operators that must run because the network was tuned. int8 networks are converted, not tuned."""
         return () if self.case.dtype == "int8" else self.model.operators.get(self.stack.name, ())
 
     def turned(self, name: str) -> bool:
-        """Whether the case asks for this knob by name."""
+        """Whether the case sets this knob."""
         return name in dict(self.case.knobs)
