@@ -18,7 +18,7 @@ class Bounds:
     roundings: float = 5.0
     """A result may have this many times the error of eager stock PyTorch in the same dtype."""
     sensitive: float = 0.0
-    """Absolute bound for results with at most twice the error of eager stock PyTorch: there the network amplifies it."""
+    """Absolute bound for results with at most twice the error of eager stock PyTorch: the network amplifies it."""
 
 
 BOUNDS = {

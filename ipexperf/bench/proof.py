@@ -1,4 +1,4 @@
-"""Did it really run there, in that dtype, jitted? Each answer is a check with what was found."""
+"""Proof that a case ran on its device, in its dtype, jitted. Each result is a check with what was found."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ipexperf.result import Check
 
 ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
 HEAVY = ("aten::_convolution", "aten::addmm", "aten::mm", "aten::bmm", "aten::convolution_backward", ATTENTION)
-"""The operators that do the arithmetic, below autocast: their two operands have the dtype of the case."""
+"""Operators that do the arithmetic, below autocast. Their two operands have the dtype of the case."""
 FROZEN = ("mkldnn::_convolution_pointwise", "mkldnn::_linear_pointwise", "mkl::_mkl_linear")
-"""What inductor's freezing puts in their place: packed weights, and what follows fused to them."""
+"""Their replacements after inductor's freezing, with packed weights and fused operations."""
 QUANTISED = ("quantized::conv", "quantized::linear")
-"""How the names of those begin that do it in int8."""
+"""Prefixes of the operators for int8."""
 LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlinear_pointwise")
-"""What inductor makes of a layer between quantisations: images first, their scale, their zero point, weights."""
+"""Quantised layers in inductor's code. Arguments: input, its scale, its zero point, weights."""
 SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
-"""IPEX's packed linear layers in fp32, eager and in a graph: MKL's product, which has no other dtype."""
+"""IPEX's packed linear layers in fp32, eager and in a graph. They use MKL, only in fp32."""
 TAKES = {"aten::_convolution": 13, "aten::addmm": 5}
-"""How many things these take: in a graph, what waits for a later operator may be told in front of them."""
+"""Number of arguments of operators. In a graph, the profiler may list values for later operators in front of them."""
 PRIMITIVES = ("convolution", "matmul", "inner_product")
-"""The primitives of oneDNN that do arithmetic."""
+"""Primitives of oneDNN that do arithmetic."""
 PROFILER_NAMES = {
     "float": "float32",
     "c10::BFloat16": "bfloat16",
@@ -46,7 +46,7 @@ PROFILER_NAMES = {
     "int": "int32",
     "long int": "int64",
 }
-"""What torch's profiler calls the dtypes."""
+"""Names of dtypes in torch's profiler."""
 _ONEDNN_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "s8": "int8", "u8": "uint8"}
 _BATCHED = re.compile(r"\d+(?:x\d+){2,}:(\d+(?:x\d+)*)x\d+x\d+(?::|$)")
 _SHAPE = re.compile(r"_(?:g\d+)?ic(\d+)oc\d+_ih(\d+)\w*_iw(\d+)")
@@ -54,23 +54,23 @@ _SHAPE = re.compile(r"_(?:g\d+)?ic(\d+)oc\d+_ih(\d+)\w*_iw(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One piece of arithmetic that ran: its operands' dtypes, and how the images that it read were laid out."""
+    """An arithmetic kernel that ran: the dtypes of its operands, and the memory layout of its input images."""
 
     name: str
     operands: tuple[str, ...]
     layout: str = ""
-    """`channels_last` or `contiguous`; empty where that means nothing or cannot be told apart."""
+    """`channels_last` or `contiguous`. Empty if it does not apply or cannot be determined."""
     implementation: str = ""
-    """What oneDNN calls the kernel, with its instructions: `brg_conv_fwd:avx2`; empty where another library ran."""
+    """oneDNN's name of the kernel with its instructions, such as `brg_conv_fwd:avx2`. Empty for other libraries."""
 
     @property
     def dtype(self) -> str:
-        """The one dtype of both operands, or both names."""
+        """The dtype of both operands, or both names if they differ."""
         return " x ".join(dict.fromkeys(self.operands))
 
 
 def placed(network: Any, inputs: Any, outputs: Any, device: str) -> Check:
-    """Everything that a step touches lies on the device of the label. Asked after a step: a network may move itself."""
+    """Check that all tensors of a step are on the case's device. Call it after a step: a network may move itself."""
     kinds = {
         "parameters": dict(getattr(network, "named_parameters", dict)()),
         "buffers": dict(getattr(network, "named_buffers", dict)()),
@@ -88,14 +88,14 @@ def placed(network: Any, inputs: Any, outputs: Any, device: str) -> Check:
         for kind, names in elsewhere.items()
         if names
     ]
-    # A step without inputs or outputs would prove nothing of them.
+    # A step without inputs or outputs would prove nothing.
     empty = [f"no {kind}" for kind in ("inputs", "outputs") if not kinds[kind]]
     wrong = [*away, *empty]
     return Check("device", not wrong, "; ".join(wrong) or f"{told}: {device}", f"{device} for all of them")
 
 
 def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The tensors of whatever a network takes or gives, each with its way there."""
+    """Yield the tensors in nested inputs or outputs, each with its path."""
     if isinstance(value, torch.Tensor):
         yield name or "the tensor", value
     elif isinstance(value, Mapping):
@@ -107,16 +107,16 @@ def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _constants(network: Any) -> Iterator[tuple[str, Any]]:
-    """The weights of a frozen graph: they are no parameters any more."""
+    """Yield the constants of a frozen graph, which hold its weights."""
     if isinstance(network, torch.jit.ScriptModule) and hasattr(network, "graph"):
         for node in network.graph.findAllNodes("prim::Constant"):
-            # A number that meets tensors has their kind, and is none.
+            # Skip scalars that take the dtype of other tensors.
             if isinstance(value := node.output().toIValue(), torch.Tensor):
                 yield node.output().debugName(), value
 
 
 def operators(step: Callable[[], Any], wanted: Collection[str]) -> list[Check]:
-    """Each operator that a network was given for its stack runs in a step; nothing where it was given none."""
+    """Check that each operator that the model declares for its stack runs in a step. No checks if it declares none."""
     if not wanted:
         return []
     found = Counter(str(event.get("name")) for event in traced(step))
@@ -125,12 +125,12 @@ def operators(step: Callable[[], Any], wanted: Collection[str]) -> list[Check]:
 
 
 def layouts(inputs: Iterable[Any], *, channels_last: bool) -> list[Check]:
-    """Each input that is a batch of images lies in memory as the model wants it."""
+    """Check the memory layout of each input that is a batch of images."""
     return [layout(value, channels_last=channels_last) for value in inputs if value.dim() == IMAGES]
 
 
 def layout(value: Any, *, channels_last: bool) -> Check:
-    """Images lie in memory as the model wants them."""
+    """Check the memory layout of images."""
     if not channels_last:
         return Check("layout", value.is_contiguous(), "strided", "contiguous")
     ok = value.is_contiguous(memory_format=torch.channels_last)
@@ -138,7 +138,7 @@ def layout(value: Any, *, channels_last: bool) -> Check:
 
 
 def jitted(network: Any) -> Check:
-    """A frozen script module: no parameters are left outside its graph."""
+    """Check that the module is a frozen script module: no parameters outside its graph."""
     script = isinstance(network, torch.jit.ScriptModule)
     outside = len(list(network.parameters())) if script else -1
     found = f"frozen graph, {outside} parameters outside" if script else type(network).__name__
@@ -146,7 +146,7 @@ def jitted(network: Any) -> Check:
 
 
 def dtype_of_kernels(found: Counter[str], dtype: str) -> Check:
-    """Every operator that does arithmetic took its input in the dtype of the label."""
+    """Check that every arithmetic operator took its inputs in the case's dtype."""
     told = ", ".join(f"{kind} x{count}" for kind, count in found.most_common()) or "no kernel with a dtype"
     if dtype == "int8":
         whole = {kind for kind in found if set(kind.split(" x ")) <= {"int8", "uint8"}}
@@ -156,14 +156,15 @@ def dtype_of_kernels(found: Counter[str], dtype: str) -> Check:
 
 
 def dtypes(kernels: Iterable[Kernel]) -> Counter[str]:
-    """How many pieces of arithmetic ran in which dtype."""
+    """Count the arithmetic kernels by dtype."""
     return Counter(kernel.dtype for kernel in kernels if kernel.operands)
 
 
 def layout_of_kernels(kernels: Iterable[Kernel], *, channels_last: bool) -> list[Check]:
-    """Every convolution read its images channels last, where the case says so: a model may turn them round inside.
+    """Check that every convolution read its images channels last, if the case requests that.
 
-    Where it says no, only the input is looked at: with packed weights oneDNN lays images out as it likes best.
+    A model may convert them inside. Without channels last only the input is checked: with packed weights oneDNN chooses
+    the layout.
     """
     if not channels_last:
         return []
@@ -173,12 +174,12 @@ def layout_of_kernels(kernels: Iterable[Kernel], *, channels_last: bool) -> list
 
 
 def profiled(step: Callable[[], Any]) -> list[Kernel]:
-    """One step under torch's profiler: the arithmetic operators and their operands."""
+    """Run one step under torch's profiler, and return its arithmetic kernels."""
     return kernels(traced(step))
 
 
 def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
-    """The arithmetic in a trace of torch's profiler."""
+    """Return the arithmetic kernels in a trace of torch's profiler."""
     found = ((event["name"], _own(event["name"], event.get("args", {}))) for event in events if arithmetic(event))
     return [Kernel(name, _operands(name, told), _strided(name, told)) for name, told in found]
 
@@ -186,13 +187,13 @@ def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
 def traced(
     step: Callable[[], Any], *, everywhere: bool = False, device: str = "cpu", memory: bool = False
 ) -> list[dict[str, Any]]:
-    """One step under torch's profiler: everything that it saw, as the events of its trace.
+    """Run one step under torch's profiler, and return the events of its trace.
 
-    It sees the thread that calls it and those of autograd; `everywhere` means each thread of the process. With the
-    name of an accelerator it sees the kernels there as well; with `memory`, each allocation.
+    The profiler sees the calling thread and those of autograd, or with `everywhere` all threads of the process. With
+    the name of an accelerator it also records kernels there, with `memory` each allocation.
     """
     config = torch._C._profiler._ExperimentalConfig(profile_all_threads=everywhere)  # noqa: SLF001 - the only way
-    # What torch.profiler wraps: the wrapper imports torch's compilers, which takes a second in each worker.
+    # Not torch.profiler: that wrapper imports torch's compilers, which takes a second in each worker.
     with torch.autograd.profiler.profile(
         use_kineto=True,
         use_device=None if device == "cpu" else device,
@@ -209,14 +210,14 @@ def traced(
 
 
 def arithmetic(event: dict[str, Any]) -> bool:
-    """Whether an event of a trace is an operator that does arithmetic, and tells its operands."""
+    """Whether an event of a trace is an arithmetic operator with known operands."""
     name = str(event.get("name"))
     known = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED))
     return name in SGEMM or (known and "Input type" in event.get("args", {}))
 
 
 def _own(name: str, told: dict[str, Any]) -> dict[str, Any]:
-    """What is told of an operator's inputs, without what is told in front of them and is another's."""
+    """Return the arguments of an operator, without values in front that belong to another one."""
     count = TAKES.get(name)
     if count is None:
         return told
@@ -224,19 +225,19 @@ def _own(name: str, told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
-    """The dtypes of the first two tensors: `addmm` has its bias in front, of the same dtype."""
+    """Return the dtypes of the first two tensors. In `addmm` the first is the bias, which has the same dtype."""
     kinds: list[str] = told.get("Input type", [])
     if name in SGEMM and not any(kinds[:2]):
-        return ("float32",)  # in a graph it tells no operands
+        return ("float32",)  # in a graph the profiler lists no operands
     if name.startswith(QUANTISED) and name.endswith("_dynamic"):
         return ("int8",)  # it takes a float tensor and quantises it itself
     if name.startswith(QUANTISED) and "" in kinds[1:]:
-        # Its packed weights are no tensor. In a graph the answer of another head may stand in front of what it takes.
+        # Packed weights are no tensor. In a graph the output of another head may precede the arguments.
         kinds = kinds[kinds.index("", 1) - 1 :]
     if name.startswith(LOWERED):
         return tuple(PROFILER_NAMES.get(kind, kind) for kind in (kinds[0], kinds[3]))
     if name.startswith(FROZEN):
-        # What is added to the result may stand before the weights: all tensors in front but the bias, a row.
+        # A summand may precede the weights: take all tensors before them, except the bias, which is a row.
         tensors = itertools.takewhile(lambda kind: kind and not kind.startswith("Scalar"), kinds)
         kinds = [kind for kind, sizes in zip(tensors, told["Input Dims"], strict=False) if len(sizes) > 1]
         return tuple(PROFILER_NAMES.get(kind, kind) for kind in kinds)
@@ -244,7 +245,7 @@ def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _strided(name: str, told: dict[str, Any]) -> str:
-    """The layout of a convolution's images by their strides; one channel or one pixel is laid out either way."""
+    """Return the layout of a convolution's input by its strides. Empty with one channel or pixel, which fits both."""
     strides, sizes = told.get("Input Strides"), told.get("Input Dims")
     others = ("quantized::conv", "onednn::qconv", FROZEN[0])
     convolution = name == "aten::_convolution" or name.startswith(others)
@@ -257,7 +258,7 @@ def _strided(name: str, told: dict[str, Any]) -> str:
 
 
 def logged(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> list[Kernel]:
-    """One step with oneDNN's own log: each convolution, matrix product and inner product.
+    """Run one step with oneDNN's log, and return its convolutions, matrix products and inner products.
 
     For operators whose packed weights hide their inputs from the profiler.
     """
@@ -265,12 +266,12 @@ def logged(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> lis
 
 
 def primitives(log: str) -> list[Kernel]:
-    """The arithmetic in oneDNN's log."""
+    """Return the arithmetic kernels in oneDNN's log."""
     return arithmetic_of(onednn.read(log))
 
 
 def arithmetic_of(log: onednn.Log) -> list[Kernel]:
-    """The arithmetic that ran, as oneDNN tells it."""
+    """Return the arithmetic kernels among executed primitives."""
     found = []
     for line in log.executed:
         if line.name not in PRIMITIVES:
@@ -278,7 +279,7 @@ def arithmetic_of(log: onednn.Log) -> list[Kernel]:
         operands = {operand.role: operand for operand in line.operands}
         chosen = [operands[role].dtype for role in ("src", "diff_dst", "wei") if role in operands][:2]
         images = operands.get("src") if line.name == "convolution" else None
-        # Weights have no batch: what has one on both sides is a product of two activations.
+        # Weights have no batch dimension: a product with one on both sides is of two activations.
         batch = _BATCHED.match(line.problem) if line.name == "matmul" else None
         several = batch is not None and set(batch[1].split("x")) != {"1"}
         name = "batch_matmul" if several else line.name
@@ -288,7 +289,7 @@ def arithmetic_of(log: onednn.Log) -> list[Kernel]:
 
 
 def _tagged(tag: str, problem: str) -> str:
-    """The layout of a convolution's images by oneDNN's tag; a blocked one (aBcd16b) is the library's own choice."""
+    """Return the layout of a convolution's input by oneDNN's tag. Blocked ones (aBcd16b) are the library's choice."""
     shape = _SHAPE.search(problem)
     if shape is None or shape[1] == "1" or (shape[2], shape[3]) == ("1", "1"):
         return ""

@@ -1,6 +1,6 @@
-"""PT2E, the quantisation of exported graphs: where its tools are, and how a quantised program is saved and loaded.
+"""PT2E quantisation of exported graphs: find its tools, and save and load quantised programs.
 
-Torch had the tools itself until they moved to torchao, a package of its own.
+The tools were part of torch until they moved to torchao.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from ipexperf.bench.lazy import torch
 
 HOMES = ("torch.ao.quantization", "torchao.quantization.pt2e")
-"""The packages that have the tools, torch's own first: later ones do without it."""
+"""Packages that have the tools. Torch's own first; later versions lack it."""
 STEPS, QUANTIZER = "quantize_pt2e", "quantizer.x86_inductor_quantizer"
 
 
 def home() -> str:
-    """The package that has the tools here, or an empty text. Only files are looked at: nothing is imported."""
+    """Return the package that has the tools, or an empty text. Looks at files only and imports nothing."""
     return next((name for name in HOMES if _is_file(f"{name}.{STEPS}") and _is_file(f"{name}.{QUANTIZER}")), "")
 
 
@@ -34,34 +34,34 @@ def _is_file(module: str) -> bool:
 
 
 def tools() -> tuple[Any, Any]:
-    """The steps, and the quantizer for x86. Their import registers the operators of a quantised program."""
+    """Import the tools and the quantizer for x86. This registers the operators of quantised programs."""
     place = home()
     return importlib.import_module(f"{place}.{STEPS}"), importlib.import_module(f"{place}.{QUANTIZER}")
 
 
 def exported(network: Any, example: Any) -> Any:
-    """The network as one graph, as the quantizer wants it.
+    """Export the network as one graph for the quantizer.
 
-    Strict, for in torch 2.8 the quantizer finds layers by marks that only this way of exporting leaves: it would
-    annotate nothing, and say nothing.
+    Strict, because in torch 2.8 the quantizer finds layers by metadata that only strict export records. Otherwise it
+    would silently annotate nothing.
     """
     return module(torch.export.export(network, example, strict=True))
 
 
 def module(program: Any) -> Any:
-    """What can be called of a program, without the guards that later torch puts in front: they are a second frame."""
+    """Return the callable module of a program, without the guards of later torch versions, which add a second frame."""
     unguarded = {"check_guards": False} if "check_guards" in inspect.signature(program.module).parameters else {}
     return program.module(**unguarded)
 
 
 def save(network: Any, example: Any, path: str) -> None:
-    """Exports what was quantised, and saves it."""
+    """Export a quantised network and save it."""
     with Path(path).open("wb") as file:
         torch.export.save(torch.export.export(network, example), file)
 
 
 def load(path: str) -> Any:
-    """What was saved, in a process that knows nothing of how it was made but its operators."""
+    """Load a saved program. The process only needs its operators."""
     tools()
     with Path(path).open("rb") as file:
         return module(torch.export.load(file))

@@ -1,7 +1,7 @@
-"""The pulse of a device, how quick it is just now: two fixed kernels, a product of matrices and a copy of memory.
+"""The pulse of a device: its current speed, measured by two fixed kernels, a matrix product and a copy of memory.
 
-A product is of a case's dtype, or of fp32 where there is none of it. Both are made once and kept: what is compared is
-the same work at another moment.
+The product has the case's dtype, or fp32 if there is none in that dtype. Both kernels are made once and kept, so that
+the same work is compared at different times.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from ipexperf.bench.kinds import Device
 
 TIMES = 5
-"""A reading is the median of so many, in turns."""
+"""A reading is the median of this many runs, in turns."""
 LONG = 0.004
-"""Seconds that each takes at least: below that, it is the call that is timed, and not the device."""
+"""Minimum seconds of a kernel: below that, the call would be timed and not the device."""
 AWAKE = 0.05
-"""Seconds of products before a reading: what has rested needs a while to come back to its clock."""
+"""Seconds of products before a reading, because an idle device needs a while to reach its clock rate."""
 COPIED = 2**26
-"""Bytes of a copy: more than most caches hold, and little beside what a case takes. Some cards are done with it before
-it is seen to have begun: there it is made several times."""
+"""Bytes of a copy: more than most caches hold, and little compared with a case. It is repeated on fast devices."""
 
 
 class Pulse:
@@ -35,10 +34,10 @@ class Pulse:
     def __init__(self, device: Device, dtype: str) -> None:
         self._device = device
         self._trials = {"product": product(device, dtype), "copy": copy(device)}
-        self.read()  # what the first call of a kernel makes is no part of any reading
+        self.read()  # the first call of a kernel creates it
 
     def read(self) -> dict[str, float]:
-        """Seconds of each."""
+        """Return the seconds of each kernel."""
         begin = time.perf_counter()
         while time.perf_counter() - begin < AWAKE:
             self._timed("product")
@@ -53,7 +52,7 @@ class Pulse:
 
 
 def product(device: Device, dtype: str) -> Trial:
-    """A product that takes a while, of this dtype if torch has one here."""
+    """Return a product that takes long enough, of this dtype if the device has one."""
     make = ceilings.integers if dtype == "int8" else ceilings.plain
     try:
         return ceilings.grown(make, device, dtype, LONG)
@@ -62,14 +61,14 @@ def product(device: Device, dtype: str) -> Trial:
 
 
 def copy(device: Device) -> Trial:
-    """A copy from one part of memory to another, as often as takes a while."""
+    """Return a copy of memory, repeated until it takes long enough."""
     source = device.put(torch.ones(COPIED // 4))
     target = torch.zeros_like(source)
     return repeated(Trial(f"a copy of {COPIED // 2**20} MiB", 2.0 * COPIED, lambda: target.copy_(source)), device)
 
 
 def repeated(trial: Trial, device: Device) -> Trial:
-    """The same so many times that it takes long enough. They are all asked for before one is waited for."""
+    """Repeat a trial until it takes long enough. All repetitions are submitted before waiting."""
     trial.run()
     once = min(ceilings.timed(trial, device.synchronise, time.perf_counter) for _ in range(ceilings.LOOKS))
     times = math.ceil(LONG / once)

@@ -1,4 +1,4 @@
-"""Is it really int8? The kernels that ran, the modules, and the graph, each held against the untouched network."""
+"""Proof of int8: the kernels that ran, the modules and the graph, compared with the untouched network."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ipexperf.result import Check
 
 INTEGERS = frozenset({"int8", "uint8"})
 LAYERS = ("aten::linear", "aten::convolution", "aten::lstm", "aten::gru")
-"""What has weights and does the arithmetic, whatever module or function it was called by."""
+"""Operators with weights that do the arithmetic, whatever module or function called them."""
 PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul", ATTENTION)
-"""Products of two activations, as in attention: no layer, and often in fp32 beside int8 layers."""
+"""Products of two activations, as in attention. They are not layers, and often in fp32 beside int8 layers."""
 _NODE = re.compile(r"%(?P<out>\S+) : .*? = (?P<name>\w+::\w+)(?:\[.*?\])?\((?P<inputs>[^)]*)\)")
 _FLOAT_LAYER = re.compile(
     r"(aten::(_convolution|convolution|conv_?\w+|linear|addmm|mm|lstm|gru)|ipex_prepack::\w+_run)$"
@@ -29,23 +29,23 @@ _INT8_LAYER = re.compile(r"quantized::(conv|linear)\w*$")
 
 
 def count(network: Any, example: Any) -> int:
-    """How many layers one step of the untouched network has, however they are called."""
-    # With gradients: a fused encoder layer, which only inference takes, would hide its layers.
+    """Count the layers in one step of the untouched network."""
+    # With gradients: the fused encoder layer of inference would hide its layers.
     with torch.enable_grad(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         network(*example)
     return sum(event.name in LAYERS for event in profile.events())
 
 
 def layers(kernels: Iterable[Kernel]) -> list[Kernel]:
-    """The kernels without products of two activations."""
+    """Return the kernels that are not products of two activations."""
     return [kernel for kernel in kernels if kernel.name not in PRODUCTS]
 
 
 def ran(kernels: Iterable[Kernel], expected: int) -> Check:
-    """As many layers ran in int8 as the untouched network has, and none in another dtype."""
+    """Check that as many layers ran in int8 as the untouched network has, and none in another dtype."""
     kernels = list(kernels)
     whole = [kernel for kernel in layers(kernels) if kernel.operands and set(kernel.operands) <= INTEGERS]
-    # An operator of torch's may have been one of oneDNN's as well: each log is counted alone.
+    # An operator may appear in the logs of both torch and oneDNN, so each log is counted alone.
     library = sum("::" not in kernel.name for kernel in whole)
     found = max(library, len(whole) - library)
     rest = Counter(f"{x.name} in {x.dtype}" for x in layers(kernels) if not set(x.operands) <= INTEGERS)
@@ -55,10 +55,10 @@ def ran(kernels: Iterable[Kernel], expected: int) -> Check:
 
 
 def modules(network: Any) -> Check:
-    """The converted network has no layer left that computes in floating point."""
+    """Check that the converted network has no layer left that computes in floating point."""
     kinds = (torch.nn.Linear, torch.nn.modules.conv._ConvNd, torch.nn.RNNBase)  # noqa: SLF001 - the base of them all
     float_layers = [name or "the root" for name, module in network.named_modules() if isinstance(module, kinds)]
-    # What torch and IPEX convert a layer to has packed weights and a scale; what holds the packed ones has no scale.
+    # Converted layers of torch and IPEX have packed weights and a scale. Holders of packed weights have no scale.
     int8_layers = sum(hasattr(x, "_weight_bias") and hasattr(x, "scale") for x in network.modules())
     told = f"{int8_layers} quantised layers, {len(float_layers)} in floating point"
     if float_layers:
@@ -67,14 +67,14 @@ def modules(network: Any) -> Check:
 
 
 def graph(text: str, expected: int) -> Check:
-    """Every layer of the graph is a quantised operator, or lies in a fusion that its int8 inputs are handed to."""
+    """Check that every layer of the graph is a quantised operator, or inside a fusion with int8 inputs."""
     found, rest = read_graph(text)
     told = f"{found} of {expected} layers quantised{_list(', but ', Counter(rest))}"
     return Check("quantised_graph", 0 < expected <= found and not rest, told, f"all {expected}")
 
 
 def code(text: str, expected: int) -> Check:
-    """Every layer that inductor's code calls is one of oneDNN's quantised operators."""
+    """Check that every layer in inductor's code is a quantised operator of oneDNN."""
     calls = [name for line in text.splitlines() if not line.lstrip().startswith("#") for name in _CALLED.findall(line)]
     found = sum(bool(_INT8_CALL.match(name)) for name in calls)
     rest = Counter(name for name in calls if _FLOAT_CALL.match(name))
@@ -83,9 +83,9 @@ def code(text: str, expected: int) -> Check:
 
 
 def read_graph(text: str) -> tuple[int, list[str]]:
-    """How many layers of a printed graph are quantised, and the names of those that are not."""
+    """Return the number of quantised layers in a printed graph, and the names of the others."""
     found, rest = 0, []
-    # `with ipex::LlgaFusionGroup_0 = graph(...)` prints the inside of a fusion after the graph that it is in.
+    # `with ipex::LlgaFusionGroup_0 = graph(...)` prints the inside of a fusion after its graph.
     for part in re.split(r"^with ", text, flags=re.MULTILINE):
         fused = part.startswith("ipex::LlgaFusionGroup")
         defined: dict[str, str] = {}
@@ -98,7 +98,7 @@ def read_graph(text: str) -> tuple[int, list[str]]:
                 found += 1
             elif _FLOAT_LAYER.match(node["name"]):
                 inputs = [name.strip().removeprefix("%") for name in node["inputs"].split(",")[:2]]
-                # oneDNN's graph compiler makes one int8 kernel of a layer and the dequantisation of its operands.
+                # oneDNN's graph compiler merges a layer and the dequantisation of its operands into one int8 kernel.
                 if fused and all(defined.get(name) == "aten::dequantize" for name in inputs):
                     found += 1
                 else:

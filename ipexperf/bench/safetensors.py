@@ -1,4 +1,4 @@
-"""Reads a safetensors file: a length, a table of names in JSON, and the tensors' bytes. It can carry no code."""
+"""Read safetensors files: a length, a table of names in JSON, and the tensors' bytes. They cannot contain code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.errors import WorkerError
 
 LENGTH = 8
-"""Bytes of the number in front, which says how long the table is."""
+"""Size of the number at the beginning, which is the length of the table."""
 DTYPES = {
     "F64": "float64",
     "F32": "float32",
@@ -26,7 +26,7 @@ DTYPES = {
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The tensors of a file by their names, or one sentence that says what is wrong with it."""
+    """Return the tensors of a file by name. Raise WorkerError if the file is damaged."""
     data = bytearray(Path(path).read_bytes())
     begin = LENGTH + int.from_bytes(data[:LENGTH], "little")
     try:
@@ -38,7 +38,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def _tensor(data: bytearray, begin: int, told: dict[str, Any]) -> Any:
-    """One tensor: its bytes must be there, and as many as its shape needs."""
+    """Return one tensor. Its bytes must exist and match its shape."""
     first, last = told["data_offsets"]
     dtype = getattr(torch, DTYPES[told["dtype"]])
     if not 0 <= first <= last <= len(data) - begin:

@@ -1,7 +1,7 @@
-"""The fork server: imports once what its workers need, runs nothing of theirs, and is forked for each launch.
+"""The fork server: imports once what its workers need, runs nothing else, and is forked for each launch.
 
-It is asked over a socket, one JSON document a message: `check`, `fork` with the descriptors of a new worker (requests,
-replies, log), and `wait` for one that has ended. It ends when the socket does.
+Requests come over a socket, one JSON document per message: `check`, `fork` with the descriptors of a new worker
+(requests, replies, log), and `wait` for one that has ended. The server ends when the socket is closed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WARM_POOL = "TORCH_WARM_POOL"
 
 @contextlib.contextmanager
 def _no_pool() -> Iterator[None]:
-    """Importing inductor, as IPEX does, would start a process to compile with and a thread to hear of it."""
+    """Keep inductor, which IPEX imports, from starting a compile process and a thread."""
     kept = os.environ.get(_WARM_POOL)
     os.environ[_WARM_POOL] = "0"
     try:
@@ -42,7 +42,7 @@ def _no_pool() -> Iterator[None]:
 
 
 def imports(stack: str, load: Sequence[str], needs: Sequence[str]) -> None:
-    """Imports the leaves, the stack, and what a model needs and is called as its package is."""
+    """Import the leaves, the stack, and the packages that a model needs."""
     with _no_pool():
         registry.load(load)
         for kind in registry.KINDS.values():
@@ -55,7 +55,7 @@ def imports(stack: str, load: Sequence[str], needs: Sequence[str]) -> None:
 
 
 def settle() -> None:
-    """Forks once for nothing: a library that is made to be forked, such as OpenBLAS, ends its threads for it."""
+    """Fork once without use: libraries that support forking, such as OpenBLAS, end their threads then."""
     child = os.fork()
     if not child:
         os._exit(0)
@@ -63,8 +63,8 @@ def settle() -> None:
 
 
 def unsafe() -> str:
-    """Why this process must not be forked as it is, or an empty text."""
-    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - they are numbers, not paths
+    """Return why this process must not be forked, or an empty text."""
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - numbers, not paths
     if threads != 1:
         known = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
         told = f" ({', '.join(known)})" if known else ""
@@ -78,7 +78,7 @@ def unsafe() -> str:
 
 
 def serve(line: socket.socket) -> None:
-    """Answers until the controller closes the line or is gone."""
+    """Answer requests until the controller closes the socket or ends."""
     while True:
         message, descriptors, _, _ = socket.recv_fds(line, MESSAGE, 3)
         if not message:
@@ -97,8 +97,8 @@ def serve(line: socket.socket) -> None:
 
 
 def _fork(line: socket.socket, descriptors: Sequence[int]) -> int:
-    """The worker's number; the worker itself never returns from here."""
-    # What C has not written yet would be written by every worker once more.
+    """Fork a worker and return its pid. The worker itself never returns from here."""
+    # Buffered output of C would be written again by every worker.
     ctypes.CDLL(None).fflush(None)
     server = os.getpid()
     child = os.fork()
@@ -120,30 +120,30 @@ def _fork(line: socket.socket, descriptors: Sequence[int]) -> int:
 
 
 def _own_chance() -> None:
-    """Python draws anew in a forked process by itself; numpy's legacy generator would go on as in its siblings."""
+    """Reseed numpy's legacy generator, which would otherwise equal that of its siblings. Python reseeds its own."""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
 
 
 def main() -> None:
-    """Takes its end of the line, imports, says how that went, and dies with its controller."""
+    """Take the socket, import, report the result, and serve until the controller ends."""
     line = socket.socket(fileno=int(sys.argv[1]))
     line.set_inheritable(False)
     guard.die_with_parent(signal.SIGKILL)
     if str(os.getppid()) != os.environ["IPEXPERF_CONTROLLER"]:
-        return  # the controller was gone before we could ask to be told of its end
+        return  # the controller ended before we could ask for a signal
     begin = time.perf_counter()
     try:
         imports(**json.loads(sys.argv[2]))
         told = {"reason": unsafe()}
-    except Exception as error:  # noqa: BLE001 - every failure is a reason to start fresh, which the launch then tells
+    except Exception as error:  # noqa: BLE001 - after any failure workers are started fresh, and the launch says why
         traceback.print_exc()
         told = {"reason": f"{type(error).__name__}: {error}"}
     line.send(json.dumps({**told, "seconds": time.perf_counter() - begin}).encode())
     if not told["reason"]:
         serve(line)
-    # No interpreter shutdown, as in a worker: nothing is left to save.
+    # No interpreter shutdown, as in a worker.
     os._exit(0)
 
 

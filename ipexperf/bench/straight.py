@@ -1,4 +1,4 @@
-"""Does a network look at the values that it is given? A trace would bake in what it then did, for those values only."""
+"""Check whether a network's Python code depends on input values. A trace would be valid for those values only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 3
 
 
 def check(network: Any, inputs: Tensors) -> Check:
-    """No line of Python depends on what the inputs hold: what was traced is then the program for any input."""
+    """Check that no line of Python depends on input values, so that the trace is valid for any input."""
     places = reads(network, inputs)
     shown = ", ".join(dict.fromkeys(places[:SHOWN]))
     told = f"{len(places)} looks at its inputs' values ({shown}): the trace is of another program" if places else "0"
@@ -22,13 +22,13 @@ def check(network: Any, inputs: Tensors) -> Check:
 
 
 def reads(network: Any, inputs: Tensors) -> list[str]:
-    """Where Python asked for the value of a tensor that was computed from the inputs, in one call of the network."""
+    """Return the places where Python reads a value computed from the inputs, in one call of the network."""
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
     from torch.utils.weak import WeakTensorKeyDictionary
 
-    # From weights alone comes what is the same in every call: only what comes from the inputs counts.
+    # Values computed from weights alone are the same in every call. Only those from inputs count.
     computed = WeakTensorKeyDictionary()
     found: list[str] = []
     operators = torch.ops.aten
@@ -51,7 +51,7 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
             return made
 
     class Methods(TorchFunctionMode):  # type: ignore[misc]
-        """What takes a whole tensor to Python goes past the operators."""
+        """Methods that convert whole tensors to Python bypass the operators."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             del types
@@ -67,7 +67,7 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
 
 
 def _place() -> str:
-    """The line of the network that asks: the innermost that is neither ours nor torch's."""
+    """Return the innermost line of the stack that is neither ours nor torch's."""
     beside = (str(Path(torch.__file__).parent), __file__)
     frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(beside)]
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"

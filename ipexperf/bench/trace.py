@@ -1,4 +1,4 @@
-"""What torch's profiler saw of a step, in rows: operators with dtypes, shapes and callers, kernels by name."""
+"""Tables from torch's profiler: operators with dtypes, shapes and callers, and kernels by name."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any
 from ipexperf.bench.proof import PROFILER_NAMES
 
 KEPT = 3
-"""So many different shapes of an operator are kept as they are; more of them are folded into a digest."""
+"""Number of different shapes of an operator to list. More are replaced by a digest."""
 ROWS = 400
-"""So many rows a section has; the rest of a stranger's network is folded into one, so that the record stays small."""
+"""Limit of rows in a section. The rest is folded into one row, so that records stay small."""
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
-"""Categories of what ran on an accelerator."""
+"""Categories of events on an accelerator."""
 _OPERATOR = "cpu_op"
 _MEMORY = "[memory]"
 _OWN = ("profiler::", "autograd::engine::evaluate_function", "## ")
-"""What the profiler and autograd write about themselves: the operators inside say the same."""
+"""Events of the profiler and autograd themselves, which repeat the operators inside."""
 _HASH = re.compile(r"[0-9a-f]{12,}|(?<=Region: )[\d/]+")
 
 Section = tuple[list[dict[str, Any]], list[float]]
-"""Rows of structure, and the seconds of each."""
+"""Rows of the structure, and the seconds of each."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class _Operator:
 
 
 def operators(events: Iterable[dict[str, Any]]) -> Section:
-    """Every operator by its name: how often, of which dtypes and shapes, inside which others, and its own time."""
+    """Return every operator with its number of calls, dtypes, shapes, callers and own time."""
     found: dict[str, _Operator] = defaultdict(_Operator)
     for event, caller, own in _nested(events):
         one, told = found[_named(event)], event.get("args", {})
@@ -61,7 +61,7 @@ def operators(events: Iterable[dict[str, Any]]) -> Section:
 
 
 def kernels(events: Iterable[dict[str, Any]]) -> Section:
-    """Every kernel of an accelerator by its name, without what differs from build to build."""
+    """Return every kernel of an accelerator by name, without the parts of the name that differ between builds."""
     calls: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     for event in events:
@@ -74,7 +74,7 @@ def kernels(events: Iterable[dict[str, Any]]) -> Section:
 
 
 def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, int]:
-    """What a step took of torch's allocator: how often, how much in all, and the most at once beyond its beginning."""
+    """Return the allocations of a step: number, total bytes, and peak above the level at its beginning."""
     marks = [x for x in events if x.get("name") == _MEMORY and bool(x["args"]["Device Type"]) == accelerator]
     changes = [int(mark["args"]["Bytes"]) for mark in sorted(marks, key=lambda x: (x["ts"], x["args"]["Ev Idx"]))]
     taken = [change for change in changes if change > 0]
@@ -82,7 +82,7 @@ def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, 
 
 
 def plain(kernel: str) -> str:
-    """A kernel's name without its return type, arguments, template arguments and hashes."""
+    """Remove return type, arguments, template arguments and hashes from a kernel's name."""
     kernel, depth, kept = kernel.replace("(anonymous namespace)", "anonymous").replace("->", ""), 0, []
     for letter in kernel:
         depth += letter in "<("
@@ -95,9 +95,9 @@ def plain(kernel: str) -> str:
 
 
 def _nested(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str, float]]:
-    """Each operator with the name of the one that called it and the seconds that it took itself."""
+    """Yield each operator with the name of its caller and its own seconds."""
     chosen = [x for x in events if x.get("cat") == _OPERATOR and not str(x.get("name")).startswith(_OWN)]
-    # At equal moments the outer one is the longer one, or the one that the profiler met first.
+    # At equal times the outer one is the longer one, or the one that was recorded first.
     chosen.sort(key=lambda x: (str(x.get("tid")), x["ts"], -x["dur"], x.get("args", {}).get("Ev Idx", 0)))
     callers, own = [""] * len(chosen), [x["dur"] / 1e6 for x in chosen]
     open_ones: list[int] = []
@@ -120,7 +120,7 @@ def _named(event: dict[str, Any]) -> str:
 
 
 def _types(told: dict[str, Any]) -> str:
-    """The dtypes of the tensors that an operator was given; a list of tensors has those of its own."""
+    """Return the dtypes of an operator's tensor arguments, including those in lists."""
     names = [PROFILER_NAMES.get(name, name) for name in map(str, told.get("Input type", ()))]
     return ", ".join(name for name in names if name and not name.startswith(("Scalar", "GenericList")))
 
@@ -130,7 +130,7 @@ def _dims(told: dict[str, Any]) -> list[list[Any]]:
 
 
 def folded(shapes: Counter[str]) -> dict[str, int] | str:
-    """A few shapes as they are, many as a digest: whether they are the same is what is asked of them."""
+    """List a few shapes, or return a digest of many, which is enough to compare them."""
     if len(shapes) <= KEPT:
         return _sorted(shapes)
     told = "\n".join(f"{shape} {count}" for shape, count in sorted(shapes.items()))
@@ -138,7 +138,7 @@ def folded(shapes: Counter[str]) -> dict[str, int] | str:
 
 
 def limited(rows: list[dict[str, Any]], seconds: list[float]) -> Section:
-    """The rows in an order of their own, with all beyond the limit as one."""
+    """Return the rows in canonical order. All beyond the limit are folded into one."""
     order = sorted(range(len(rows)), key=lambda number: _text(rows[number]))
     kept, rest = order[:ROWS], order[ROWS:]
     found = [rows[number] for number in kept]

@@ -1,4 +1,4 @@
-"""Why a network failed, where it is the network: it is called once more, untouched, with what the case gives it."""
+"""Find out whether the network itself is at fault: call it untouched, with the inputs of the case."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ipexperf.errors import IpexperfError
 
 
 def flaw(bench: Workbench) -> str:
-    """A sentence, or an empty text where the untouched network answers: then it is not to blame."""
+    """Return the error of the untouched network, or an empty text if it works and so is not at fault."""
     try:
         given = weights.read(bench).test.part(slice(bench.case.batch)).inputs
         network = bench.built().eval()
     except IpexperfError as error:
         return str(error)
-    except Exception:  # noqa: BLE001 - then it is the data, or the building, and what failed first says so
+    except Exception:  # noqa: BLE001 - the data or the building failed, which the first error reports
         return ""
     shapes = " and ".join(f"{'x'.join(map(str, value.shape))} {str(value.dtype)[6:]}" for value in given)
     try:
@@ -24,6 +24,6 @@ def flaw(bench: Workbench) -> str:
             tensors(network(*given))
     except IpexperfError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what is asked for
+    except Exception as error:  # noqa: BLE001 - any error is the answer
         return f"{bench.model.name} does not take its inputs, {shapes}: {outcome.sentence(error)}"
     return ""

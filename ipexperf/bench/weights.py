@@ -1,4 +1,4 @@
-"""A trained checkpoint for inference, made once: real weights, or low precision is measured on noise."""
+"""Trained weights for inference, made once. On random weights, low precision would be measured on noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGAIN = "delete it, and it is made again"
 
 
 def address(model: Model, data: str, data_path: str, size: int) -> str:
-    """Names a checkpoint by what it is made of: model, size, recipe and the bytes of the data."""
+    """Return the address of a checkpoint: a hash of model, size, recipe and the bytes of the data."""
     digest = hashlib.sha256()
     training = (model.batch_train, model.optimizer, model.learning_rate, model.recipe_steps)
     settled = (model.settles,) if model.settles else ()
@@ -39,7 +39,7 @@ def address(model: Model, data: str, data_path: str, size: int) -> str:
 
 
 def order(examples: int, batch: int, seed: int) -> Iterator[Any]:
-    """The numbers of the examples in each of endless shuffled batches, the same for the same seed."""
+    """Yield endless shuffled batches of example indices, equal for equal seeds."""
     if batch > examples:
         raise WorkerError("error", f"a batch of {batch} is more than the {examples} examples that there are")
     generator = torch.Generator().manual_seed(seed)
@@ -50,7 +50,7 @@ def order(examples: int, batch: int, seed: int) -> Iterator[Any]:
 
 
 def train(bench: Workbench, path: str) -> dict[str, Any]:
-    """Trains in fp32 with stock PyTorch on the case's device, and saves the weights."""
+    """Train in fp32 with stock PyTorch on the case's device, and save the weights."""
     model = bench.model
     first = bench.at(model.size) if model.resized else bench
     split = read(first)
@@ -74,7 +74,7 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
 
 
 def steps(bench: Workbench, split: Split, network: Any) -> None:
-    """Trains as many steps as the model wants, as the mode `train` does."""
+    """Train for the steps that the model declares, like the mode `train`."""
     model, task = bench.model, bench.task
     optimizer = _optimizers.make(model.optimizer, network.parameters(), model)
     numbers = order(len(split.train), model.batch_train, int(RECIPE["seed"]))
@@ -93,7 +93,7 @@ def steps(bench: Workbench, split: Split, network: Any) -> None:
 
 
 def network(bench: Workbench) -> Any:
-    """A network of the case's weights that nothing has optimised, as often as one is asked for."""
+    """Build a new, unoptimised network with the case's weights."""
     torch.manual_seed(bench.settings.seed)
     built = bench.built()
     if bench.model.as_packaged:
@@ -106,7 +106,7 @@ def network(bench: Workbench) -> Any:
 
 
 def _packaged(bench: Workbench, network: Any) -> None:
-    """Puts weights into a network that somebody else trained."""
+    """Load published weights into a network."""
     packaged, path = bench.model.pretrained, bench.settings.weights
     if packaged is None or path is None:
         raise WorkerError("error", f"{bench.model.name} infers on weights of a package, and none were given")
@@ -115,7 +115,7 @@ def _packaged(bench: Workbench, network: Any) -> None:
 
 
 def load(network: Any, path: str, adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> None:
-    """Puts saved weights into a network."""
+    """Load saved weights into a network."""
     kept = restore(path)
     try:
         kept = adapt(kept) if adapt else kept
@@ -125,17 +125,17 @@ def load(network: Any, path: str, adapt: Callable[[dict[str, Any]], dict[str, An
 
 
 def restore(path: str) -> Any:
-    """Reads tensors and nothing else: a checkpoint can carry no code."""
+    """Read a checkpoint. Only tensors are loaded, so it cannot run code."""
     try:
         return torch.load(path, weights_only=True, map_location="cpu")
     except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
         if outcome.told(str(error)) or isinstance(error, (FileNotFoundError, PermissionError)):
-            raise  # a full memory says nothing of the file
+            raise  # being out of memory says nothing about the file
         raise WorkerError("error", f"{path} is cut short or holds something else than tensors: {AGAIN}") from error
 
 
 def save(network: Any, optimizer: Any, path: str) -> None:
-    """Writes a checkpoint that training could go on from: there all at once, or not at all."""
+    """Write a checkpoint from which training could continue, atomically."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(f".{os.getpid()}.part")
@@ -147,7 +147,7 @@ def save(network: Any, optimizer: Any, path: str) -> None:
 
 
 def read(bench: Workbench) -> Split:
-    """The case's data at the case's size, loaded from what another worker of the run saved if there is one."""
+    """Read the case's data at the case's size, or load what another worker of the run saved."""
     path, why_not = bench.dataset.find(bench.settings.data_folder)
     path = bench.settings.data_file or path
     if path is None:

@@ -1,6 +1,6 @@
-"""BERT's tokens: its normaliser, its words, and the longest pieces of a word that the vocabulary has.
+"""BERT's tokenizer: normalisation, splitting into words, and splitting words into pieces of the vocabulary.
 
-As a `tokenizer.json` of the kinds BertNormalizer, BertPreTokenizer and WordPiece describes them; any other is refused.
+Reads a `tokenizer.json` with BertNormalizer, BertPreTokenizer and WordPiece. Others are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipexperf.errors import WorkerError
 KINDS = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer", "model": "WordPiece"}
 PADDING, FIRST, LAST = "[PAD]", "[CLS]", "[SEP]"
 SPACES = "\t\n\r"
-"""Control characters that are spaces."""
+"""Control characters that count as spaces."""
 IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -28,11 +28,11 @@ IDEOGRAPHS = (
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
-"""Where the ideographs are, each of which is a word: BERT's own list."""
+"""Ranges of ideographs, each of which is a word, as in BERT."""
 
 
 class WordPiece:
-    """A vocabulary, and how a text becomes numbers of it."""
+    """A vocabulary, and the conversion of texts to token ids."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         for part, kind in KINDS.items():
@@ -45,17 +45,17 @@ class WordPiece:
         self._prefix: str = model["continuing_subword_prefix"]
         self._longest: int = model["max_input_chars_per_word"]
         self._lowercase: bool = normaliser["lowercase"]
-        # Where nothing is said of accents they go with the capitals.
+        # Without a setting for accents, they are removed if lowercasing.
         self._plain: bool = self._lowercase if normaliser["strip_accents"] is None else normaliser["strip_accents"]
         self._known: dict[str, list[int]] = {}
 
     @classmethod
     def read(cls, path: str | Path) -> WordPiece:
-        """The tokenizer of a `tokenizer.json`."""
+        """Read a `tokenizer.json`."""
         return cls(json.loads(Path(path).read_text(encoding="utf-8")))
 
     def tokens(self, text: str, size: int) -> list[int]:
-        """The numbers of a text between its first and its last token, cut to this many."""
+        """Return the token ids of a text with its start and end tokens, cut to this many."""
         inside: list[int] = []
         for word in self._words(text):
             inside += self._pieces(word)
@@ -64,13 +64,13 @@ class WordPiece:
         return [self.vocabulary[FIRST], *inside[: size - 2], self.vocabulary[LAST]]
 
     def batch(self, texts: Iterable[str], size: int) -> tuple[list[list[int]], list[list[int]]]:
-        """Texts as rows of equal length, and for each number whether it is one of the text's or filled up."""
+        """Return token ids of texts as rows of equal length, and a mask of the padding."""
         rows = [self.tokens(text, size) for text in texts]
         mask = [[1] * len(row) + [0] * (size - len(row)) for row in rows]
         return [row + [self.vocabulary[PADDING]] * (size - len(row)) for row in rows], mask
 
     def _words(self, text: str) -> Iterator[str]:
-        """The words of a text, with each punctuation mark and each ideograph as one of its own."""
+        """Split a text into words. Each punctuation mark and ideograph is a word."""
         for word in "".join(map(_cleaned, text)).split():
             plain = _unaccented(word) if self._plain else word
             begin = 0
@@ -83,7 +83,7 @@ class WordPiece:
                 yield lowered[begin:]
 
     def _pieces(self, word: str) -> list[int]:
-        """The longest piece that the word begins with, then the longest of what is left; or that it is unknown."""
+        """Split a word greedily into the longest known pieces, or return the unknown token."""
         if word not in self._known:
             self._known[word] = self._split(word)
         return self._known[word]
@@ -105,7 +105,7 @@ class WordPiece:
 
 
 def _cleaned(character: str) -> str:
-    """A character as the normaliser leaves it: no control characters, one kind of space, ideographs apart."""
+    """Normalise a character: drop control characters, unify spaces, separate ideographs."""
     if character in SPACES or unicodedata.category(character) == "Zs":
         return " "
     if character == "\ufffd" or unicodedata.category(character).startswith("C"):

@@ -1,6 +1,7 @@
-"""What a step has to do, whatever software does it: floating point operations, and elements that must be moved.
+"""The work of a step, independent of software: floating point operations, and elements that must be moved.
 
-Counted on the host, in the untouched network and fp32: torch's counter sees nothing of a packed or jitted one.
+It is counted on the host in the untouched network in fp32, because torch's counter sees nothing of packed or jitted
+networks.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from ipexperf.bench.workbench import Workbench
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of one step: floating point operations, and elements that are read and written if nothing is kept in caches."""
+    """The work of one step: floating point operations, and elements that are read and written without caches."""
 
     flops: int
     elements: int
 
 
 def counted_once(bench: Workbench, kind: str, make: Callable[[], Work]) -> Work:
-    """What `make` counts for steps of this kind: counted by the first worker of a run, and read by the others."""
+    """Return `make()`. The first worker of a run counts the steps of this kind, the others load the result."""
     made_of = [kind, bench.mode.family, bench.case.batch, bench.case.knobs]
     return Work(*shared.once(bench, "work", made_of, lambda: astuple(make())))
 
 
 def count(step: Callable[[], Any]) -> Work:
-    """Counts a step of an untouched network: what torch's counter knows, and embeddings. All else may be fused."""
+    """Count a step of an untouched network: operators of torch's counter, and embeddings. Others may be fused."""
     counter = importlib.import_module("torch.utils.flop_counter")
     attention = _attention(counter)
     moved = {**dict.fromkeys((*counter.flop_registry, *attention), _moved), **_embeddings()}
@@ -42,7 +43,7 @@ def count(step: Callable[[], Any]) -> Work:
 
 
 def _attention(counter: Any) -> dict[Any, Callable[..., int]]:
-    """The CPU's fused attention, which torch's counter does not know: the operations are those of any other."""
+    """Formulas for the CPU's fused attention, which torch's counter lacks."""
     aten = torch.ops.aten
 
     def forward(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
@@ -52,18 +53,18 @@ def _attention(counter: Any) -> dict[Any, Callable[..., int]]:
         return int(counter.sdpa_backward_flop_count(gradient, query, key, value))
 
     return {
-        aten._scaled_dot_product_flash_attention_for_cpu: forward,  # noqa: SLF001 - the name that the dispatcher has
+        aten._scaled_dot_product_flash_attention_for_cpu: forward,  # noqa: SLF001 - the name in the dispatcher
         aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,  # noqa: SLF001 - the same
     }
 
 
 def _moved(*given: Any, out_shape: Any = None, **more: Any) -> int:
-    """All elements that an operator is given, and all that it gives."""
+    """Count all input and output elements of an operator."""
     return sum(shape.numel() for shape in _shapes((given, tuple(more.values()), out_shape)))
 
 
 def _shapes(value: Any) -> Iterator[Any]:
-    """The shapes of tensors among an operator's arguments; strides and paddings are plain lists."""
+    """Yield the shapes of tensors among an operator's arguments. Strides and paddings are plain lists."""
     if isinstance(value, torch.Size):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -72,12 +73,12 @@ def _shapes(value: Any) -> Iterator[Any]:
 
 
 def _embeddings() -> dict[Any, Callable[..., int]]:
-    """Lookups: the rows that are read or added to, never the whole table."""
+    """Formulas for embeddings: the rows that are read or updated, never the whole table."""
     aten = torch.ops.aten
     return {
         aten.embedding: _looked_up,
         aten.embedding_dense_backward: _handed_back,
-        aten._embedding_bag: _bagged,  # noqa: SLF001 - the names that the dispatcher has
+        aten._embedding_bag: _bagged,  # noqa: SLF001 - the names in the dispatcher
         aten._embedding_bag_forward_only: _bagged,  # noqa: SLF001
         aten._embedding_bag_backward: _bag_handed_back,  # noqa: SLF001
         aten._embedding_bag_dense_backward: _bag_handed_back,  # noqa: SLF001

@@ -2,7 +2,8 @@
 
 Requests: prepare, yardstick, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights,
 quantise, footprint, imports, ceilings, pulse, close. A reply is one line with `ok` true or false; lines with `say`
-before it are progress. Both have descriptors of their own, so that whatever torch and C++ print is in the log alone.
+before it are progress. Requests and replies have their own descriptors, so that output of torch and C++ only goes to
+the log.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
 
 START = "start"
-"""The knob of a case that says how its workers begin."""
+"""The knob for how workers are started."""
 
 
 def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
-    """Everything that a request to prepare names, with the stack and the device started in this process."""
+    """Return the workbench for a request, after starting its stack and device in this process."""
     settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
     registry.load(settings.load)
     case = Case.from_json(request["case"])
     device, stack = registry.devices.get(case.device), registry.stacks.get(case.stack)
-    # The stack first: what it loads (an OpenMP runtime, XPU support) decides what the device then finds.
+    # The stack first: it may load an OpenMP runtime or XPU support, which the device needs.
     stack.start()
     device.start(settings)
     model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
@@ -46,12 +47,12 @@ def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
 
 
 def started() -> str:
-    """How this process began, as the kernel tells it: a forked one has the command line of its server."""
+    """Return how this process was started. A forked one has the command line of its server."""
     return "fork" if re.search(rb"\0[^\0]*boot\.py\0server\0", Path("/proc/self/cmdline").read_bytes()) else "fresh"
 
 
 def check_start(case: Case, *, forked: bool = False) -> list[Check]:
-    """Check how this process began against what was asked. Nothing to check for a fresh one that should be fresh."""
+    """Check that this process was started as requested. No check for a fresh one that should be fresh."""
     asked, found = "fork" if forked else dict(case.knobs).get(START, "fresh"), started()
     return [] if asked == found == "fresh" else [Check(START, asked == found, found, asked)]
 
@@ -78,14 +79,14 @@ class Worker:
         return self._session, self._device
 
     def _workbench(self, request: dict[str, Any]) -> Workbench:
-        """The workbench of this process, which is placed first: what it imports finds the cores that it was given."""
+        """Apply the placement, then return the workbench: imports must see the assigned cores."""
         self._placement = request["settings"].get("placement")
         placement.apply(self._placement)
         self._bench = workbench(request, self._say)
         return self._bench
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Builds the case and makes it ready to be stepped."""
+        """Build the case and make it ready to run steps."""
         begin = time.perf_counter()
         bench = self._workbench(request)
         imported = time.perf_counter() - begin
@@ -101,7 +102,7 @@ class Worker:
         prepared = time.perf_counter() - begin
         heap.trim()
         return {
-            # A forked worker had imported before it began: it has no such time.
+            # The server of a forked worker has imported everything before.
             **({"import_time": imported} if started() == "fresh" else {}),
             "prepare_time": prepared,
             "items": self._session.items(bench.case.batch),
@@ -109,7 +110,7 @@ class Worker:
         }
 
     def yardstick(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Becomes the yardstick that takes turns with a case, and says what it is made of."""
+        """Become the yardstick that takes turns with a case. Return its environment."""
         from ipexperf.bench import yardstick
 
         placement.apply(request["placement"])
@@ -121,32 +122,32 @@ class Worker:
         return {"content": yardstick.content(found), **told}
 
     def imports(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Imports what any case of a stack on a device needs, and no more."""
+        """Import what any case of a stack on a device needs."""
         registry.load(tuple(request["load"]))
         registry.stacks.get(request["stack"]).start()
         registry.devices.get(request["device"]).start(Settings())
         return {}
 
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Trains the case's model and saves its weights where the controller said."""
+        """Train the case's model and save its weights."""
         from ipexperf.bench.weights import train
 
         return train(self._workbench(request), request["path"])
 
     def quantise(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Quantises the case's network and saves it where the controller said, with what it was made of beside it."""
+        """Quantise the case's network and save it with its recipe."""
         from ipexperf.bench.artifact import make
 
         return make(self._workbench(request), request["path"])
 
     def footprint(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Says what the case's network takes, without running the case."""
+        """Return the footprint of the case's network, without running the case."""
         from ipexperf.bench.footprint import look
 
         return dict(look(self._workbench(request)))
 
     def ceilings(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Measures what this machine can do, on a device, without any case."""
+        """Measure the peak rates of a device. Needs no case."""
         from ipexperf.bench import ceilings
 
         ceilings.free()
@@ -158,7 +159,7 @@ class Worker:
         return {"ceilings": device.ceilings(self._say)}
 
     def pulse(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Says how quick a device is just now, without any case. Its kernels are made when they are first asked for."""
+        """Measure the current speed of a device. Needs no case. The kernels are made on first use."""
         from ipexperf.bench.pulse import Pulse
 
         dtype = request["dtype"]
@@ -177,11 +178,11 @@ class Worker:
         told = measure.warm(session.step, device.synchronise)
         self._block = int(told["block"])
         gc.collect()
-        gc.freeze()  # what was built is not looked at again by a collection in the middle of a sample
+        gc.freeze()  # keep garbage collections during samples short
         return told
 
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Times blocks of steps, after `warm` steps that count for nothing: another worker had the caches."""
+        """Time blocks of steps, after `warm` untimed steps, because another worker has filled the caches."""
         session, device = self._ready
         if warm := int(request.get("warm", 0)):
             session.sample(device.synchronise, 1, warm)
@@ -191,24 +192,24 @@ class Worker:
         return {"samples": samples, "block": block}
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answers request after request from one moment to another, beside other workers that do the same."""
+        """Answer requests in a window of time, at the same time as other workers."""
         session, device = self._ready
         return measure.serve(session.step, device.synchronise, request["at"], request["seconds"])
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
-        """The peak of memory since the case began to be built, and the page faults per step.
+        """Return the peak memory since the case began to be built, and the page faults per step.
 
-        Asked for before the accuracy pass adds its own.
+        Requested before the accuracy pass, which takes memory too.
         """
         session, device = self._ready
-        # Steps that run in other processes have their page faults there.
+        # If other processes run the steps, page faults happen there.
         faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
         return {"peak_memory": session.peak_memory(device), **faults}
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
         metrics = session.metrics()
-        # What a device tells of warm steps says nothing of a cold start.
+        # Metrics of warm steps say nothing about a cold start.
         if not (session.elsewhere or self._cold):
             metrics = {**metrics, **device.metrics(session.step, self._block)}
         faults = [] if session.elsewhere or self._cold else filter(None, [self._faults.note])
@@ -216,19 +217,19 @@ class Worker:
 
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
-        # The device first: what a session's proof does on the device is no step of the case.
+        # The device first: the session's proof runs other work on it.
         checks = [] if session.elsewhere else device.proof(session.step, self._block)
-        # Before the session's own: what that does to its threads is no part of what was measured.
+        # Before the session's proof, which may change threads.
         placed = [*placement.checks(self._placement), *self._start()]
         found = {} if self._placement is None else {"placement": placement.effect()}
         return {"checks": [asdict(check) for check in (*placed, *session.proof(), *checks)], **found}
 
     def _start(self) -> list[Check]:
-        """Whether this process began as it was asked to."""
+        """Check that this process was started as requested."""
         return check_start(self._bench.case, forked=self._bench.settings.forked) if self._bench else []
 
     def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
-        """What ran: asked for in a pass of its own, when everything is measured and proven."""
+        """Return the fingerprint, in a separate pass after measurement and proof."""
         session, device = self._ready
         return {"fingerprint": session.fingerprint(device)}
 
@@ -241,19 +242,19 @@ class Worker:
         return {**environment.document(self._ready[1]), **placed}
 
     def flaw(self) -> str:
-        """What is wrong with the network itself, after something failed, or an empty text."""
+        """Return what is wrong with the network itself, after something failed, or an empty text."""
         from ipexperf.bench import trial
 
         return trial.flaw(self._bench) if self._bench else ""
 
     def close(self) -> None:
-        """Ends what the session started, if there ever was one."""
+        """End what the session started, if there is one."""
         if self._session is not None:
             self._session.close()
 
 
 def outcome_of(error: BaseException) -> str:
-    """Which of the launch's outcomes an exception is."""
+    """Return the outcome of a launch for an exception."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, WorkerError):
         return error.outcome
@@ -265,7 +266,7 @@ def outcome_of(error: BaseException) -> str:
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
-    """Answers until the controller says close or goes away."""
+    """Answer requests until the controller closes the worker or ends."""
 
     def write(document: dict[str, Any]) -> None:
         replies.write(json.dumps(document, allow_nan=False) + "\n")
@@ -281,7 +282,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
             return
         try:
             write({"ok": True, **getattr(worker, request["do"])(request)})
-        except Exception as error:  # noqa: BLE001 - every failure becomes an outcome of this launch, with its reason
+        except Exception as error:  # noqa: BLE001 - any failure becomes an outcome of the launch, with its reason
             reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):
                 traceback.print_exc()
@@ -292,21 +293,21 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
 
 
 def live(requests: int, replies: int, parent: str) -> None:
-    """Has a guard beside it, answers over these descriptors, and dies with its parent: controller or fork server."""
+    """Start a guard, answer over these descriptors, and die with the parent: the controller or fork server."""
     for descriptor in (requests, replies):
-        os.set_inheritable(descriptor, False)  # what a worker starts must neither read nor answer
+        os.set_inheritable(descriptor, False)  # children of a worker must not inherit them
     if sys.platform == "linux":
         guard.die_with_parent(signal.SIGKILL)
         if str(os.getppid()) != parent:
-            return  # the parent was gone before we could ask to be told of its end
-        guard.start()  # now, while this process is small and has one thread
+            return  # the parent ended before we could ask for a signal
+        guard.start()  # now, while this process is small and has one thread only
     serve(os.fdopen(requests, "r", encoding="utf-8"), os.fdopen(replies, "w", encoding="utf-8"))
-    # No interpreter shutdown: torch's and OpenMP's destructors are known to hang, and nothing is left to save.
+    # No interpreter shutdown: destructors of torch and OpenMP are known to hang, and there is nothing to save.
     os._exit(0)
 
 
 def main() -> None:
-    """Takes the descriptors that the controller opened for it."""
+    """Take the descriptors that the controller opened."""
     live(int(sys.argv[1]), int(sys.argv[2]), os.environ.get("IPEXPERF_CONTROLLER", str(os.getppid())))
 
 

@@ -1,7 +1,7 @@
-"""The yardstick: a fixed piece of work in a pinned environment, which takes turns with a case.
+"""The yardstick: fixed work in a pinned environment that takes turns with a case.
 
-What it takes says how quick the machine was just then. It runs under an interpreter of its own, so that nothing of the
-software under test is in it: a slowdown there would cancel itself.
+Its time shows how fast the machine was at that moment. It runs under an interpreter of its own, without the software
+under test, whose slow-downs would otherwise cancel out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 VERSION = 2
-"""Raised when any of the works changes, or how its process keeps memory: it is another yardstick then."""
+"""Increased if the work or the memory settings of its process change: it is another yardstick then."""
 TERMS = 20_000
 
 
@@ -38,7 +38,7 @@ def product(dtype: str) -> Callable[[], Any]:
 
 
 def arithmetic(dtype: str) -> Callable[[], Any]:
-    """Python alone, for a device of one's own: the environment needs no package for it."""
+    """Python only, for users' own devices. The environment needs no package for it."""
     del dtype
     return lambda: sum(number * number for number in range(TERMS))
 
@@ -47,7 +47,7 @@ WORKS = {work.__name__: work for work in (convolution, product, arithmetic)}
 
 
 class Yardstick(Session):
-    """One of the works, ready to be stepped."""
+    """One of the works, ready to run steps."""
 
     def __init__(self, work: str, dtype: str, threads: int) -> None:
         if work not in WORKS:
@@ -69,18 +69,18 @@ class Yardstick(Session):
 
 
 def packages() -> list[tuple[str, str]]:
-    """Each installed package, by name and version, with a digest of its files as its installer recorded them."""
+    """Return each installed package by name and version, with a digest of its files as recorded by the installer."""
     found = importlib.metadata.distributions()
     return sorted((f"{one.metadata['Name'].lower()} {one.version}", _digest(one.read_text("RECORD"))) for one in found)
 
 
 def _digest(record: str | None) -> str:
-    """Scripts hold the environment's own path, and what an installer notes is of that day: both are left out."""
+    """Return a digest without scripts, which contain the environment's path, and without installation metadata."""
     rows = [row for row in (record or "").splitlines() if not row.startswith("../") and ".dist-info/" not in row]
     return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
 
 
 def content(found: Iterable[tuple[str, str]]) -> str:
-    """The name of an environment by its content: its packages, its Python, and the works."""
+    """Return a hash of an environment: its packages, its Python and the works."""
     document = "\n".join([f"works {VERSION}", f"python {platform.python_version()}", *map(" ".join, found)])
     return hashlib.sha256(document.encode()).hexdigest()[:12]
