@@ -27,7 +27,7 @@ def _is_file(module: str) -> bool:
     package, *inside = module.split(".")
     try:
         found = importlib.util.find_spec(package)
-    except ImportError:  # somebody's own finder: none of Python's says so
+    except ImportError:  # raised by custom finders only, never by Python's own
         return False
     places = (found and found.submodule_search_locations) or ()
     return any(Path(place, *inside).with_suffix(".py").is_file() for place in places)

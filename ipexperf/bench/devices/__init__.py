@@ -1,1 +1,1 @@
-"""One file a device."""
+"""One file per device."""

@@ -1,4 +1,4 @@
-"""What xpu and cuda share: one API under two names in torch."""
+"""The common base of xpu and cuda, which have the same API in torch under two names."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
 
 CLOCKED = 5
-"""Blocks of steps that are timed by the device's own clock, after the samples."""
+"""Number of blocks that are timed by the device's own clock, after the samples."""
 
 
 class Accelerator(Device):
-    """A device with a queue of its own: nothing is done until it was synchronised."""
+    """A device with a queue: work is finished only after synchronising."""
 
     accelerator = True
     pulse = True
     variable: str
-    """The vendor's variable that says which cards a process may see."""
+    """The vendor's variable that selects the cards visible to a process."""
     properties: tuple[str, ...] = ()
-    """What torch may know of the card, for the record; an older torch knows less."""
+    """Properties of the card for the record. Older torch versions know fewer."""
     tool: Tool
     telemetry = Telemetry()
 
@@ -45,7 +45,7 @@ class Accelerator(Device):
         return getattr(torch, self.name)
 
     def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
-        """The vendor's variable, with one card of those that it leaves us: a worker sees that card alone."""
+        """Return the vendor's variable with one of the visible cards, so that a worker sees only that one."""
         allowed = environment.get(self.variable)
         if not allowed:
             return {self.variable: str(index)}
@@ -58,7 +58,7 @@ class Accelerator(Device):
     def start(self, settings: Settings) -> None:
         del settings
         if reason := _diagnosis.why_not(self.name, torch):
-            # It was there when the case was planned.
+            # It existed when the case was planned.
             raise WorkerError("device_lost", f"{reason}; the case ran nowhere else instead")
         count = self._api.device_count()
         if count != 1:
@@ -71,20 +71,20 @@ class Accelerator(Device):
         self._api.synchronize()
 
     def put(self, value: Any) -> Any:
-        """Copies from pinned memory without blocking, as an input pipeline does; modules move as they are."""
+        """Copy tensors from pinned memory without blocking, as an input pipeline does. Move modules."""
         if isinstance(value, torch.Tensor) and value.device.type == "cpu":
             return self.pin(value).to(self.name, non_blocking=True)
         return value.to(self.name)
 
     def pin(self, value: Any) -> Any:
-        # Since torch 2.5 memory is pinned for the accelerator that there is; to name one is deprecated.
+        # Since torch 2.5 memory is pinned for the current accelerator; naming one is deprecated.
         return value if value.is_pinned() else value.pin_memory()
 
     def reset_peak_memory(self) -> None:
         self._api.reset_peak_memory_stats()
 
     def peak_memory(self) -> int:
-        # Now as well, before the proof and the accuracy pass add their own.
+        # Read it now, before the proof and the accuracy pass take memory.
         self._reserved = int(self._api.max_memory_reserved())
         return int(self._api.max_memory_allocated())
 
@@ -105,11 +105,11 @@ class Accelerator(Device):
         }
 
     def driver(self, properties: Any) -> str | None:
-        """The version of the driver."""
+        """Return the version of the driver."""
         return getattr(properties, "driver_version", None)
 
     def _clocked(self, step: Callable[[], Any], block: int) -> Stopwatch:
-        """The stopwatch, with some blocks of steps on it: taken once, by whoever asks first."""
+        """Return the stopwatch after timing some blocks of steps. Runs them once, on first use."""
         if self._stopwatch is None:
             stopwatch = Stopwatch(self._api)
             for _ in range(CLOCKED):
@@ -129,12 +129,12 @@ class Accelerator(Device):
         return {**found, **self._seen.metrics()}
 
     def card(self) -> str | None:
-        """What the vendor's tool calls the card, where torch knows it."""
+        """Return the vendor's identifier of the card, if torch knows it."""
         return None
 
     def notes(self) -> list[str]:
         if self._stopwatch is None or self._seen is None:
-            return []  # nothing was measured here
+            return []  # nothing was measured yet
         unable = self._stopwatch.unable
         silent = [f"{self.name} has no clock of its own here: {unable}"] if unable else []
         if self._seen.frequency is None:

@@ -1,4 +1,4 @@
-"""Where did the arithmetic run? A network whose weights lie on the device may still copy them away in every step."""
+"""Check where the arithmetic ran: a network with weights on the device may still copy them away in every step."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ipexperf.bench.lazy import torch
 from ipexperf.result import Check
 
 _HEAVY = re.compile(r"(?:^|_)(?:conv(?!ert)\w*|addmm|add?bmm|baddbmm|b?mm|matmul|linear|\w*attention\w*)(?:_|$)")
-"""Operators of any library that do arithmetic worth an accelerator, by the words in their names."""
+"""Words in the names of operators that do heavy arithmetic, in any library."""
 
 
 def of_step(step: Callable[[], Any]) -> Counter[str]:
-    """One step, looked at below autograd and the graph: on which devices the operands of its arithmetic lay."""
+    """Run one step and record the devices of all operands of its arithmetic, below autograd and graphs."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     found: Counter[str] = Counter()

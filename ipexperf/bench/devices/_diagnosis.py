@@ -1,6 +1,6 @@
-"""Why torch sees no accelerator: the first thing that is missing on the way from torch to the card, and what to do.
+"""Diagnose why torch sees no accelerator: the first missing thing between torch and the card, and what to do.
 
-Standard library only, and torch as it is handed in: it runs in the interpreter of the workers, and beside a fake root.
+Standard library only, with torch as an argument, so that it runs in any interpreter and in tests with a fake root.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ XPU_WHEELS = "PyTorch's site has its index under the name XPU"
 XPU_VARIABLES = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
 CUDA_VARIABLES = ("CUDA_VISIBLE_DEVICES",)
 _CARD_CLASSES = ("0x03", "0x1200")
-"""Display controllers, and processing accelerators, as the PCI bus classes them."""
+"""PCI classes of display controllers and processing accelerators."""
 
 
 def _loads(library: str) -> bool:
@@ -38,7 +38,7 @@ def _opens(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is looked at beside torch; a test has one of its own."""
+    """The machine as seen without torch. Tests use a fake one."""
 
     root: Path = Path("/")
     loads: Callable[[str], bool] = _loads
@@ -46,7 +46,7 @@ class Machine:
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def cards(self, vendor: str) -> dict[str, str]:
-        """The addresses of a vendor's cards on the PCI bus, each with the kernel driver that has taken it."""
+        """Return the PCI addresses of a vendor's cards, each with its kernel driver."""
         found = {}
         for device in sorted((self.root / "sys/bus/pci/devices").glob("*")):
             if _text(device / "vendor") == vendor and _text(device / "class").startswith(_CARD_CLASSES):
@@ -67,12 +67,12 @@ def _text(path: Path) -> str:
 
 
 def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
-    """One sentence for an accelerator that torch cannot use, or an empty text where it can."""
+    """Return one sentence on why torch cannot use an accelerator, or an empty text if it can."""
     module = getattr(torch, name, None)
     if module is None:
         return f"torch {torch.__version__} has no {name} support"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what torch has to say of an old driver is asked for below
+        warnings.simplefilter("ignore")  # torch's warning about an old driver is read below
         if module.is_available():
             return ""
         look = {"xpu": _xpu, "cuda": _cuda}.get(name)
@@ -81,13 +81,13 @@ def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
 
 
 def _xpu(torch: Any, machine: Machine) -> str:
-    if not torch.xpu._is_compiled():  # noqa: SLF001 - torch has no public word for it
+    if not torch.xpu._is_compiled():  # noqa: SLF001 - torch has no public name for it
         return (
             f"torch {torch.__version__} is built without XPU support: install the build for Intel GPUs ({XPU_WHEELS})"
         )
     told = f"torch {torch.__version__} sees no XPU: "
     cards = machine.cards(INTEL)
-    nodes = machine.nodes("dri/renderD*") or machine.nodes("dxg")  # the second is Windows' own, in its Linux
+    nodes = machine.nodes("dri/renderD*") or machine.nodes("dxg")  # the second is for Windows Subsystem for Linux
     if not cards and not nodes:
         return told + "the PCI bus has no Intel GPU, and there is no /dev/dri/renderD*"
     if cards and not any(cards.values()):
@@ -134,7 +134,7 @@ def _cuda(torch: Any, machine: Machine) -> str:
         return f"{told}the driver's library libcuda.so.1 is not installed: a container gets it from --gpus all"
     if hidden := _hidden(machine, CUDA_VARIABLES, len(cards), "NVIDIA GPU"):
         return told + hidden
-    # Torch's own sentence knows versions: a driver that is too old for this build is told here.
+    # Torch's own message knows versions, such as a driver that is too old for this build.
     said = _said(torch.cuda) or ": no card answers"
     return f"{told}kernel driver and libcuda.so.1 are there{_set(machine, CUDA_VARIABLES)}{said}"
 
@@ -145,14 +145,14 @@ def _drivers(cards: Mapping[str, str]) -> str:
 
 
 def _shut(nodes: Sequence[Path], machine: Machine) -> str:
-    """The sentence for device files none of which may be opened."""
+    """Return the sentence for device files that this user may not open."""
     if any(machine.opens(node) for node in nodes):
         return ""
     group = nodes[0].stat().st_gid
     try:
         owner = grp.getgrgid(group).gr_name
     except KeyError:
-        owner = str(group)  # a container knows the number alone
+        owner = str(group)  # inside a container only the number is known
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -164,7 +164,7 @@ def _shut(nodes: Sequence[Path], machine: Machine) -> str:
 
 
 def _hidden(machine: Machine, names: Sequence[str], cards: int, what: str) -> str:
-    """The sentence for a variable that leaves no card."""
+    """Return the sentence for a variable that hides all cards."""
     for name in names:
         value = machine.variables.get(name)
         if value is None:
@@ -179,16 +179,16 @@ def _hidden(machine: Machine, names: Sequence[str], cards: int, what: str) -> st
 
 
 def _set(machine: Machine, names: Sequence[str]) -> str:
-    """The variables that choose cards, where any is set: one of them may be the reason."""
+    """Return a remark on variables that select cards, if any is set: one of them may be the reason."""
     given = [f"{name}={machine.variables[name]}" for name in names if name in machine.variables]
     return f" with {' and '.join(given)}" if given else ""
 
 
 def _said(module: Any) -> str:
-    """What torch itself says when it is made to begin, or an empty text."""
+    """Return torch's own error message when it is initialised, or an empty text."""
     try:
         module.init()
-    except Exception as error:  # noqa: BLE001 - whatever it is, its first sentence is the answer that was asked for
+    except Exception as error:  # noqa: BLE001 - the first sentence of any error is the answer
         lines = str(error).strip().splitlines()
         return f" (torch says: {lines[0].strip()})" if lines else ""
     return ""

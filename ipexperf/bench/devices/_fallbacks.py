@@ -1,4 +1,4 @@
-"""Operators that an accelerator leaves to the CPU: torch runs them there, warns at most once, and goes on."""
+"""Detect operators that fall back from an accelerator to the CPU, about which torch warns at most once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ipexperf.bench.lazy import torch
 from ipexperf.result import Check
 
 _TO_CPU = "aten::_to_cpu"
-"""What torch's own CPU fallback calls first, whatever the backend and whatever it says: the profiler sees it."""
+"""The operator that torch's CPU fallback calls first on any backend, visible in the profiler."""
 _NAMED = re.compile(r"The operator '(?P<op>[\w:.]+?)'?(?: is not currently supported)? ?on the XPU backend")
 _UNNAMED = re.compile(r"fallback from XPU to CPU")
-"""The wordings of torch-xpu-ops and of IPEX. The second is said once a process, and names no operator."""
+"""Warnings of torch-xpu-ops and of IPEX. The second appears once per process and names no operator."""
 
 
 def warned(messages: list[str]) -> Counter[str]:
-    """The operators that warnings name as fallen back, and those of which a warning gives no name."""
+    """Return the operators that warnings name as fallen back, and a placeholder for unnamed ones."""
     found: Counter[str] = Counter()
     for message in messages:
         if named := _NAMED.search(message):
@@ -31,18 +31,18 @@ def warned(messages: list[str]) -> Counter[str]:
 
 
 def of_step(step: Callable[[], Any]) -> Counter[str]:
-    """One step under torch's profiler, and with every warning said: what fell back to the CPU, counted."""
+    """Run one step with the profiler and all warnings enabled. Return the operators that fell back, with counts."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     with _every_warning() as messages, torch.profiler.profile(activities=activities) as profile:
         step()
     profiled = Counter(_owner(event) for event in profile.events() if event.name == _TO_CPU)
     said = warned([str(message.message) for message in messages])
-    # The warnings say less (a wording may be new) or the same again: they count where the profiler saw nothing.
+    # Warnings tell less, or the same again: use them only if the profiler saw nothing.
     return profiled or said
 
 
 def _owner(event: Any) -> str:
-    """The operator that had to fall back: what the profiler has around its way to the CPU."""
+    """Return the operator around the fallback in the profiler's trace."""
     while event.cpu_parent is not None:
         event = event.cpu_parent
         if "::" in event.name:

@@ -1,6 +1,6 @@
-"""The device's own clock beside the host's: events before and after a block of steps, read when it is over.
+"""Time blocks of steps by the device's own clock beside the host's, with events before and after a block.
 
-Not in the samples themselves: on xpu a timing event was seen to cost 0.1 ms, which is too much of a 20 ms sample.
+This is not done in samples: on xpu a timing event was seen to cost 0.1 ms, too much for a sample of 20 ms.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ipexperf.bench import outcome
 from ipexperf.result import Check
 
 SLACK = 1.05
-"""The two clocks need not agree to the last per cent."""
+"""Tolerated relative difference between the two clocks."""
 GRAIN = 3e-4
-"""Seconds a block that the two events may add to the device's account."""
+"""Seconds per block that the two events may add to the device's time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One block: seconds by the host's clock and by the device's, and whether the device was done when it stopped."""
+    """One block: seconds by both clocks, and whether the device had finished when the host stopped its clock."""
 
     host: float
     device: float | None
@@ -29,13 +29,13 @@ class Reading:
 
 
 class Stopwatch:
-    """Started and stopped around a block of steps."""
+    """Records events around a block of steps."""
 
     def __init__(self, api: Any) -> None:
         self._api = api
         self.readings: list[Reading] = []
         self.unable = ""
-        """Why this runtime tells no time between events, or an empty text."""
+        """Why this runtime cannot measure times between events, or an empty text."""
 
     def start(self) -> None:
         try:
@@ -52,7 +52,7 @@ class Stopwatch:
         self._end.record()
 
     def read(self, host: float, steps: int) -> None:
-        """Called when the host's clock has stopped: by then the device must have been waited for."""
+        """Read the device's clock. Called after the host has stopped its clock, and so after synchronising."""
         done = bool(self._end.query())
         self._end.synchronize()
         self.readings.append(Reading(host, self._elapsed(), done, steps))
@@ -67,19 +67,19 @@ class Stopwatch:
             return None
 
     def _give_up(self, error: Exception) -> None:
-        """A runtime without such a clock is one thing, a device that just died is another."""
+        """Give up if the runtime has no such clock. Raise if the device was lost."""
         if self.unable or outcome.told(str(error)):
             raise error
         self.unable = str(error).strip().split("\n")[0]
 
     @property
     def device_time(self) -> float | None:
-        """Seconds a step on the device: the median of the samples."""
+        """Return the seconds per step on the device: the median over blocks."""
         known = [reading.device / reading.steps for reading in self.readings if reading.device is not None]
         return statistics.median(known) if known else None
 
     def check(self) -> Check:
-        """The host waited for the device: it was done when the clock stopped, and took no longer than that says."""
+        """Check that the host waited for the device: it had finished, and took no longer than the host measured."""
         late = sum(not reading.done for reading in self.readings)
         longer = [x for x in self.readings if x.device is not None and x.device > x.host * SLACK + GRAIN]
         found = f"{late} of {len(self.readings)} blocks ended before the device did"

@@ -1,7 +1,7 @@
-"""What the system tells of a card while it works: its clock, how busy it is, whether it is held back.
+"""Telemetry of a working card: clock rate, utilisation and throttling.
 
-Read from the kernel's own files, which need no rights: /proc/self/fdinfo names the card that this process works on,
-and sysfs has its clock. The vendor's tool is asked where these are silent.
+Read from the kernel's files, which need no privileges: /proc/self/fdinfo identifies the card that this process uses,
+and sysfs has its clock rate. The vendor's tool is used if these have no data.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pathlib import Path
 
 READINGS = 5
 PATIENCE = 10.0
-"""Seconds that the vendor's tool may take."""
+"""Timeout for the vendor's tool in seconds."""
 _CLOCKS = ("device/tile*/gt*/freq*/act_freq", "gt/gt*/rps_act_freq_mhz", "gt_act_freq_mhz")
 _THROTTLES = ("device/tile*/gt*/freq*/throttle/status", "gt/gt*/throttle_reason_status")
-"""As xe and i915 write them, under /sys/class/drm/card*."""
+"""Files of the drivers xe and i915, under /sys/class/drm/card*."""
 _INTEL = "0x8086"
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was told: hertz, a share of the time, and what a reader must know."""
+    """Readings: hertz, share of the time, and notes."""
 
     frequency: float | None = None
     utilisation: float | None = None
@@ -40,7 +40,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A vendor's tool, and how its answer says utilisation in per cent and frequency in MHz, in that order."""
+    """A vendor's tool, and the pattern for utilisation in per cent and frequency in MHz, in this order."""
 
     command: tuple[str, ...]
     answer: re.Pattern[str]
@@ -51,7 +51,7 @@ NVIDIA_SMI = Tool(
     re.compile(r"^[ \t]*([\d.]+),[ \t]*([\d.]+)[ \t]*\n", re.MULTILINE),
 )
 XPU_SMI = Tool(
-    # How many lines it should print is `-n` to one major version and `--number` to the next: it is stopped instead.
+    # The option for the number of lines differs between major versions (`-n`, `--number`), so we stop it instead.
     ("xpu-smi", "dump", "-d", "{card}", "--metrics", "0,2"),
     re.compile(r"^[^,\n]+,[^,\n]+,[ \t]*([\d.]+)[ \t]*,[ \t]*([\d.]+)[ \t]*\n", re.MULTILINE),
 )
@@ -59,7 +59,7 @@ XPU_SMI = Tool(
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The account of one card's engines: time or cycles that they worked, and of how many."""
+    """Counters of one card's engines: busy time or cycles, and the total."""
 
     worked: float
     total: float
@@ -67,7 +67,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Looks at one card while steps run on it."""
+    """Observes one card while steps run on it."""
 
     root: Path = Path("/")
     find: Callable[[str], str | None] = shutil.which
@@ -76,7 +76,7 @@ class Telemetry:
     def watch(
         self, step: Callable[[], None], synchronise: Callable[[], None], block: int, tool: Tool, card: str | None = None
     ) -> Seen:
-        """Reads the clock while blocks of steps are in the queue, and what the engines worked meanwhile."""
+        """Read the clock rate and the engines' counters while blocks of steps are queued."""
         before, begin = self.accounts(), self.clock()
         clocks: list[Mapping[str, float]] = []
         throttled: list[Mapping[str, bool]] = []
@@ -87,7 +87,7 @@ class Telemetry:
             throttled.append(dict(self._throttled()))
             synchronise()
         shares = _shares(before, self.accounts(), self.clock() - begin)
-        # Of several cards it is the one whose engines this process kept busy.
+        # With several cards, take the one whose engines this process used.
         address = card or (max(shares, key=lambda name: shares[name]) if shares else self._only(clocks))
         frequencies = [reading[address] for reading in clocks if address in reading] if address else []
         held = sum(reading.get(address or "", False) for reading in throttled)
@@ -101,14 +101,14 @@ class Telemetry:
         return self._asked(step, synchronise, tool, address, seen)
 
     def accounts(self) -> dict[str, dict[str, Busy]]:
-        """For each card by its PCI address: what its engines worked for this process, as the kernel counts it."""
+        """Return the engines' counters for this process by PCI address, from the kernel."""
         found: dict[str, dict[str, Busy]] = {}
         clients = set()
         for path in sorted((self.root / "proc/self/fdinfo").glob("*")):
             told = dict(re.findall(r"^(drm-[\w-]+):\s*(\S+)", _text(path), re.MULTILINE))
             client = (told.get("drm-pdev"), told.get("drm-client-id"))
             if None in client or client in clients:
-                continue  # no card's, or a second descriptor of the same account
+                continue  # not a card, or a second descriptor of the same client
             clients.add(client)
             engines = found.setdefault(told["drm-pdev"], {})
             for name, value in told.items():
@@ -136,14 +136,14 @@ class Telemetry:
 
     @staticmethod
     def _only(clocks: Sequence[Mapping[str, float]]) -> str | None:
-        """The one card there is; of several none is guessed."""
+        """Return the only card. None if there are several."""
         names = {name for reading in clocks for name in reading}
         return names.pop() if len(names) == 1 else None
 
     def _asked(
         self, step: Callable[[], None], synchronise: Callable[[], None], tool: Tool, card: str | None, seen: Seen
     ) -> Seen:
-        """The vendor's tool, in a process of its own, while steps go on."""
+        """Run the vendor's tool while steps go on."""
         program = self.find(tool.command[0])
         if program is None or card is None:
             return seen
@@ -165,15 +165,15 @@ class Telemetry:
     def _answered(
         self, process: subprocess.Popen[bytes], step: Callable[[], None], synchronise: Callable[[], None], tool: Tool
     ) -> re.Match[str] | None:
-        """Steps until the tool has printed a line with both numbers, or ends, or takes too long."""
-        assert process.stdout is not None  # noqa: S101 - it was asked for
+        """Step until the tool has printed a line with both numbers, has ended, or takes too long."""
+        assert process.stdout is not None  # noqa: S101 - opened with a pipe
         os.set_blocking(process.stdout.fileno(), False)
         printed = b""
         until = self.clock() + PATIENCE
         while self.clock() < until:
             step()
             synchronise()
-            over = process.poll() is not None  # before the look: what it printed last is then there to be read
+            over = process.poll() is not None  # poll before reading, so that its last output is not missed
             printed += process.stdout.read() or b""
             told = tool.answer.search(printed.decode(errors="replace"))
             if told is not None or over:
@@ -189,7 +189,7 @@ def _add(engines: dict[str, Busy], name: str, worked: float, total: float) -> No
 def _shares(
     before: Mapping[str, Mapping[str, Busy]], after: Mapping[str, Mapping[str, Busy]], seconds: float
 ) -> dict[str, float]:
-    """The share of the time that the busiest engine of each card worked, for the cards that did anything."""
+    """Return the utilisation of the busiest engine of each card that did anything."""
     found = {}
     for address, engines in after.items():
         shares = []

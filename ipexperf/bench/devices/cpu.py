@@ -1,4 +1,4 @@
-"""The CPU: threads set once before anything is built, because packed weights remember them."""
+"""The CPU. Threads are set once before anything is built, because packed weights depend on them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ipexperf.bench.lazy import torch
 from ipexperf.case import Case
 
 LANGUAGE = ("text_classification", "language_modelling", "recommendation")
-"""The tasks whose networks are products of matrices; those of the others convolve."""
+"""Tasks whose networks are matrix products. Other networks convolve."""
 _RESET_PEAK = "5"
-"""What the kernel wants in clear_refs to forget the highest resident size so far."""
+"""Value to write to clear_refs to reset the peak of resident memory."""
 
 
 class Cpu(Device):
@@ -25,13 +25,13 @@ class Cpu(Device):
     hosted = True
     pulse = True
     _before = 0
-    """Bytes that were resident at the reset: the libraries, before the case took anything."""
+    """Resident bytes at the reset: mostly libraries."""
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch")
 
     def yardstick(self, case: Case | Cell) -> tuple[str, str] | None:
-        """Of the same class of work, and of its dtype where the yardstick has that."""
+        """Return work of the same class, and of the case's dtype if the yardstick has it."""
         images = registry.models.get(case.model).task not in LANGUAGE
         return ("convolution" if images else "product"), ("bfloat16" if case.dtype == "bf16" else "float32")
 
@@ -39,18 +39,18 @@ class Cpu(Device):
         torch.set_num_threads(settings.threads or len(placement.allowed()))
 
     def synchronise(self) -> None:
-        """Nothing to wait for: every call returns when it is done."""
+        """Do nothing: calls on the CPU are synchronous."""
 
     def put(self, value: Any) -> Any:
         return value
 
     def reset_peak_memory(self) -> None:
-        heap.trim()  # what imports took and freed is not what the case takes
+        heap.trim()  # memory that imports freed must not count as the case's
         Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
         self._before = _peak()
 
     def peak_memory(self) -> int:
-        """What the case took, as on a device of its own: not what torch and IPEX are, however little the case does."""
+        """Return the case's own peak, without the memory of libraries such as torch and IPEX."""
         return max(0, _peak() - self._before)
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
@@ -59,7 +59,7 @@ class Cpu(Device):
 
 
 def _peak() -> int:
-    """The highest resident size of this process since the last reset."""
+    """Return the peak resident memory of this process since the last reset."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     if found is None:
         raise RuntimeError("the kernel does not tell VmHWM")

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: here to prove the road that xpu shares."""
+"""NVIDIA GPUs. They share their code with xpu."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Cuda(Accelerator):
     tool = NVIDIA_SMI
 
     def driver(self, properties: Any) -> str | None:
-        """Torch does not know it; the kernel's module says it."""
+        """Read the version from the kernel module: torch does not know it."""
         del properties
         found = re.search(r"Kernel Module.*?\s(\d+[\d.]+)", _DRIVER.read_text()) if _DRIVER.exists() else None
         return found.group(1) if found else None

@@ -45,7 +45,7 @@ class Xpu(Accelerator):
     tool = XPU_SMI
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
-        """Torch's XPU backend has no kernel for some operators, and leaves them to the CPU."""
+        """Also check for operators that torch's XPU backend leaves to the CPU."""
         return [*super().proof(step, block), _fallbacks.check(_fallbacks.of_step(step))]
 
 

@@ -1,1 +1,1 @@
-"""One file a mode."""
+"""One file per mode."""

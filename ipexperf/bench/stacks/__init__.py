@@ -1,1 +1,1 @@
-"""One file a stack."""
+"""One file per stack."""

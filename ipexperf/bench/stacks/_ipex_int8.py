@@ -1,4 +1,4 @@
-"""IPEX's int8: prepare, calibrate, convert. The kernels come with the trace, from oneDNN's graph compiler."""
+"""IPEX's int8: prepare, calibrate, convert. After tracing, oneDNN's graph compiler provides the kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ipexperf.bench.workbench import Workbench
 
 
 def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:
-    """What IPEX cannot do in int8, or what of it is not built."""
+    """Return why IPEX cannot do this in int8, or why it is not supported here, or None."""
     if cell.device != "cpu":
         return f"IPEX int8 on {cell.device} goes through torch's quantize_jit and is not built: int8 is for cpu"
     turned = [knob.name for knob in knobs if cell.knob(knob.name)]
@@ -32,7 +32,7 @@ def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:
 
 
 def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
-    """Converts with the vendor's qconfig, or without VNNI with 7 bits for activations, as stock PyTorch does."""
+    """Convert with the vendor's qconfig, or on a CPU without VNNI with 7-bit activations, like stock PyTorch."""
     quantization = importlib.import_module("intel_extension_for_pytorch.quantization")
     if bench.knob("quantisation") == "dynamic":
         mapping = quantization.default_dynamic_qconfig_mapping
@@ -54,7 +54,7 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
 
 
 def _seven_bits(default: Any) -> Any:
-    """The vendor's qconfig with `reduce_range`: its 8 bits overflow where two products are added in 16 bits."""
+    """Return the vendor's qconfig with `reduce_range`: 8 bits overflow if two products are added in 16 bits."""
     ao = importlib.import_module("torch.ao.quantization")
     observer = ao.HistogramObserver.with_args(reduce_range=True)
     return ao.QConfigMapping().set_global(ao.QConfig(activation=observer, weight=default.weight))

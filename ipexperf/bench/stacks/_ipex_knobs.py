@@ -1,4 +1,4 @@
-"""The settings of `ipex.optimize` that a case may turn. A knob that is not turned is not passed."""
+"""Knobs for the arguments of `ipex.optimize`. Knobs that are not set are not passed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FUSED = {
     "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},
     "xpu": {"SGD": "sgd_step", "AdamW": "adamw_step", "Adam": "adam_step", "Lamb": "lamb_step"},
 }
-"""The optimizers that IPEX fuses on each device, with the function that the step then is: no AdamW on the CPU."""
+"""Optimizers that IPEX fuses on each device, with the function of the fused step. No AdamW on the CPU."""
 TRAINING = ("train", "train_ddp")
 COMPILED = "infer_compile"
 _XPU = {"xpu": "IPEX switches it off there, in silence"}
@@ -26,7 +26,7 @@ _TRACED = dict.fromkeys(
 
 @dataclass(frozen=True)
 class Setting(Knob):
-    """A setting of `ipex.optimize`. At O0 it is off where it is not switched on by name."""
+    """A setting of `ipex.optimize`. At level O0 it is off unless it is set by name."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         del model
@@ -35,7 +35,7 @@ class Setting(Knob):
 
 @dataclass(frozen=True)
 class LinearFolding(Setting):
-    """The folding of convolutions is torch's own, and takes linear layers as well."""
+    """Folding BatchNorm into linear layers. Torch's folding of convolutions includes linear layers."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         default = super().default(model, beside)
@@ -44,7 +44,7 @@ class LinearFolding(Setting):
 
 @dataclass(frozen=True)
 class Fused(Setting):
-    """What IPEX does only for the optimizers that it fuses."""
+    """A setting that applies only to optimizers that IPEX fuses."""
 
     modes: tuple[str, ...] | None = TRAINING
 
@@ -59,7 +59,7 @@ class Fused(Setting):
 
 @dataclass(frozen=True)
 class Split(Fused):
-    """Weights in two halves, which only a fused step can put together."""
+    """Split master weights, which require a fused step."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         default = super().default(model, beside)
@@ -108,6 +108,6 @@ KNOBS = (
 
 
 def on(cell: Cell, name: str) -> bool:
-    """Whether `ipex.optimize` does this in the cell: what was asked, or what it does by itself."""
+    """Whether `ipex.optimize` does this in the cell: as requested, or by default."""
     level = "off" if cell.knob("level") == "O0" else "on"
     return (cell.knob(name) or level) == "on"

@@ -1,4 +1,4 @@
-"""What IPEX did to linear layers: whose kernels it chose, and whether it folded the BatchNorm behind them."""
+"""Proof of what IPEX did to linear layers: whose kernels it chose, and whether it folded the BatchNorm after them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKED = "_IPEXLinear"
 
 
 def why_not(cell: Cell) -> str | None:
-    """Why a knob of linear layers would change nothing in this cell, or None."""
+    """Return why a knob of linear layers would have no effect in this cell, or None."""
     if _ipex_knobs.on(cell, "conv_bn_folding") and cell.knob("linear_bn_folding") == "off":
         return "linear_bn_folding=off changes nothing beside conv_bn_folding=on, which folds linear layers too"
     if cell.knob("auto_kernel_selection") == "on" and not _ipex_knobs.on(cell, "weights_prepack"):
@@ -25,7 +25,7 @@ def why_not(cell: Cell) -> str | None:
 
 
 def chosen(network: Any, bench: Workbench, *, on: bool) -> list[Check]:
-    """Whose kernels the packed layers call: off, MKL's in fp32; IPEX packs no such layer for training then."""
+    """Check whose kernels the packed layers call. If off, those of MKL in fp32; training then packs no such layers."""
     packed = [module for module in network.modules() if type(module).__name__ == PACKED]
     if not packed and not bench.turned("auto_kernel_selection"):
         return []
@@ -37,7 +37,7 @@ def chosen(network: Any, bench: Workbench, *, on: bool) -> list[Check]:
 
 
 def pairs(network: Any) -> int:
-    """How many BatchNorm modules stand right behind a linear layer, in the order in which a network holds them."""
+    """Count the BatchNorm modules that directly follow a linear layer in the order of the modules."""
     leaves = [module for module in network.modules() if not any(True for _ in module.children())]
     norms = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
     return sum(
@@ -46,7 +46,7 @@ def pairs(network: Any) -> int:
 
 
 def folded(network: Any, before: int, bench: Workbench, *, on: bool) -> list[Check]:
-    """Of the pairs that the untouched network had none is left, or all of them where folding is off."""
+    """Check that none of the untouched network's pairs is left, or all of them if folding is off."""
     if not before and not bench.turned("linear_bn_folding"):
         return []
     left = pairs(network)

@@ -1,4 +1,4 @@
-"""The runtime extension of IPEX: one batch shared out to streams, each a thread with cores of its own."""
+"""IPEX's runtime extension: a batch is split over streams, each a thread with its own cores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipexperf.errors import WorkerError
 
 
 def over(network: Any, cores: Sequence[int], streams: int) -> Any:
-    """Streams as the vendor's guide makes them: the batch is split, and the answers are joined, along its images."""
+    """Return streams as in the vendor's guide: the batch is split, and outputs are joined, along the images."""
     runtime = importlib.import_module("intel_extension_for_pytorch.cpu.runtime")
     if not runtime.is_runtime_ext_enabled():
         raise WorkerError(
@@ -27,7 +27,7 @@ def over(network: Any, cores: Sequence[int], streams: int) -> Any:
 
 
 def parts(network: Any) -> list[int]:
-    """What the module gave to its streams last; one stream alone gets batches as they are, and nothing is told."""
+    """Return the sizes that the module last gave to its streams. A single stream records nothing."""
     if network.get_stream_number() == 1:
         return []
     return [len(images) for (images,) in network.args_streams_input[: network.used_num_streams]]

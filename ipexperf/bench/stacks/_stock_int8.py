@@ -13,14 +13,14 @@ from ipexperf.bench.workbench import Workbench
 
 
 def why_not(cell: Cell) -> str | None:
-    """What stock PyTorch cannot do, or what of it is not built."""
+    """Return why stock PyTorch cannot do this, or why it is not supported here, or None."""
     if cell.device != "cpu":
         return f"stock int8 is for cpu, where torch's quantized operators are: PT2E for {cell.device} is not built"
     return None
 
 
 def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
-    """Converts as PyTorch documents it for servers: its default engine, with the qconfig that belongs to it."""
+    """Convert as documented by PyTorch for servers: the default engine with its qconfig."""
     torch.backends.quantized.engine = ENGINE
     quantization = importlib.import_module("torch.ao.quantization")
     if bench.knob("quantisation") == "dynamic":
@@ -37,19 +37,19 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
 
 
 def _mapping(quantization: Any, answers: tuple[str, ...]) -> Any:
-    """PyTorch's own recipe, but that answers, on which nothing is computed, keep 8 bits, and each its scale."""
+    """Return PyTorch's default mapping, except that answers keep 8 bits and a scale of their own."""
     mapping = quantization.get_default_qconfig_mapping(ENGINE)
     if answers:
         whole = quantization.HistogramObserver.with_args(reduce_range=False)
         qconfig = quantization.QConfig(activation=whole, weight=mapping.global_qconfig.weight)
         mapping.set_module_name_regex(rf"({'|'.join(answers)})\b.*", qconfig)
-        # Where it is quantised, all that it joins has one scale.
+        # A quantised concatenation has one scale for all its inputs.
         mapping.set_object_type(torch.cat, None)
     return mapping
 
 
 def _scales(converted: Any, how: str) -> str:
-    """Engine, scales and zero points as JSON: stock PyTorch has no such file of its own."""
+    """Return engine, scales and zero points as JSON. Stock PyTorch has no file format for them."""
     found = {
         name: value.tolist()
         for name, value in converted.state_dict().items()

@@ -1,4 +1,4 @@
-"""Stock PyTorch's int8 for torch.compile: PT2E with the quantizer for x86, whose patterns inductor turns into int8."""
+"""Stock PyTorch's int8 for torch.compile: PT2E with the quantizer for x86, whose patterns inductor lowers to int8."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ipexperf.bench.workbench import Workbench
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
-    """What is missing for an exported program in int8."""
+    """Return why an exported int8 program is not possible, or None."""
     if registry.modes.get(cell.mode).artifact != "program" or facts.pt2e:
         return None
     return f"int8 in {cell.mode} needs torchao, for this torch has no PT2E of its own: pip install torchao"
 
 
 def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
-    """Converts as PyTorch documents it: export, prepare, calibrate, convert, with the default configuration.
+    """Convert as documented by PyTorch: export, prepare, calibrate, convert, with the default configuration.
 
-    That has 8 bits for activations, and is to be told of a CPU without VNNI, where two products overflow 16 bits.
+    It has 8-bit activations. On a CPU without VNNI, where two products overflow 16 bits, it must use 7 bits.
     """
     steps, x86 = pt2e.tools()
     dynamic, reduced = bench.knob("quantisation") == "dynamic", not cpu_flags() & artifact.VNNI
@@ -32,7 +32,7 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
     quantizer = x86.X86InductorQuantizer().set_global(configuration)
     prepared = steps.prepare_pt2e(pt2e.exported(network, example), quantizer)
     with torch.no_grad():
-        # Dynamic quantisation watches no images, but its observers see the weights in a call alone.
+        # Dynamic quantisation needs no calibration, but its observers see the weights only in a call.
         for batch in _of_size(batches, example, bench) or [example]:
             prepared(*batch)
     converted = steps.convert_pt2e(prepared)
@@ -42,7 +42,7 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
 
 
 def _of_size(batches: list[Tensors], example: Tensors, bench: Workbench) -> list[Tensors]:
-    """The same examples in batches as large as this one, the last one filled up: the graph takes no others."""
+    """Return the examples in batches of this size with the last one padded, because the graph has a fixed batch."""
     if not batches:
         return []
     inputs, size = tuple(torch.cat(leaves) for leaves in zip(*batches, strict=True)), len(example[0])
@@ -53,7 +53,7 @@ def _of_size(batches: list[Tensors], example: Tensors, bench: Workbench) -> list
 
 
 def _scales(converted: Any) -> str:
-    """Each quantisation of the graph with its scales, zero points and range as JSON: PT2E has no file of its own."""
+    """Return the scales, zero points and ranges in the graph as JSON. PT2E has no file format for them."""
     found = {
         node.name: {
             "operator": str(node.target),
@@ -67,7 +67,7 @@ def _scales(converted: Any) -> str:
 
 
 def _plain(converted: Any, value: Any) -> Any:
-    """A parameter as JSON: the numbers of a constant, the name of what is found anew in each step."""
+    """Return a parameter for JSON: numbers of a constant, or the name of a value computed in each step."""
     if isinstance(value, torch.fx.Node):
         return attrgetter(value.target)(converted).tolist() if value.op == "get_attr" else value.name
     return value if isinstance(value, (int, float)) else str(value)

@@ -1,4 +1,4 @@
-"""Intel Extension for PyTorch: `ipex.optimize` as the vendor's guide writes it."""
+"""Intel Extension for PyTorch: `ipex.optimize` as in the vendor's guide."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _AVX512 = {"avx512bw", "avx512vl", "avx512dq"}
 _PREPACKED = "ipex_prepack::"
 _FUSED_ON_XPU = re.compile(r"\b(?:xpu|torch_ipex)::\w*relu\w*")
 _ARGUMENTS = {"split_master_weight": "split_master_weight_for_bf16"}
-"""Knobs that `ipex.optimize` calls by another name."""
+"""Knobs with another name in `ipex.optimize`."""
 
 
 def version_mismatch(torch_version: str, ipex_version: str) -> str | None:
-    """IPEX works with the torch of its own minor version; with another it ends in an unreadable AttributeError."""
+    """Return an error if torch has another minor version than IPEX, which would fail with an obscure AttributeError."""
     want, have = ipex_version.split(".")[:2], torch_version.split(".")[:2]
     if want == have:
         return None
@@ -39,9 +39,9 @@ def version_mismatch(torch_version: str, ipex_version: str) -> str | None:
 class Ipex(Stack):
     name = "ipex"
     _pairs = 0
-    """Linear layers with BatchNorm behind them, as the network had them before it was optimised."""
+    """Number of linear layers followed by BatchNorm before optimising."""
     _norms = 0
-    """BatchNorm modules of images, likewise."""
+    """Number of BatchNorm modules for images before optimising."""
     knobs = _ipex_knobs.KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
@@ -63,7 +63,7 @@ class Ipex(Stack):
         return lacking or _ipex_linear.why_not(cell)
 
     def _lacking(self, cell: Cell, flags: frozenset[str]) -> str | None:
-        """What IPEX's weight prepacking demands of the CPU; without it `ipex.optimize` raises."""
+        """Return what the CPU lacks for IPEX's weight prepacking, without which `ipex.optimize` raises."""
         if "avx2" not in flags:
             return "IPEX needs a CPU with AVX2"
         if cell.mode.startswith("train") and not _ipex_knobs.on(cell, "weights_prepack"):
@@ -77,7 +77,7 @@ class Ipex(Stack):
         return None
 
     def start(self) -> None:
-        # The import's warnings go to the launch's log, which is where standard error and logging end in a worker.
+        # Warnings of the import go to the launch's log, like all standard error and logging in a worker.
         for name in ("torch.utils.cpp_extension", "IPEX"):
             logging.getLogger(name).setLevel(logging.ERROR)
         warnings.filterwarnings("ignore", module="intel_extension_for_pytorch.*")
@@ -87,9 +87,9 @@ class Ipex(Stack):
         self._ipex = importlib.import_module("intel_extension_for_pytorch")
 
     def _prepared(self, bench: Workbench) -> dict[str, Any]:
-        """The arguments of `ipex.optimize` for the knobs that this case turns."""
+        """Return the arguments of `ipex.optimize` for the knobs that this case sets."""
         if not bench.channels_last:
-            # IPEX turns every network round by itself, whatever layout it is given.
+            # IPEX converts every network to channels last by default.
             self._ipex.disable_auto_channels_last()
         found: dict[str, Any] = {}
         for knob in self.knobs:
@@ -100,36 +100,36 @@ class Ipex(Stack):
         return found
 
     def _on(self, name: str, bench: Workbench) -> bool:
-        """Whether `ipex.optimize` was to do this."""
+        """Whether `ipex.optimize` was asked to do this."""
         if any(bench.case.mode in knob.barred for knob in self.knobs if knob.name == name):
             return False
         return bench.knob(name) == "on"
 
     def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
-        """Given an example, weights are packed for its shape: without one, eager fp32 was far slower than stock."""
+        """Optimise with an example, to pack weights for its shape: without, eager fp32 was far slower than stock."""
         turned = self._prepared(bench)
-        # Graph mode packs by itself, and refuses an example beside it.
+        # Graph mode packs weights itself and does not accept an example.
         if bench.knob("graph_mode") == "off":
             turned["sample_input"] = example
         self._pairs, self._norms = _ipex_linear.pairs(network), _norms(network)
         return self._ipex.optimize(network, dtype=torch_dtype(bench.case.dtype), **turned)
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
-        """As the vendor's guide has it, without packed weights: the graph would break at each of them."""
+        """Compile as in the vendor's guide, without packed weights, at which the graph would break."""
         del example
         self._pairs, self._norms = _ipex_linear.pairs(network), _norms(network)
         arguments = {"dtype": torch_dtype(bench.case.dtype), "weights_prepack": False, **self._prepared(bench)}
         return torch.compile(self._ipex.optimize(network, **arguments), backend="ipex")
 
     def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
-        """The backend is IPEX's own, and it lowers through inductor: its other way would be TorchScript."""
+        """Check that the backend is IPEX's and lowers through inductor, not TorchScript."""
         del code
         found = compilation.backend(network)
         checks = [Check("compile_backend", found.startswith(self._ipex.__name__), found, "IPEX's own")]
         if bench.case.device == "cpu":
-            way = self._ipex._get_compiler_backend()  # noqa: SLF001 - IPEX has no public way to ask
+            way = self._ipex._get_compiler_backend()  # noqa: SLF001 - IPEX has no public API for it
             checks.append(Check("lowering", way == "inductor", way, "inductor"))
-        return [*checks, *self.proof_of_inference(network._orig_mod, bench)]  # noqa: SLF001 - as torch documents it
+        return [*checks, *self.proof_of_inference(network._orig_mod, bench)]  # noqa: SLF001 - documented by torch
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         return _ipex_int8.quantise(network, example, batches, bench)
@@ -147,24 +147,24 @@ class Ipex(Stack):
         return optimised, fused
 
     def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[proof.Kernel]:
-        """On the CPU from oneDNN's log, for prepacked weights hide the inputs from torch's profiler.
+        """Return kernels from oneDNN's log on the CPU: prepacked weights hide the inputs from torch's profiler.
 
-        Where oneDNN did nothing (weights not packed, a CPU without the dtype's instructions) the profiler sees it.
+        If oneDNN did nothing (weights not packed, or no instructions for the dtype), the profiler sees the kernels.
         """
         if bench.case.device != "cpu":
             return proof.profiled(step)
         module = importlib.import_module("intel_extension_for_pytorch.cpu.utils.verbose")
         logged = proof.logged(step, module.verbose(module.VERBOSE_ON))
         if bench.case.dtype == "int8":
-            # Fusions are in oneDNN's log alone, quantised operators of torch's own and what was left out in the other.
+            # Fusions are in oneDNN's log only; torch's own quantised operators and unconverted layers in the other.
             return [*logged, *proof.profiled(step)]
         profiled = proof.profiled(step)
-        # Linear layers in fp32 are MKL's, beside products of activations that are oneDNN's.
+        # Linear layers in fp32 use MKL, products of activations oneDNN.
         return [*logged, *(kernel for kernel in profiled if kernel.name in proof.SGEMM)] if logged else profiled
 
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
         if bench.case.dtype == "int8":
-            return []  # `ipex.optimize` had no part in it
+            return []  # `ipex.optimize` was not used
         packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
         left = _norms(network)
         told = f"{packed} prepacked modules"
@@ -181,7 +181,7 @@ class Ipex(Stack):
         else:
             told = f"{left} of {self._norms} BatchNorm modules are left"
             checks.append(Check("conv_bn_folding", left == self._norms, told, "all: it is off"))
-        # The folding of convolutions is torch's own, which takes linear layers as well.
+        # Torch's folding of convolutions includes linear layers.
         folds = self._on("linear_bn_folding", bench) or self._on("conv_bn_folding", bench)
         checks += _ipex_linear.folded(network, self._pairs, bench, on=folds)
         return [*checks, *self._chosen(network, bench)]
@@ -193,9 +193,9 @@ class Ipex(Stack):
 
     def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
         if bench.case.dtype == "int8":
-            return []  # its layers are oneDNN graph's fusions: the mode counts them
+            return []  # layers are fusions of oneDNN's graph compiler, which the mode counts
         if bench.case.device == "xpu":
-            # Named as in IPEX's sources; nobody has seen such a graph here.
+            # Names from IPEX's sources; such a graph has not been seen here.
             fused, alone = len(_FUSED_ON_XPU.findall(graph)), graph.count("aten::relu")
             told = f"{fused} relu fused, {alone} alone"
             return [Check("graph_fusion", fused > 0 or not alone, told, "relu fused, if any")]
@@ -214,13 +214,13 @@ class Ipex(Stack):
         if fuses:
             checks = [Check("fused_optimizer", step == known[kind], f"{kind}: {step}", known[kind])]
         else:
-            # With master weights the step is a wrapper, and what it wraps must not be fused either.
+            # With master weights the step is a wrapper; the wrapped step must not be fused either.
             inner = _function(getattr(optimizer, "_original_step", optimizer.step))
             told = f"{kind}: {step}" if inner == step else f"{kind}: {step} around {inner}"
             alone = not {step, inner} & {*known.values()}
             checks = [Check("fused_optimizer", alone, told, "a step that is not fused")]
         if bench.case.dtype == "bf16":
-            # Every parameter that IPEX cast to bf16 says so: split in two halves, or with a master copy in fp32.
+            # Every parameter that IPEX cast to bf16 is either split in two halves or has a master copy in fp32.
             cast = [x for x in getattr(optimizer, "params_attr", {}).values() if getattr(x, "split", None) is not None]
             halves = sum(x.split and x.parameter_trail is not None for x in cast)
             masters = sum(not x.split and x.master_parameter is not None for x in cast)
@@ -232,7 +232,7 @@ class Ipex(Stack):
         return [*checks, *self._chosen(network, bench)]
 
     def _fuses(self, optimizer: Any, bench: Workbench) -> bool:
-        """Whether IPEX was to replace the optimizer's step by a kernel of its own."""
+        """Whether IPEX was asked to replace the optimizer's step by a fused kernel."""
         return self._on("fuse_update_step", bench) and type(optimizer).__name__ in _ipex_knobs.FUSED[bench.case.device]
 
     def notes(self, bench: Workbench) -> list[str]:
@@ -250,12 +250,12 @@ class Ipex(Stack):
 
 
 def _norms(network: Any) -> int:
-    """How many there are of torch's own: of a subclass, which may do more than normalise, nothing folds any."""
+    """Count the modules of exactly torch's own classes: subclasses, which may do more, are not folded."""
     return sum(type(module) is torch.nn.BatchNorm2d for module in network.modules())
 
 
 def _function(method: Any) -> str:
-    """The name of the function behind a bound method: IPEX puts its own there."""
+    """Return the name of the function behind a bound method, which IPEX replaces."""
     return str(getattr(getattr(method, "__func__", None), "__qualname__", type(method).__name__))
 
 

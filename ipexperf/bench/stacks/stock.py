@@ -1,4 +1,4 @@
-"""Stock PyTorch: autocast and TorchScript, nothing else. IPEX is never imported here: the import alone changes it."""
+"""Stock PyTorch: autocast and TorchScript. IPEX is never imported, because its import alone changes torch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stock(Stack):
         return network
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
-        """Inductor with its freezing, which must be on before dynamo looks: as an option of compile it does nothing."""
+        """Compile with inductor and freezing, which is enabled globally: as an option of compile it has no effect."""
         del example, bench
         configuration: Any = importlib.import_module("torch._inductor.config")
         configuration.freezing = True

@@ -1,1 +1,1 @@
-"""One file a task."""
+"""One file per task."""

@@ -1,4 +1,4 @@
-"""The boxes that a detector of one stage starts from: of several shapes around each point of each of its maps."""
+"""The anchor boxes of a one-stage detector: several shapes around each point of each feature map."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from ipexperf.bench.lazy import torch
 
 MAPS = (8, 4, 2)
-"""How many points each map has in each direction."""
+"""Number of points of each map in each direction."""
 SHAPES = ((2.0,), (2.0, 3.0), (2.0,))
-"""The proportions of the boxes at each map, lying and upright; two squares are there besides."""
+"""Aspect ratios of the boxes at each map, horizontal and vertical, besides two squares."""
 SIDES = (0.25, 0.4, 0.6, 0.8)
-"""How long a side is at each map, as a share of the image's; the second square lies between it and the next."""
+"""Side length at each map relative to the image. The second square is between this and the next."""
 COUNTS = tuple(2 + 2 * len(shapes) for shapes in SHAPES)
-"""How many boxes are around each point of each map."""
+"""Number of boxes around each point of each map."""
 SPREAD = (0.1, 0.2)
-"""What a network answers is an offset of the middle or of the logarithm of the sides, in these units."""
+"""Units of a network's offsets: of the centre, and of the logarithm of the sides."""
 LEAST = 0.5
-"""A box that overlaps a thing by at least this share is to find it."""
+"""A box that overlaps an object by at least this share should detect it."""
 
 
 def anchors(size: int) -> Any:
-    """The middle, width and height of each box, in pixels of an image of this size."""
+    """Return centre, width and height of each box, in pixels of an image of this size."""
     rows = []
     for index, points in enumerate(MAPS):
         side, after = SIDES[index], SIDES[index + 1]
@@ -36,18 +36,18 @@ def anchors(size: int) -> Any:
 
 
 def corners(middles: Any) -> Any:
-    """Left, top, right and bottom of boxes given by their middle, width and height."""
+    """Convert centre, width and height to left, top, right and bottom."""
     return torch.cat([middles[..., :2] - middles[..., 2:] / 2, middles[..., :2] + middles[..., 2:] / 2], -1)
 
 
 def decoded(offsets: Any, known: Any) -> Any:
-    """The boxes that a network means by its offsets."""
+    """Convert a network's offsets to boxes."""
     middle = known[:, :2] + offsets[..., :2] * SPREAD[0] * known[:, 2:]
     return corners(torch.cat([middle, known[:, 2:] * (offsets[..., 2:] * SPREAD[1]).exp()], -1))
 
 
 def encoded(boxes: Any, known: Any) -> Any:
-    """The offsets that a network should answer for these boxes, one for each of the known ones."""
+    """Return the offsets that a network should output for these boxes, one per anchor."""
     sides = (boxes[..., 2:] - boxes[..., :2]).clamp(min=1e-3)
     middle = ((boxes[..., :2] + boxes[..., 2:]) / 2 - known[:, :2]) / known[:, 2:] / SPREAD[0]
     return torch.cat([middle, (sides / known[:, 2:]).log() / SPREAD[1]], -1)

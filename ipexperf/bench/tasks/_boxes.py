@@ -1,4 +1,4 @@
-"""Boxes as rows of left, top, right, bottom: how much they overlap, which are the same, and how precise they are."""
+"""Boxes as rows of left, top, right, bottom: overlap, matching and precision."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from ipexperf.bench.lazy import torch
 
 SAME = 0.5
-"""Two boxes whose overlap is at least this share of what both cover lie around the same thing."""
+"""Boxes with at least this intersection over union are around the same object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found in one example, the surest first: boxes, how sure each is, and what it is around."""
+    """Detections in one example, highest score first: boxes, scores and labels."""
 
     boxes: Any
     scores: Any
     labels: Any
 
     def surer(self, least: float) -> Found:
-        """Those that are at least so sure."""
+        """Return the detections with at least this score."""
         kept = self.scores >= least
         return Found(self.boxes[kept], self.scores[kept], self.labels[kept])
 
 
 def overlap(boxes: Any, others: Any) -> Any:
-    """The overlap of each of N x 4 boxes with each of M x 4 others, as a share of what both cover: N x M."""
+    """Return the intersection over union of each of N boxes with each of M others, as N x M."""
     least = torch.maximum(boxes[:, None, :2], others[None, :, :2])
     most = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
     shared = (most - least).clamp(min=0).prod(2)
@@ -39,9 +39,9 @@ def _area(boxes: Any) -> Any:
 
 
 def uncrowded(boxes: Any, scores: Any, labels: Any, most: float) -> Any:
-    """The numbers of the boxes, surest first, that overlap no surer one of their label by more than this share.
+    """Non-maximum suppression: return the indices of boxes that overlap no better one of their label by more.
 
-    Written out: what torchvision has for this is another program as soon as IPEX is imported.
+    Written here because importing IPEX replaces torchvision's implementation.
     """
     order = scores.argsort(descending=True, stable=True)
     boxes, labels = boxes[order], labels[order]
@@ -54,7 +54,7 @@ def uncrowded(boxes: Any, scores: Any, labels: Any, most: float) -> Any:
 
 
 def matched(found: Found, boxes: Any, labels: Any) -> Any:
-    """For each that was found, surest first, whether it is around one of these things that no surer one is around."""
+    """Return for each detection, best first, whether it matches an object that no better one matches."""
     hits = torch.zeros(len(found.boxes), dtype=torch.bool)
     if len(boxes) == 0:
         return hits
@@ -68,20 +68,20 @@ def matched(found: Found, boxes: Any, labels: Any) -> Any:
 
 
 def agreement(found: Sequence[Found], known: Sequence[Found]) -> float:
-    """The share of all boxes of both sides that the other side has as well, with the same label."""
+    """Return the share of all boxes on both sides that the other side has too, with the same label."""
     hits = sum(int(matched(mine, yours.boxes, yours.labels).sum()) for mine, yours in zip(found, known, strict=True))
     total = sum(len(mine.boxes) + len(yours.boxes) for mine, yours in zip(found, known, strict=True))
     return 2 * hits / total if total else 1.0
 
 
 def mean_precision(found: Sequence[Found], boxes: Any, labels: Any) -> float:
-    """The mean of the classes' average precision, over all examples together; a label of -1 is no box."""
+    """Return the mean average precision over classes. A label of -1 is no box."""
     classes = sorted({int(label) for label in labels.flatten() if label >= 0})
     return sum(_precision(found, boxes, labels, label) for label in classes) / len(classes)
 
 
 def _precision(found: Sequence[Found], boxes: Any, labels: Any, label: int) -> float:
-    """The area under precision over recall of one class, where each recall has the best precision from there on."""
+    """Return the area under the interpolated precision-recall curve of one class."""
     scores, hits = [], []
     for one, its_boxes, its_labels in zip(found, boxes, labels, strict=True):
         mine, there = one.labels == label, its_labels == label

@@ -1,4 +1,4 @@
-"""What all detection has in common: how its boxes are judged."""
+"""The common base of detection tasks: how boxes are scored."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ipexperf.bench.tasks import _boxes
 from ipexperf.bench.tasks._boxes import Found
 
 SURE = 0.5
-"""A box that is at least so sure is a decision; mean precision looks at less sure ones as well."""
+"""Minimum score of a box that counts as a decision. Mean precision includes lower ones."""
 
 
 class Boxes(Task):
-    """Things found by the boxes around them, whatever a network answers to tell of them."""
+    """Object detection, independent of the form of a network's outputs."""
 
     metric = "mean average precision of boxes that overlap by half"
 
     @abstractmethod
     def found(self, outputs: Tensors) -> list[Found]:
-        """What the answers say was found in each example, on the CPU."""
+        """Return the detections of each example, on the CPU."""
 
     def agreement(self, outputs: Tensors, known: Tensors) -> float:
         mine, yours = ([one.surer(SURE) for one in self.found(part)] for part in (outputs, known))
@@ -29,6 +29,6 @@ class Boxes(Task):
         return _boxes.mean_precision(self.found(outputs), *targets)
 
     def trivial(self, split: Split) -> float:
-        """The same boxes in every scene find next to nothing."""
+        """Return 0: the same boxes in every scene detect next to nothing."""
         del split
         return 0.0

@@ -1,4 +1,4 @@
-"""One of several classes for each example: cross entropy, and the share of right answers."""
+"""Classification: cross entropy, and the share of correct answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Classification(Task):
         return float((outputs[0].argmax(1) == targets[0]).double().mean())
 
     def trivial(self, split: Split) -> float:
-        """The class that most training examples have."""
+        """Return the score of the most frequent class in training."""
         most = split.train.targets[0].bincount().argmax()
         return float((split.test.targets[0] == most).double().mean())
 

@@ -1,4 +1,4 @@
-"""Detection in one stage: class scores and offsets for each of many known boxes, as SSD answers them."""
+"""One-stage detection as in SSD: class scores and offsets for each of many anchor boxes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ipexperf.bench.tasks._detection import Boxes
 
 SIZE = 64
 HARD = 3
-"""So many boxes around nothing, those that a network is most wrong about, are learned from for each around a thing."""
+"""Ratio of background boxes, those with the largest loss, to boxes around objects in training."""
 LEAST_SURE = 0.05
-"""A box that is less sure is not looked at."""
+"""Minimum score of a box."""
 MOST_FOUND = 100
-"""So many boxes of an example are looked at, the surest."""
+"""Maximum number of boxes of an example, best first."""
 CROWDED = 0.45
-"""A box that overlaps a surer one of its class by more than this is around the same thing."""
+"""Boxes that overlap a better one of their class by more than this are suppressed."""
 
 
 class Detection(Boxes):
-    """The answers are offsets, examples x boxes x 4, and scores, examples x boxes x classes, the first for nothing."""
+    """Outputs are offsets, examples x boxes x 4, and scores, examples x boxes x classes; class 0 is background."""
 
     name = "detection"
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
-        """Offsets of the boxes that are to find a thing, and classes of these and of the hardest of the others."""
+        """Return the loss of offsets for boxes around objects, and of classes for these and the hardest others."""
         offsets, scores = (value.float() for value in outputs)
         wanted, classes = assigned(_anchors.anchors(SIZE).to(offsets), *targets)
         thing = classes > 0
@@ -39,22 +39,22 @@ class Detection(Boxes):
         return (places + each[learned].sum()) / thing.sum().clamp(min=1)
 
     def compared(self, outputs: Tensors) -> Any:
-        """Offsets and scores alike, before anything is decided."""
+        """Return offsets and scores, before any decision."""
         return torch.cat(outputs, 2)
 
     def found(self, outputs: Tensors) -> list[Found]:
-        """Boxes and classes with what is around the same thing left out: on the CPU, in no network."""
+        """Return boxes and classes after suppression, computed on the CPU outside the network."""
         offsets, scores = outputs
         boxes = _anchors.decoded(offsets, _anchors.anchors(SIZE).to(offsets))
         return [_surest(*parts) for parts in zip(boxes, scores.softmax(2)[:, :, 1:], strict=True)]
 
 
 def assigned(known: Any, boxes: Any, labels: Any) -> tuple[Any, Any]:
-    """For each known box of each example the offsets that it should have, and the class: 0 where it finds nothing."""
+    """Return the target offsets and class of each anchor of each example. Class 0 is background."""
     shares = torch.stack([overlap(_anchors.corners(known), its) for its in boxes])
     shares = shares.masked_fill((labels < 0)[:, None], -1)
     share, which = shares.max(2)
-    # Each thing has one box at least: that which overlaps it most.
+    # Each object gets at least one box: the one with the largest overlap.
     example, thing = (labels >= 0).nonzero(as_tuple=True)
     best = shares.argmax(1)[example, thing]
     share[example, best], which[example, best] = 1.0, thing
@@ -64,7 +64,7 @@ def assigned(known: Any, boxes: Any, labels: Any) -> tuple[Any, Any]:
 
 
 def _surest(boxes: Any, scores: Any) -> Found:
-    """The boxes of one example that say something, without those that a surer one says already."""
+    """Return the boxes of one example after filtering and suppression."""
     row, label = (scores >= LEAST_SURE).nonzero(as_tuple=True)
     sure = scores[row, label]
     kept = uncrowded(boxes[row], sure, label, CROWDED)[:MOST_FOUND]

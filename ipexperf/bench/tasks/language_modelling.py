@@ -1,4 +1,4 @@
-"""The next token of a text, after each of its tokens: cross entropy, and the share of tokens that are foretold."""
+"""Language modelling: cross entropy of the next token, and the share of correctly predicted tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class LanguageModelling(Task):
     metric = "share of next tokens that are foretold"
     unit = "{0} tokens"
     least = 0.05
-    """Of text little is foretold by whoever read it for a minute: bytes that follow others, and short words."""
+    """A minute of training predicts little of a text, so this is low."""
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         return torch.nn.functional.cross_entropy(outputs[0].flatten(0, 1), targets[0].flatten())
@@ -26,12 +26,12 @@ class LanguageModelling(Task):
         return float((outputs[0].argmax(2) == targets[0]).double().mean())
 
     def trivial(self, split: Split) -> float:
-        """The token that is most frequent in training."""
+        """Return the score of the most frequent token in training."""
         most = split.train.targets[0].flatten().bincount().argmax()
         return float((split.test.targets[0] == most).double().mean())
 
     def metrics(self, outputs: Tensors, targets: Tensors) -> dict[str, float]:
-        """Perplexity: as if so many tokens were equally likely each time."""
+        """Return the perplexity."""
         return {"perplexity": float(self.loss(outputs, targets).exp())}
 
 

@@ -1,4 +1,4 @@
-"""A network of the user's own, of which nothing is known but what it answers: its answers are held to its own."""
+"""The user's own network. Correct answers are unknown, so its outputs are only compared with its float64 outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipexperf.bench.subjects import Split, Task, Tensors
 from ipexperf.errors import WorkerError
 
 NEAR = 0.25
-"""An answer that is off by so much of an answer's size is another one: int8 may be off by nearly so much on average."""
+"""Relative error beyond which an output counts as different. int8 is nearly this far off on average."""
 
 
 class Own(Task):
@@ -25,14 +25,14 @@ class Own(Task):
         raise WorkerError("error", "a network that is named alone has nothing to learn from")
 
     def compared(self, outputs: Tensors) -> Any:
-        """Every number that it answers."""
+        """Return all output numbers."""
         numbers = [value.reshape(-1) for value in outputs if value.is_floating_point()]
         if not numbers:
             raise WorkerError("error", "the network answers with whole numbers alone, and fidelity needs others")
         return torch.cat(numbers)
 
     def agreement(self, outputs: Tensors, known: Tensors) -> float:
-        """The share of examples all of whose answers are near the reference's."""
+        """Return the share of examples whose outputs are all near those of the reference."""
         near = [_near(found, expected) for found, expected in zip(outputs, known, strict=True)]
         return float(torch.stack(near).all(0).double().mean())
 
@@ -46,7 +46,7 @@ class Own(Task):
 
 
 def _near(found: Any, expected: Any) -> Any:
-    """For each example, whether its numbers are near; whole numbers must be the same."""
+    """Return for each example whether its outputs are near. Whole numbers must be equal."""
     found, expected = found.reshape(len(found), -1), expected.reshape(len(expected), -1)
     if not expected.is_floating_point():
         return (found == expected).all(1)

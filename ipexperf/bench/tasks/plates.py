@@ -1,4 +1,4 @@
-"""A text in an image, read without cutting it into characters: CTC loss, greedy decoding, whole plates."""
+"""Reading a text in an image: CTC loss, greedy decoding, accuracy of whole plates."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import Split, Task, Tensors
 
 BLANK = 0
-"""What a step says that says no character, and what stands behind the end of a text."""
+"""The blank of CTC, also used as padding after a text."""
 
 
 class Plates(Task):
-    """A network answers with a number for each example, character and step, in this order."""
+    """Outputs have the shape examples x characters x steps."""
 
     name = "plates"
     metric = "share of plates read without a mistake"
@@ -27,7 +27,7 @@ class Plates(Task):
         return summed / (count * length)
 
     def agreement(self, outputs: Tensors, known: Tensors) -> float:
-        """Whole plates that are read alike, be it right or wrong."""
+        """Return the share of plates that are read alike, correctly or not."""
         return _alike(decoded(outputs[0]), decoded(known[0]))
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
@@ -36,13 +36,13 @@ class Plates(Task):
         return _alike(found, torch.nn.functional.pad(targets[0], (0, missing), value=BLANK))
 
     def trivial(self, split: Split) -> float:
-        """The plate that training has most often, said to everything: where plates differ that is none."""
+        """Return the score of the most frequent plate in training: 0 if all plates differ."""
         known, counts = split.train.targets[0].unique(dim=0, return_counts=True)
         return _alike(split.test.targets[0], known[counts.argmax()].expand_as(split.test.targets[0]))
 
 
 def decoded(logits: Any) -> Any:
-    """The best character of each step, repeats as one and without blanks, which fill up the row behind the text."""
+    """Decode greedily: the best character of each step, without repeats and blanks, padded with blanks."""
     best = logits.argmax(1)
     changed = torch.ones_like(best, dtype=torch.bool)
     changed[:, 1:] = best[:, 1:] != best[:, :-1]

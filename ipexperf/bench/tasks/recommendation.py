@@ -1,4 +1,4 @@
-"""Would this person like that? One number for each pair: binary cross entropy, and how well the numbers order them."""
+"""Recommendation: a number for each pair of person and item. Binary cross entropy, and the area under the ROC curve."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Recommendation(Task):
         return torch.nn.functional.binary_cross_entropy_with_logits(outputs[0], targets[0])
 
     def agreement(self, outputs: Tensors, known: Tensors) -> float:
-        """A number over 0 says yes."""
+        """Return the share of equal decisions. A number over 0 means yes."""
         return float(((outputs[0] > 0) == (known[0] > 0)).double().mean())
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
-        """The chance that of one that is liked and one that is not the former has the larger number; equal is half."""
+        """Return the probability that a liked item has a larger number than another one. Ties count half."""
         likes = targets[0] > 0
         values, places, counts = outputs[0].double().unique(return_inverse=True, return_counts=True)
-        # The middle of the places that equal numbers share in the order of all.
+        # Equal numbers get the mean of their ranks.
         ranks = counts.cumsum(0).double() - (counts.double() - 1) / 2
         liked, disliked = int(likes.sum()), int((~likes).sum())
         wins = float(ranks[places[likes]].sum()) - liked * (liked + 1) / 2
         return wins / (liked * disliked) if len(values) and liked and disliked else float("nan")
 
     def trivial(self, split: Split) -> float:
-        """Whoever gives everything the same number orders nothing."""
+        """Return 0.5: equal numbers give no order."""
         del split
         return 0.5
 

@@ -1,4 +1,4 @@
-"""Detection in two stages: the network itself decides which boxes it found, and makes its own loss."""
+"""Two-stage detection: the network itself selects its boxes and computes its loss."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ipexperf.bench.tasks._detection import Boxes
 
 
 class RegionDetection(Boxes):
-    """The answers are boxes, how sure each is, and labels, the surest first; a label of -1 is no box.
+    """Outputs are boxes, scores and labels, best first. A label of -1 is no box.
 
-    In training the network is given the targets as well, and answers with its losses.
+    In training the network also gets the targets, and returns its losses.
     """
 
     name = "region_detection"
@@ -24,12 +24,12 @@ class RegionDetection(Boxes):
         return self.loss(losses, targets), losses
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
-        """All losses of the network's own together."""
+        """Return the sum of the network's losses."""
         del targets
         return torch.stack([value.float() for value in outputs]).sum()
 
     def compared(self, outputs: Tensors) -> Any:
-        """How sure the boxes are: which of two equally sure boxes stands first is luck."""
+        """Return the scores only, because the order of boxes with equal scores is arbitrary."""
         return outputs[1]
 
     def found(self, outputs: Tensors) -> list[Found]:

@@ -1,4 +1,4 @@
-"""One of several classes for each text, which comes as numbers of tokens and a mask of those that are filled up."""
+"""Text classification. Inputs are token ids and a mask of the padding."""
 
 from __future__ import annotations
 
