@@ -1,4 +1,4 @@
-"""Parameters that no optimizer updates: their module does, in its own backward. They are counted apart."""
+"""Parameters that their module updates in its own backward, without an optimizer."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from ipexperf.result import Check
 
 
 def modules(network: Any) -> list[Any]:
-    """The modules that say what updates them, which is no optimizer."""
+    """Return the modules that declare that they update themselves."""
     return [module for module in network.modules() if getattr(module, "updated_by", "")]
 
 
 def parameters(network: Any) -> list[Any]:
-    """What such modules update."""
+    """Return the parameters that such modules update."""
     return [value for module in modules(network) for value in module.parameters()]
 
 
 def rest(network: Any) -> list[Any]:
-    """What is left for the optimizer."""
+    """Return the parameters for the optimizer."""
     apart = {id(value) for value in parameters(network)}
     return [value for value in network.parameters() if id(value) not in apart]
 
 
 def check(network: Any, optimizer: Any, before: Sequence[Any]) -> list[Check]:
-    """The optimizer holds none of them and has no gradient for them, and yet they moved; no check where there are none.
+    """Check that the optimizer has none of them, and that they have no gradient and changed. No check without any.
 
-    `before` is what they were when the training began.
+    `before` are their values when training began.
     """
     apart = parameters(network)
     if not apart:
@@ -40,7 +40,7 @@ def check(network: Any, optimizer: Any, before: Sequence[Any]) -> list[Check]:
 
 
 def notes(network: Any) -> list[str]:
-    """For whoever reads the name of the optimizer: what it is not told of."""
+    """Return a note on the parameters that the optimizer does not update."""
     kinds = sorted({module.updated_by for module in modules(network)})
     if not kinds:
         return []

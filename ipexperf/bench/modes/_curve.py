@@ -1,4 +1,4 @@
-"""The loss curve that a training must follow: the same seed and batches in stock fp32, on the CPU."""
+"""The loss curve that training must follow: the same seed and batches in stock fp32, on the CPU."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 STEPS = 12
-"""So many steps are compared. Training amplifies the last digit of each step: later ones tell little."""
+"""Number of steps to compare. Training amplifies rounding, so later steps tell little."""
 NOISE = {"fp32": 2.0**-14, "bf16": 2.0**-8, "fp16": 2.0**-10}
-"""Relative noise on the first weights of a second reference: it shows how much this training amplifies rounding."""
+"""Relative noise on the initial weights of a second reference: it shows how much this training amplifies rounding."""
 TIMES = 10.0
-"""A training that such noise leads off by a tenth of MOST is held to MOST, and a tamer one more closely."""
+"""If this noise moves the curve by a tenth of MOST, the bound is MOST. If it moves it less, the bound is tighter."""
 LEAST = {
     "fp32": {1: 1e-3, 2: 0.01, 4: 0.02, STEPS: 0.05},
     "bf16": {1: 0.025, 2: 0.1, 4: 0.1, STEPS: 0.2},
     "fp16": {1: 0.025, 2: 0.1, 4: 0.1, STEPS: 0.2},
 }
-"""How far a curve may be off over so many steps, in a training that does not amplify rounding at all."""
+"""Largest distance of a curve over this many steps, for training that does not amplify rounding at all."""
 MOST = {
     "fp32": {1: 1e-3, 2: 0.2, 4: 0.25, STEPS: 0.4},
     "bf16": {1: 0.2, 2: 0.25, 4: 0.35, STEPS: 0.6},
     "fp16": {1: 0.2, 2: 0.25, 4: 0.35, STEPS: 0.6},
 }
-"""The same for one that amplifies it as ResNets do: about twice the most that was seen of right code."""
+"""The same for training that amplifies it like ResNets: about twice the largest distance of correct code."""
 
 
 def told(losses: Sequence[Any]) -> list[float]:
-    """The losses that are compared, as plain numbers."""
+    """Return the losses to compare, as plain numbers."""
     return [float(loss) for loss in losses[:STEPS]]
 
 
 def order(bench: Workbench, split: Split, process: int, processes: int) -> Iterator[Any]:
-    """The numbers of the examples in each batch of one of several processes: every so manieth batch is its own."""
+    """Yield the example indices of the batches of one of several processes, which share the batches in turns."""
     numbers = weights.order(len(split.train), bench.case.batch, bench.settings.seed)
     return itertools.islice(numbers, process, None, processes)
 
@@ -48,10 +48,10 @@ def order(bench: Workbench, split: Split, process: int, processes: int) -> Itera
 def reference(
     bench: Workbench, split: Split, processes: int, skipped: Collection[int], noise: float = 0.0
 ) -> list[float]:
-    """The first losses of an untouched fp32 network, which has the batches of all processes for each of its updates.
+    """Return the first losses of an untouched fp32 network. Each update uses the batches of all processes.
 
-    Steps that a gradient scaler skipped make no update here either: it skips a few until it has found its scale.
-    Written apart from the step that is measured, and as plain as can be: what is wrong there must not be wrong here.
+    Steps that a gradient scaler skipped make no update here either: it skips a few until it has found its scale. The
+    code is simple and independent of the measured step, so that it cannot share its errors.
     """
     torch.manual_seed(bench.settings.seed)
     network = bench.built().train()
@@ -81,7 +81,7 @@ def reference(
 
 
 def check(bench: Workbench, split: Split, curves: Sequence[Sequence[float]], skipped: Collection[int] = ()) -> Check:
-    """Trains the references, and compares them with these curves, one a process: their mean is that of all batches."""
+    """Train the references, and compare them with the mean of these curves, one per process."""
     bench.say(f"training the first {STEPS} steps in stock fp32, twice")
     losses = [sum(parts) / len(parts) for parts in zip(*curves, strict=True)]
     dtype = bench.case.dtype
@@ -90,7 +90,7 @@ def check(bench: Workbench, split: Split, curves: Sequence[Sequence[float]], ski
 
 
 def _kept(bench: Workbench, split: Split, processes: int, skipped: Collection[int], noise: float) -> list[float]:
-    """The reference, trained once a run for all workers that would train the same."""
+    """Return the reference, trained once per run for all workers that need the same."""
     knobs = [bench.knob("optimizer"), bench.knob("accumulate")]
     made_of = [bench.case.batch, processes, sorted(skipped), noise, *knobs]
     found: list[float] = shared.once(
@@ -100,9 +100,9 @@ def _kept(bench: Workbench, split: Split, processes: int, skipped: Collection[in
 
 
 def followed(losses: Sequence[float], known: Sequence[float], noisy: Sequence[float], dtype: str) -> Check:
-    """The curve stays with that of stock fp32, as near as the dtype and this training allow."""
+    """Check that the curve stays as close to that of stock fp32 as the dtype and this training allow."""
     least, most = LEAST[dtype], MOST[dtype]
-    # Over all steps: where noise leads within a few is luck.
+    # Over all steps: the effect of noise after a few is random.
     amplified = TIMES * distance(noisy, known) / most[STEPS]
     share = min(1.0, amplified) if math.isfinite(amplified) else 1.0
     found = [distance(losses[:steps], known[:steps]) for steps in most]
@@ -113,7 +113,7 @@ def followed(losses: Sequence[float], known: Sequence[float], noisy: Sequence[fl
 
 
 def distance(losses: Sequence[float], known: Sequence[float]) -> float:
-    """The root mean square of the differences, relative to that of the known curve."""
+    """Return the root mean square of the differences, relative to that of the known curve."""
     squares = sum((found - expected) ** 2 for found, expected in zip(losses, known, strict=True))
     return math.sqrt(squares / sum(expected**2 for expected in known))
 

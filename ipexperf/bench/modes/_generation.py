@@ -1,4 +1,4 @@
-"""What prefill and decode share: a network that keeps the keys and values of what it has read, and the proof of it."""
+"""The common base of prefill and decode: a network with a key-value cache, and the proof that it is used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TASK = "language_modelling"
 
 
 def why_not(cell: Cell) -> str | None:
-    """Why a network cannot write text token after token, or None."""
+    """Return why a network cannot generate text token by token, or None."""
     if registry.models.get(cell.model).task != TASK:
         return f"{cell.mode} is for networks that foretell the next token: {cell.model} is none"
     if cell.knob("graph_mode") == "on":
@@ -26,13 +26,13 @@ def why_not(cell: Cell) -> str | None:
 
 
 class GenerationSession(InferenceSession):
-    """A trained decoder, eager, with a memory for the tokens of its texts."""
+    """A trained decoder in eager mode with a key-value cache."""
 
     def build(self, network: Any, example: Tensors) -> Any:
         return self.bench.stack.for_inference(network, example, self.bench)
 
     def read(self, tokens: Any, memory: Any = None, begin: int = 0) -> Any:
-        """What the network says of these tokens, which stand behind those in the memory, where it has one."""
+        """Return the network's outputs for these tokens, which follow those in the cache."""
         with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
             return self.network(tokens, memory, begin) if memory is not None else self.network(tokens)
 
@@ -47,7 +47,7 @@ class GenerationSession(InferenceSession):
 
 
 def given(network: Any, step: Callable[[], Any], expected: int) -> Check:
-    """Every linear layer is given as many tokens as a step is said to read: what was read before is not read again."""
+    """Check that every linear layer gets as many tokens as a step should read, so that none is read again."""
     layers = [module for module in network.modules() if "Linear" in type(module).__name__]
     counts = dict.fromkeys(layers, 0)
 
@@ -66,7 +66,7 @@ def given(network: Any, step: Callable[[], Any], expected: int) -> Check:
 
 
 def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
-    """The last token, read behind what is kept, is answered as in the whole text; not so where that is forgotten."""
+    """Check that the last token has the same output with the cache as in the whole text, and another one without it."""
     last = tokens.shape[1] - 1
     whole = session.read(tokens)[:, -1:]
     memory = session.network.memory()
@@ -82,6 +82,6 @@ def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
 
 
 def _distance(found: Any, expected: Any) -> float:
-    """The relative RMSE."""
+    """Return the relative RMSE."""
     known = expected.double()
     return float((found.double() - known).pow(2).mean().sqrt() / known.pow(2).mean().sqrt())

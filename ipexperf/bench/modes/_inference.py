@@ -1,4 +1,4 @@
-"""What eager and jitted inference share: weights, reference, inputs, fidelity. How the model is made is theirs."""
+"""The common base of inference modes: weights, reference, inputs and fidelity. Each builds its model in its own way."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ipexperf.result import Check
 
 KNOBS = (ChannelsLast(), *_input.KNOBS)
 BATCHES = 4
-"""Different real batches that take turns as input: one alone would live in the cache."""
+"""Number of batches that take turns as input. A single one would stay in the caches."""
 
 
 class InferenceSession(Session):
-    """A trained model, ready to answer batches of held-out examples."""
+    """A trained model that infers batches of held-out examples."""
 
     def __init__(self, bench: Workbench) -> None:
         case = bench.case
@@ -40,20 +40,20 @@ class InferenceSession(Session):
         self.network = self.ready(self.inputs[0])
 
     def ready(self, example: Tensors) -> Any:
-        """The model that is measured, made here out of the trained one."""
+        """Build the model to measure."""
         return self.build(self.bench.tuned(self.placed()), example)
 
     def placed(self) -> Any:
-        """A network of the case's weights on the device, laid out as the case has it."""
+        """Return a new network with the case's weights on the device, in the case's memory layout."""
         return self.bench.device.put(self.bench.laid_out(self.untouched()))
 
     def untouched(self) -> Any:
-        """A network of the case's weights that nothing has optimised, as often as one is asked for."""
+        """Return a new, unoptimised network with the case's weights."""
         return weights.network(self.bench)
 
     @abstractmethod
     def build(self, network: Any, example: Tensors) -> Any:
-        """Makes the model that is measured out of the trained one."""
+        """Build the model to measure from the trained one."""
 
     def forward(self, inputs: Tensors) -> Any:
         with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
@@ -82,17 +82,17 @@ class InferenceSession(Session):
         return metrics, checks
 
     def _reference(self) -> Reference:
-        """The float64 answers of the untouched network, computed once a run."""
+        """Return the float64 outputs of the untouched network, computed once per run."""
 
         def make() -> tuple[Tensors, float]:
-            # A network of its own, built again: `ipex.optimize` may have worked on the other in place.
+            # A new network: `ipex.optimize` may have changed the other in place.
             made = accuracy.reference(self.untouched(), self.held_out, self.bench.task)
             return made.outputs, made.accuracy
 
         return Reference(*shared.once(self.bench, "float64", [len(self.held_out)], make))
 
     def _rounding(self, reference: Reference) -> float | None:
-        """The error of stock PyTorch in the case's dtype, eager: what is due to the dtype and not to the stack."""
+        """Return the error of eager stock PyTorch in the case's dtype: the part due to the dtype, not the stack."""
         case = self.bench.case
         if case.dtype == "int8":
             known: float | None = artifact.recipe(self.bench)["rounding"]
@@ -113,7 +113,7 @@ class InferenceSession(Session):
         return told
 
     def kernels(self) -> list[Kernel]:
-        """The arithmetic that one step really did."""
+        """Return the arithmetic kernels that one step really ran."""
         return self.bench.stack.kernels(self.step, self.bench)
 
     def proof(self) -> list[Check]:
@@ -132,7 +132,7 @@ class InferenceSession(Session):
         ]
 
     def _converted(self, kernels: list[Kernel]) -> list[Check]:
-        """Evidence of int8, and of what it was made of."""
+        """Return evidence of int8, and of its artifact."""
         made = [*artifact.calibrated(self.bench), *artifact.made_of(self.bench)]
         return [quantised.ran(kernels, self.layers), *made]
 
@@ -142,22 +142,22 @@ class InferenceSession(Session):
 
     @functools.cached_property
     def work(self) -> Work:
-        """What a step has to do, counted on the host in the untouched network."""
+        """The work of a step, counted on the host in the untouched network."""
         return work.counted_once(self.bench, "inference", self.counted)
 
     def counted(self) -> Work:
-        """What this process counts."""
+        """Count the work of a step in this process."""
         network = self.untouched()
         with torch.no_grad():
             return work.count(lambda: network(*self.example()))
 
     @functools.cached_property
     def layers(self) -> int:
-        """How many layers a step of the untouched network has: so many must be int8 where the case is."""
+        """Number of layers in a step of the untouched network. In int8 cases all must be int8."""
         return quantised.count(self.untouched(), self.example())
 
     def example(self) -> Tensors:
-        """One batch for an untouched network, which lies on the CPU."""
+        """Return one batch for an untouched network, on the CPU."""
         return tuple(value.cpu().contiguous() for value in self.inputs[0])
 
     def notes(self) -> list[str]:

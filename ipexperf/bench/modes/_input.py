@@ -1,4 +1,4 @@
-"""Where a step takes its batch from: the device's memory, the host's, or a loader that makes it meanwhile."""
+"""The source of batches: device memory, host memory, or a data loader."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ipexperf.result import Check
 
 RING = 64
 BYTES = 2**28
-"""So many different batches take turns, or as many as are no larger than this; they are the same for every input."""
+"""Number of batches that take turns, limited by their total size. They are the same for every source."""
 WAITS = 10
-"""Steps in which the wait for the batch is timed, apart from the samples."""
+"""Number of steps, apart from the samples, in which the wait for the batch is timed."""
 
 
 @dataclass(frozen=True)
 class Input(Knob):
-    """What a step has to do for its batch: `--perf-input` is this knob."""
+    """The knob for the source of batches, set by `--perf-input`."""
 
     name: str = "input"
     help: str = "batches lie on the device, are copied there in each step, or come from a loader"
@@ -47,7 +47,7 @@ class Input(Knob):
 
 @dataclass(frozen=True)
 class LoaderWorkers(Number):
-    """How many processes make batches."""
+    """The knob for the number of loader processes."""
 
     name: str = "loader_workers"
     help: str = "processes that make batches, with input=loader"
@@ -63,15 +63,15 @@ KNOBS: tuple[Knob, ...] = (Input(), LoaderWorkers())
 
 
 class Feed(ABC):
-    """Endless batches, each a tuple of tensors on the device, laid out as the case has them."""
+    """Endless batches, each a tuple of tensors on the device in the case's memory layout."""
 
     waits = True
-    """Whether a step has to wait for its batch at all."""
+    """Whether steps have to wait for batches."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.copied = 0
-        """Batches that were taken from the host's memory to the device since the feed was opened."""
+        """Number of batches copied from host memory to the device so far."""
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -85,10 +85,10 @@ class Feed(ABC):
 
     @abstractmethod
     def told(self) -> tuple[bool, str, str]:
-        """Whether it is what its name says, what was found, and what was expected."""
+        """Return whether the feed works as named, what was found, and what was expected."""
 
     def proof(self, step: Callable[[], Any]) -> Check:
-        """Looks at one step: with input=device it copies no batch, and with any other it does."""
+        """Check one step: with input=device it copies no batch, with any other source it does."""
         before = self.copied
         step()
         ok, found, expected = self.told()
@@ -101,12 +101,12 @@ class Feed(ABC):
             f"{expected}, {wanted} copied in a step",
         )
 
-    def close(self) -> None:  # noqa: B027 - most feeds hold nothing but memory
-        """Ends what the feed started."""
+    def close(self) -> None:  # noqa: B027 - optional
+        """End what the feed started."""
 
 
 class Resident(Feed):
-    """Batches that lie on the device before anything is timed."""
+    """Batches that are moved to the device in advance."""
 
     waits = False
 
@@ -125,7 +125,7 @@ class Resident(Feed):
 
 
 class Hosted(Feed):
-    """Batches in the host's memory, pinned where the device copies from there: each step copies its own."""
+    """Batches in host memory, pinned if the device supports it. Each step copies its batch."""
 
     def __init__(self, device: Device, ring: list[Tensors]) -> None:
         super().__init__(device)
@@ -144,7 +144,7 @@ class Hosted(Feed):
 
 
 class Loaded(Feed):
-    """Batches from torch's DataLoader: its processes take examples one by one and stack them."""
+    """Batches from torch's DataLoader, whose processes collect and stack single examples."""
 
     def __init__(self, bench: Workbench, examples: Tensors, ring: list[list[int]], workers: int) -> None:
         device = bench.device
@@ -157,9 +157,9 @@ class Loaded(Feed):
                 batch_sampler=itertools.cycle(ring),
                 num_workers=workers,
                 persistent_workers=True,
-                # They take examples that are in memory: nothing has to be sent to them, and none calls the device.
+                # Examples are in memory, so nothing is sent to the processes, and none uses the device.
                 multiprocessing_context="fork",
-                # Its own: the training's random numbers must not depend on the loader.
+                # Its own generator: the random numbers of training must not depend on the loader.
                 generator=torch.Generator(),
                 **_pinned(device),
             )
@@ -169,7 +169,7 @@ class Loaded(Feed):
         return tuple(map(self._lay, self.put(tuple(next(self._batches)))))
 
     def _processes(self) -> list[Any]:
-        # Torch has no public way to its processes.
+        # Torch has no public API for its processes.
         return list(self._batches._workers)  # noqa: SLF001
 
     def told(self) -> tuple[bool, str, str]:
@@ -177,11 +177,11 @@ class Loaded(Feed):
         return alive == self.workers, f"{alive} loader processes", str(self.workers)
 
     def close(self) -> None:
-        self._batches._shutdown_workers()  # noqa: SLF001 - or they live until torch notices, seconds later
+        self._batches._shutdown_workers()  # noqa: SLF001 - otherwise they live for seconds until torch notices
 
 
 def _pinned(device: Device) -> dict[str, Any]:
-    """How a loader is told to pin memory: since torch 2.8 for the accelerator that there is, before by its name."""
+    """Return the arguments to pin memory: since torch 2.8 for the current accelerator, before that by its name."""
     if not device.accelerator:
         return {}
     old = tuple(int(word) for word in torch.__version__.split(".")[:2]) < (2, 8)
@@ -189,21 +189,21 @@ def _pinned(device: Device) -> dict[str, Any]:
 
 
 def kind(bench: Workbench) -> str:
-    """Where the case takes its batches from; a mode without the knob has them on the device."""
+    """Return the source of the case's batches. Modes without the knob have them on the device."""
     return bench.knob("input") if any(knob.name == "input" for knob in bench.mode.knobs) else "device"
 
 
 def turns(examples: Tensors, order: Iterator[Any]) -> list[Any]:
-    """The batches that take turns, by the numbers of their examples."""
+    """Yield the batches that take turns, by the indices of their examples."""
     first = next(order)
     size = sum(value[:1].nbytes for value in examples) * len(first)
     return [first, *itertools.islice(order, max(0, min(RING, BYTES // size) - 1))]
 
 
 def feed(bench: Workbench, examples: Tensors, order: Iterator[Any], there: list[Tensors] | None = None) -> Feed:
-    """The feed of a case over these examples; `order` says which of them each batch has, by their numbers.
+    """Return the feed of a case over these examples. `order` yields the example indices of each batch.
 
-    Who has the same batches on the device already hands them in: they need not be there twice.
+    `resident` are the same batches if they are on the device already.
     """
     if there is not None and kind(bench) == "device":
         return Resident(bench.device, there)
@@ -218,7 +218,7 @@ def feed(bench: Workbench, examples: Tensors, order: Iterator[Any], there: list[
 
 
 class _Timed:
-    """A feed that is timed: from the moment that a batch is asked for until it lies on the device."""
+    """A feed that times each batch, from the request until it is on the device."""
 
     def __init__(self, source: Feed) -> None:
         self._source = source
@@ -235,7 +235,7 @@ class _Timed:
 
 
 def waited(session: Any) -> dict[str, float]:
-    """The metric `input_time`: what a step waits for its batch, over some steps of their own."""
+    """Measure the metric `input_time`: how long a step waits for its batch, in separate steps."""
     source: Feed = session.feed
     if not source.waits:
         return {}

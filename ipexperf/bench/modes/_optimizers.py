@@ -1,4 +1,4 @@
-"""The optimizers that training may use, and what one tells of the updates that it made."""
+"""The optimizers for training, and their counts of updates."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ipexperf.errors import UsageError
 
 MOMENTUM = 0.9
 RATES = {"sgd": 0.02, "adagrad": 1e-3, "adam": 1e-3, "adamw": 1e-3, "lamb": 3e-3}
-"""Learning rates of optimizers that the model does not declare its own for."""
+"""Learning rates of optimizers other than the model's."""
 _LAMB = "intel_extension_for_pytorch.optim._lamb"
 
 
 @dataclass(frozen=True)
 class Optimizer(Knob):
-    """Which optimizer trains: `--perf-optimizer` is this knob."""
+    """The knob for the optimizer, set by `--perf-optimizer`."""
 
     name: str = "optimizer"
     help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw"
@@ -46,16 +46,16 @@ KNOBS = (
     Optimizer(),
     Number("accumulate", "batches whose gradients are added up for one step", ("1",)),
 )
-"""What training in one process and in several have alike."""
+"""Knobs of training in one process and in several."""
 
 
 def rate(name: str, model: Model) -> float:
-    """The learning rate of an optimizer: the model's own where it is the model's optimizer."""
+    """Return the learning rate: the model's, if this is the model's optimizer."""
     return model.learning_rate if name == model.optimizer else RATES[name]
 
 
 def make(name: str, parameters: Iterable[Any], model: Model) -> Any:
-    """An optimizer as torch, or for Lamb IPEX's plain Python, has it: nothing is fused yet."""
+    """Create an optimizer of torch, or for Lamb IPEX's Python version. It is not fused yet."""
     kinds = {"adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
     if name == "sgd":
         return torch.optim.SGD(parameters, lr=rate(name, model), momentum=MOMENTUM)
@@ -65,13 +65,13 @@ def make(name: str, parameters: Iterable[Any], model: Model) -> Any:
 
 
 def settle(optimizer: Any, name: str, model: Model, left: int) -> None:
-    """Before each step: over the last ones of a model that settles, the fewer are left the smaller they are."""
+    """Reduce the learning rate in the last steps of a model that settles. Called before each step."""
     if model.settles:
         for group in optimizer.param_groups:
             group["lr"] = rate(name, model) * min(1.0, left / model.settles)
 
 
 def updates(optimizer: Any) -> int | None:
-    """How many updates the optimizer itself has counted, or None where it keeps no count, as SGD does."""
+    """Return the number of updates that the optimizer counted, or None if it does not count, like SGD."""
     counts = {int(state["step"]) for state in optimizer.state.values() if "step" in state}
     return min(counts, default=None)

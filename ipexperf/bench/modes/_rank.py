@@ -1,4 +1,4 @@
-"""One rank of a data-parallel training: a process of its own, which trains with the others and answers the worker."""
+"""A rank of data-parallel training: a process that trains with the others and answers the worker."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
 
 PATIENCE = timedelta(hours=6)
-"""So long may a rank wait for the others: longer than any run. A hang is the controller's to end, by its timeout."""
+"""Seconds that a rank waits for the others: longer than any run, because the controller ends hangs by its timeout."""
 MODESTY_SECONDS = 1.5
-"""A rank that fails because another died is ended by the launcher meanwhile, and does not bury what that one said."""
+"""Seconds to wait after a failure. If another rank died first, the launcher ends this one meanwhile."""
 
 
 class RankSession(TrainSession):
-    """The training of one process among several: every so manieth batch is its own, and gradients are shared."""
+    """Training of one process among several, which share batches in turns and exchange gradients."""
 
     def __init__(self, bench: Workbench, rank: int, ranks: int) -> None:
         self.rank, self.ranks = rank, ranks
@@ -51,7 +51,7 @@ class RankSession(TrainSession):
         return quiet
 
     def spans(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, ...]]:
-        """Begin and end of each block on the machine's clock, with this rank's CPU time and run delay."""
+        """Return begin and end of each block on the machine's clock, with this rank's CPU time and run delay."""
         found: list[tuple[float, ...]] = []
         before = self.ledger.read()
         for _ in range(count):
@@ -68,7 +68,7 @@ class RankSession(TrainSession):
         return found
 
     def digest(self) -> str:
-        """A name of all weights: the same on two ranks only if every bit is."""
+        """Return a hash of all weights."""
         digest = hashlib.sha256()
         for value in self.trained:
             flat = value.detach().cpu().flatten().contiguous()
@@ -77,7 +77,7 @@ class RankSession(TrainSession):
 
 
 class Rank:
-    """What the worker may ask of a rank."""
+    """Requests of the worker to a rank."""
 
     def __init__(self, request: dict[str, Any], say: Callable[[str], None]) -> None:
         from ipexperf.bench.worker import workbench
@@ -113,7 +113,7 @@ class Rank:
         return {"peak_memory": self._session.peak_memory(self._device)}
 
     def proof(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What one process can prove of itself, and what the worker holds against that of the others."""
+        """Return the evidence of this process, and the values that the worker compares between ranks."""
         checks = [*self._device.proof(self._session.step, request["block"]), *self._session.proof()]
         effect = placement.effect()
         return {
@@ -138,7 +138,7 @@ class Rank:
         return {"notes": [*self._session.notes(), *self._device.notes()]}
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
-        """All train on; the first rank then looks at the held-out images."""
+        """Train on in all ranks. The first rank then predicts the held-out examples."""
         self._session.train_on()
         metrics: dict[str, float] = {}
         checks: list[Check] = []
@@ -157,33 +157,33 @@ class Rank:
 
 
 def share(cores: list[int], rank: int, ranks: int) -> list[int]:
-    """The cores of one rank: as many for each, side by side."""
+    """Return the cores of one rank: equal, contiguous parts."""
     each = len(cores) // ranks
     return cores[rank * each : (rank + 1) * each]
 
 
 def pin(cores: list[int]) -> None:
-    """Binds every thread that this process has by now; those to come inherit it."""
+    """Bind all current threads of this process. Later threads inherit the affinity."""
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(ProcessLookupError):  # it ended while we looked
             os.sched_setaffinity(int(task.name), cores)
 
 
 def join(backend: str) -> None:
-    """Joins the group of all ranks, which find one another through what the launcher put into the environment."""
+    """Join the process group of all ranks, using the variables of the launcher."""
     if backend == "ccl":
-        importlib.import_module("oneccl_bindings_for_pytorch")  # registers itself
+        importlib.import_module("oneccl_bindings_for_pytorch")  # its import registers it
     if backend == "gloo":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are here: no network card has a part in this
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this machine, so no network card is needed
     torch.distributed.init_process_group(backend, timeout=PATIENCE)
 
 
 def _quiet(_: str) -> None:
-    """One rank tells of its progress for all."""
+    """Ignore progress: one rank reports for all."""
 
 
 def main(address: str, request: str) -> None:
-    """The entry of a rank: answers until it is told to close, or until the worker is gone."""
+    """The entry point of a rank: answer requests until the worker closes it or ends."""
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(address)
         line.sendall(int(os.environ["RANK"]).to_bytes(4, "big"))
@@ -201,7 +201,7 @@ def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
     def answer(work: Callable[[], dict[str, Any]]) -> None:
         try:
             write({"ok": True, **work()})
-        except Exception as error:  # noqa: BLE001 - every failure becomes the launch's outcome, with its reason
+        except Exception as error:  # noqa: BLE001 - any failure becomes the launch's outcome, with its reason
             time.sleep(MODESTY_SECONDS)
             reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):

@@ -1,7 +1,7 @@
-"""The ranks of a data-parallel training, seen from the worker: started by torch's elastic launcher, asked all at once.
+"""The ranks of data-parallel training, seen from the worker: started by torch's elastic launcher, asked in parallel.
 
-Each rank has a line of its own to the worker, with one JSON document a line, as the worker has to its controller. What
-they exchange about training goes over torch.distributed, between them alone.
+Each rank has a connection to the worker with one JSON document per line, like the worker to its controller. Gradients
+are exchanged over torch.distributed, between the ranks only.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from ipexperf.errors import WorkerError
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 2.0
-"""A rank that fails may do so because another died: so long is waited for news of that."""
+"""A rank may fail because another one died. Seconds to wait for news of that."""
 END_SECONDS = 5.0
 
 
 class Ranks:
-    """Processes that train together. They stay in the worker's session, and end with it."""
+    """Processes that train together. They are in the worker's session, and end with it."""
 
     def __init__(self, request: dict[str, Any], count: int, say: Callable[[str], None]) -> None:
         self._say = say
         self._death = ""
         self._lines: list[socket.socket] = []
         self._buffers: list[bytes] = [b""] * count
-        # Needed until all are there, and gone by then: a worker that is killed later leaves nothing behind.
+        # Needed until all have connected, then deleted, so that a worker that is killed leaves nothing behind.
         with tempfile.TemporaryDirectory(prefix="ipexperf-ranks-") as folder, socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(Path(folder) / "line"))
             listener.listen(count)
@@ -52,10 +52,10 @@ class Ranks:
                 self._accept(listener, count)
 
     def _launch(self, count: int, folder: Path, request: str) -> None:
-        """Runs the launcher until every rank ended; how the first bad one did is kept."""
+        """Run the launcher until every rank has ended. Keep the first failure."""
         elastic = importlib.import_module("torch.distributed.elastic.multiprocessing")
         launcher = importlib.import_module("torch.distributed.launcher.api")
-        # How a rank ended is told by us, in one sentence: the log is for what the rank itself said.
+        # We report how a rank ended in one sentence; the log is for the rank's own output.
         logging.getLogger("torch.distributed.elastic.multiprocessing.api").setLevel(logging.CRITICAL)
         config = launcher.LaunchConfig(
             min_nodes=1,
@@ -67,17 +67,17 @@ class Ranks:
             local_addr="127.0.0.1",
             max_restarts=0,
             monitor_interval=0.5,
-            # A function, not a command: the launcher puts commands into a session of their own, out of our reach.
+            # A function, not a command: the launcher would start commands in sessions of their own, out of our reach.
             start_method="spawn",
             logs_specs=elastic.DefaultLogsSpecs(log_dir=str(folder / "elastic")),
         )
         try:
             launcher.elastic_launch(config, _rank.main)(str(folder / "line"), request)
-        except Exception as error:  # noqa: BLE001 - in a thread: it is raised again where somebody waits for the ranks
+        except Exception as error:  # noqa: BLE001 - in a thread: raised again in the thread that waits for the ranks
             self._death = _told(error)
 
     def _accept(self, listener: socket.socket, count: int) -> None:
-        """Waits until every rank has called, in whatever order they come up."""
+        """Wait until every rank has connected, in any order."""
         listener.settimeout(POLL_SECONDS)
         lines: dict[int, socket.socket] = {}
         while len(lines) < count:
@@ -92,15 +92,15 @@ class Ranks:
         self._lines = [lines[rank] for rank in range(count)]
 
     def ask(self, do: str, **request: Any) -> list[dict[str, Any]]:
-        """Asks all ranks the same, and waits for the replies of all of them, in the order of the ranks."""
+        """Send a request to all ranks, and return their replies in the order of the ranks."""
         message = (json.dumps({"do": do, **request}) + "\n").encode()
         for line in self._lines:
-            with contextlib.suppress(OSError):  # it is gone, and its end is found below
+            with contextlib.suppress(OSError):  # it has ended, which is found below
                 line.sendall(message)
         return self.replies()
 
     def replies(self) -> list[dict[str, Any]]:
-        """One reply of each rank. A death is told before what it led to elsewhere."""
+        """Wait for one reply of each rank. The death of a rank is reported before its consequences in others."""
         found: dict[int, dict[str, Any]] = {}
         failed: dict[int, dict[str, Any]] = {}
         until: float | None = None
@@ -111,7 +111,7 @@ class Ranks:
                 left = None if until is None else max(0.0, until - time.monotonic())
                 ready = selector.select(left)
                 if not ready:
-                    break  # one failed, and those that still wait for it will never answer
+                    break  # one failed, and those that wait for it will never answer
                 for key, _ in ready:
                     reply = self._read(key.data)
                     if reply is None:
@@ -126,11 +126,11 @@ class Ranks:
         return [found[rank] for rank in range(len(self._lines))]
 
     def _read(self, rank: int) -> dict[str, Any] | None:
-        """The rank's reply, or None where there is no whole one yet; its progress is passed on."""
+        """Return the rank's reply, or None if it is not complete yet. Pass on progress messages."""
         try:
             chunk = self._lines[rank].recv(1 << 16)
         except ConnectionResetError:
-            chunk = b""  # it died before it had read what it was asked
+            chunk = b""  # it died before reading the request
         if not chunk:
             raise self._dead()
         *whole, self._buffers[rank] = (self._buffers[rank] + chunk).split(b"\n")
@@ -142,14 +142,14 @@ class Ranks:
         return None
 
     def _dead(self) -> WorkerError:
-        """How a rank ended that should not have, as the launcher saw it."""
+        """Return the launcher's error for a rank that ended unexpectedly."""
         self._launcher.join(2 * END_SECONDS)
         return WorkerError("crashed", self._death or "a rank closed its line, and the launcher does not say why")
 
     def close(self) -> None:
-        """Lets the ranks end by themselves. Those that don't are ended with the worker's session."""
+        """Let the ranks end by themselves. Others end with the worker's session."""
         for line in self._lines:
-            with contextlib.suppress(OSError):  # it has ended already
+            with contextlib.suppress(OSError):  # ended already
                 line.sendall(b'{"do": "close"}\n')
         self._launcher.join(END_SECONDS)
         for line in self._lines:
@@ -158,7 +158,7 @@ class Ranks:
 
 @contextlib.contextmanager
 def _unbound() -> Iterator[None]:
-    """Without the variables that bind OpenMP's threads: they name the cores of all ranks, and each has only its own."""
+    """Return the environment without variables that bind OpenMP's threads: they list the cores of all ranks."""
     kept = {name: os.environ.pop(name) for name in BINDING if name in os.environ}
     try:
         yield
@@ -167,7 +167,7 @@ def _unbound() -> Iterator[None]:
 
 
 def _told(error: Exception) -> str:
-    """One sentence of the launcher's error: which rank ended first, and how."""
+    """Summarise the launcher's error in one sentence: which rank ended first, and how."""
     if not hasattr(error, "get_first_failure"):
         return f"torch's launcher failed: {type(error).__name__}: {error}"
     rank, failure = error.get_first_failure()

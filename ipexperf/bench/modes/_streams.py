@@ -1,4 +1,4 @@
-"""What streams did: which threads worked, on which cores, and on how many images each."""
+"""Proof of streams: which threads worked, on which cores, and on how many images each."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from ipexperf.bench.placement import ranges
 from ipexperf.result import Check
 
 ROUNDS = 5
-"""So many steps show every thread that has a part in them."""
+"""Number of steps that shows every thread that takes part."""
 TICKS = 0.05
-"""Seconds of several clock ticks: the kernel's account of a thread that spins moves only with them."""
+"""Seconds of several clock ticks, with which the kernel updates the time of a running thread."""
 _WORK = re.compile(rf"ipex_prepack::\w+_run|{'|'.join(map(re.escape, proof.HEAVY))}", re.ASCII)
 _TASKS = Path("/proc/self/task")
 T = TypeVar("T")
 
 
 def shared(values: Sequence[T], streams: int) -> list[Sequence[T]]:
-    """Cores or images, as the vendor shares them out: in order, and the first streams have what is left over."""
+    """Split cores or images like the vendor: in order, with the remainder on the first streams."""
     each, more = divmod(len(values), streams)
     ends = [each * number + min(number, more) for number in range(streams + 1)]
     return [values[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
 def operators(step: Callable[[], Any]) -> dict[int, int]:
-    """How many operators that do arithmetic each thread of this process ran in a step."""
+    """Count the arithmetic operators that each thread of this process ran in a step."""
     events = proof.traced(step, everywhere=True)
     return dict(Counter(event["tid"] for event in events if _WORK.fullmatch(str(event.get("name")))))
 
 
 def affinity(thread: int) -> frozenset[int]:
-    """The cores that the kernel lets a thread of this process use."""
+    """Return the cores that a thread of this process may use."""
     return frozenset(os.sched_getaffinity(thread))
 
 
 def _clocks() -> dict[int, int]:
-    """Nanoseconds that each thread of this process has run."""
+    """Return the nanoseconds that each thread of this process has run."""
     found = {}
     for path in _TASKS.iterdir():
-        with contextlib.suppress(OSError):  # it ended while we looked
+        with contextlib.suppress(OSError):  # the thread ended meanwhile
             found[int(path.name)] = int((path / "schedstat").read_text().split()[0])
     return found
 
 
 def busy(step: Callable[[], Any]) -> set[int]:
-    """The threads that ran while steps were made."""
+    """Return the threads that ran during steps."""
     before = _clocks()
     until = time.monotonic() + TICKS
     rounds = 0
@@ -65,20 +65,20 @@ def busy(step: Callable[[], Any]) -> set[int]:
 
 
 def streams(found: dict[int, int], count: int, whole: int) -> Check:
-    """As many threads as streams did arithmetic, and each went through the whole network."""
+    """Check that as many threads as streams did arithmetic, and each ran the whole network."""
     told = f"{len(found)} threads with {' and '.join(map(str, found.values())) or 'no'} operators"
     ok = len(found) == count and set(found.values()) == {whole} and whole > 0
     return Check("streams", ok, told, f"{count} threads with {whole} operators each")
 
 
 def cores(workers: Collection[int], ran: set[int], pool: Sequence[int], count: int) -> Check:
-    """Each stream's thread is bound to its own share of the pool, and the threads that ran there fill the pool.
+    """Check that each stream's thread is bound to its share of the cores, and that all cores were used.
 
-    A stream of several cores has helpers, which run no operators of their own: they are known by their cores.
+    A stream with several cores has helper threads, which run no operators. They are identified by their cores.
     """
     shares = [set(share) for share in shared(sorted(pool), count)]
     homes = [[number for number, share in enumerate(shares) if affinity(thread) <= share] for thread in workers]
-    # The caller splits and joins, and is bound to a core of the pool as well: it fills nothing, unless it is a stream.
+    # The calling thread splits and joins, and is bound to a core too. It does not count unless it is a stream.
     helpers = ran - ({threading.get_native_id()} - set(workers))
     bound = [affinity(thread) for thread in helpers if any(affinity(thread) <= share for share in shares)]
     filled = set().union(*bound)
@@ -91,7 +91,7 @@ def cores(workers: Collection[int], ran: set[int], pool: Sequence[int], count: i
 
 
 def split(parts: Sequence[int], batch: int, count: int) -> Check:
-    """The parts of the batch are as many as streams, as equal as can be, and together the batch."""
+    """Check that the batch was split into as many parts as streams, as equal as possible."""
     wanted = [len(share) for share in shared(range(batch), count)]
     return Check("split", list(parts) == wanted, _sum(parts), _sum(wanted))
 

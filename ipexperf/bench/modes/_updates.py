@@ -1,4 +1,4 @@
-"""Whether every step that was timed was an update: a gradient scaler skips some, and says nothing."""
+"""Check that every timed step was an update: a gradient scaler silently skips some."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipexperf.result import Check
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was done by one moment: steps, batches, and the updates that the optimizer itself knows of."""
+    """Counts at one moment: steps, batches, and updates that the optimizer counted."""
 
     steps: int
     batches: int
@@ -20,7 +20,7 @@ class Reading:
 
 
 class Ledger:
-    """Counts what the sampled steps did, between samples: nothing but additions is inside the time."""
+    """Counts the updates of sampled steps. Inside the timed part it only increments counters."""
 
     def __init__(self, optimizer: Any, scaler: Any, accumulate: int) -> None:
         self._optimizer = optimizer
@@ -31,14 +31,14 @@ class Ledger:
         self.steps = 0
         self.batches = 0
         if scaler.is_enabled():
-            # The scaler calls the optimizer where the gradients are finite, and not where they are not.
+            # The scaler calls the optimizer only if the gradients are finite.
             optimizer.register_step_post_hook(self._called)
 
     def _called(self, *_: Any) -> None:
         self._applied.append(self.steps)
 
     def skipped(self, steps: int) -> list[int]:
-        """Which of the first so many steps, counted from 0, the gradient scaler skipped."""
+        """Return which of the first steps, counted from 0, the gradient scaler skipped."""
         return sorted({*range(min(steps, self.steps))} - {*self._applied}) if self._scaler.is_enabled() else []
 
     def read(self) -> Reading:
@@ -46,7 +46,7 @@ class Ledger:
         return Reading(self.steps, self.batches, counted)
 
     def enter(self, before: Reading, after: Reading, steps: int) -> None:
-        """Books the steps that were asked for, and what was done for them."""
+        """Record the requested steps, and what was done for them."""
         made = after.steps - before.steps
         if after.updates is not None:
             made = min(made, after.updates - (before.updates or 0))
@@ -56,11 +56,11 @@ class Ledger:
 
     @property
     def _tries(self) -> int:
-        """Steps that a gradient scaler may lose while it tries a larger scale, as it does after many good ones."""
+        """Return how many steps a gradient scaler may skip when it tries a larger scale after many good steps."""
         return self.steps // int(self._scaler.get_growth_interval()) if self._scaler.is_enabled() else 0
 
     def proof(self, effective: int, looked_at: int) -> list[Check]:
-        """As many updates as sampled steps, each of as many batches as it should take, and each with an effect."""
+        """Check that each sampled step was an update with an effect, of the right number of batches."""
         batches = self._asked * self._accumulate
         ok = self._made >= self._asked - self._tries and self._taken == batches and effective == looked_at
         lost = f" but {self._tries} that the scaler may lose" if self._tries else ""

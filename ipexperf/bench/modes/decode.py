@@ -1,7 +1,7 @@
-"""Writing: one token of each text at a time, behind the kept keys and values of those before it. Its items are tokens.
+"""Decoding: one token of each text at a time, with a key-value cache of those before it. Items are tokens.
 
-The tokens are those of held-out texts, whatever the network foretells: every stack then does the same work, and each
-answer can be held against the reference.
+The tokens are those of held-out texts, not the predicted ones, so that all stacks do the same work and each output can
+be compared with the reference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipexperf.bench.workbench import Workbench
 
 
 class DecodeSession(GenerationSession):
-    """The first half of each text is read beforehand; steps write the second, and then write it again."""
+    """The first half of each text is read in advance. Steps decode the second half, again and again."""
 
     def __init__(self, bench: Workbench) -> None:
         super().__init__(bench)
@@ -31,22 +31,22 @@ class DecodeSession(GenerationSession):
 
     @property
     def prompt(self) -> int:
-        """So many tokens of each text are there at the beginning."""
+        """Number of tokens of each text in the cache at the beginning."""
         return self.bench.case.size // 2
 
     def build(self, network: Any, example: Tensors) -> Any:
-        """Made for one token of each text: weights are packed for the shape that they are used with."""
+        """Build with one token of each text as the example, because weights are packed for the shape in use."""
         return super().build(network, (example[0][:, :1],))
 
     def step(self) -> None:
-        """One token of one batch of texts; the batches take turns."""
+        """Decode one token of one batch of texts. The batches take turns."""
         further, text = divmod(self.turn, len(self.inputs))
         at = self.prompt + further % (self.bench.case.size - self.prompt)
         self.read(self.inputs[text][0][:, at : at + 1], self.memories[text], at)
         self.turn += 1
 
     def counted(self) -> Work:
-        """What a step has to do that is halfway through its texts: it looks back at all that was read before."""
+        """Count a step halfway through the texts, because the work depends on the number of cached tokens."""
         network, (tokens,) = self.untouched(), self.example()
         memory, at = network.memory(), (self.prompt + tokens.shape[1]) // 2
         with torch.no_grad():
@@ -54,7 +54,7 @@ class DecodeSession(GenerationSession):
             return work.count(lambda: network(tokens[:, at : at + 1], memory, at))
 
     def forward(self, inputs: Tensors) -> Any:
-        """The answers to whole texts, written as a step writes them."""
+        """Return the outputs for whole texts, decoded token by token like a step."""
         (tokens,), memory = inputs, self.network.memory()
         parts = [self.read(tokens[:, : self.prompt], memory)]
         parts += [self.read(tokens[:, at : at + 1], memory, at) for at in range(self.prompt, tokens.shape[1])]

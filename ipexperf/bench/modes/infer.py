@@ -1,4 +1,4 @@
-"""Eager inference: the optimised model, called."""
+"""Eager inference: call the optimised model."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class CompiledSession(InferenceSession):
         self.events = proof.traced(self.step)
         kernels = proof.kernels(self.events)
         if self.bench.case.dtype == "int8":
-            # oneDNN's own log as well: what an operator is called says little of the kernel that it took.
+            # Also from oneDNN's log: the name of an operator says little about its kernel.
             kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
         return kernels
 
@@ -48,7 +48,7 @@ class CompiledSession(InferenceSession):
         return fingerprint.compiled(self.first.graphs, self.first.frames, self.first.breaks, self.sources)
 
     def proof(self) -> list[Check]:
-        # Read first: after all samples, and before the proof takes steps of its own.
+        # Read the counters first, before the proof runs further steps.
         later = Tally.read().since(self.compiled)
         code = "\n".join(self.sources)
         int8 = self.bench.case.dtype == "int8"

@@ -1,4 +1,4 @@
-"""Ahead-of-time inference: torch.export, AOTInductor, and the package that they leave, loaded as it is deployed."""
+"""Ahead-of-time inference: torch.export, AOTInductor, and their package, loaded as in deployment."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 CONFIGURATION = {"freezing": True}
-"""Weights that are constants of the code: folded and packed when it is compiled."""
+"""Makes weights constants of the code, which are folded and packed at compile time."""
 FROZEN = "_frozen_param"
-"""How the names of the constants begin that freezing made."""
+"""Prefix of the names of constants that freezing made."""
 _MAPPED = Path("/proc/self/maps")
 
 
@@ -32,17 +32,17 @@ class ExportedSession(InferenceSession):
         with compilation.afresh() as folder, torch.no_grad():
             path = folder / "network.pt2"
             program = _exported(whole, example, self.bench.model.name)
-            torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=CONFIGURATION)  # noqa: SLF001 - torch documents it so
+            torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=CONFIGURATION)  # noqa: SLF001 - documented by torch
             self.libraries = [Path(name).name for name in zipfile.ZipFile(path).namelist() if name.endswith(".so")]
-            return torch._inductor.aoti_load_package(str(path))  # noqa: SLF001 - torch documents it so
+            return torch._inductor.aoti_load_package(str(path))  # noqa: SLF001 - documented by torch
 
     def forward(self, inputs: Tensors) -> Any:
-        """No autocast here: the package has its own casts inside."""
+        """Call without autocast: the package contains its casts."""
         with torch.no_grad():
             return self.network(*inputs)
 
     def kernels(self) -> list[Kernel]:
-        """From oneDNN's log and torch's profiler both: the package calls some kernels past the dispatcher."""
+        """Return kernels from oneDNN's log and torch's profiler: the package calls some without the dispatcher."""
         verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
         return [*proof.logged(self.step, verbose), *proof.profiled(self.step)]
 
@@ -56,11 +56,11 @@ class ExportedSession(InferenceSession):
 
     def close(self) -> None:
         super().close()
-        self.network = None  # what torch unpacked the package into goes with it
+        self.network = None  # delete the folder into which torch unpacked the package
 
 
 def _cast(network: Any, bench: Workbench) -> Any:
-    """The network under its autocast as one module: export keeps only what is inside."""
+    """Return the network with its autocast as one module, because export only keeps what is inside."""
 
     class Cast(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
         def __init__(self) -> None:
@@ -75,7 +75,7 @@ def _cast(network: Any, bench: Workbench) -> Any:
 
 
 def _exported(network: Any, example: Any, name: str) -> Any:
-    """The network as one graph, or the reason why it is none."""
+    """Export the network as one graph. Raise WorkerError if that is impossible."""
     try:
         return torch.export.export(network, example)
     except MemoryError:
@@ -83,14 +83,14 @@ def _exported(network: Any, example: Any, name: str) -> Any:
     except Exception as error:
         first: BaseException = error
         while first.__context__ is not None:
-            first = first.__context__  # torch stumbles over its own feet on the way out: the first error is the reason
+            first = first.__context__  # torch may fail again while it handles an error: the first one is the reason
         reason = next(iter(str(first).strip().splitlines()), type(first).__name__)
         named = outcome.told(str(first)) or "error"
         raise WorkerError(named, f"torch.export makes no graph of {name}: {reason}") from error
 
 
 def loaded(network: Any, libraries: list[str]) -> Check:
-    """What runs is a package's: its one graph is machine code that this process has mapped."""
+    """Check that the package's code runs: one graph, as machine code that is mapped into this process."""
     package = importlib.import_module("torch._inductor.package").AOTICompiledModel
     mapped = {Path(line.split()[-1]).name for line in _MAPPED.read_text().splitlines() if line.endswith(".so")}
     found = [name for name in libraries if name in mapped]
@@ -103,7 +103,7 @@ def loaded(network: Any, libraries: list[str]) -> Check:
 
 
 def weighed(network: Any) -> Check:
-    """The weights are inside the package, and freezing has made new ones of them."""
+    """Check that the package contains the weights, and that freezing has made new constants of them."""
     names = list(getattr(network, "get_constant_fqns", list)())
     made = sum(name.startswith(FROZEN) for name in names)
     return Check("freezing", made > 0, f"{made} of {len(names)} constants inside are frozen", "at least 1")

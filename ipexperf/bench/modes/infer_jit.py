@@ -1,4 +1,4 @@
-"""TorchScript inference: optimise, trace and freeze under autocast, then let the graph optimise itself."""
+"""TorchScript inference: optimise, trace and freeze under autocast, then run until the graph is optimised."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 PROFILING_CALLS = 3
-"""TorchScript looks at this many calls before its fused graph stands."""
+"""Number of calls after which TorchScript's fused graph is final."""
 
 
 class JitSession(InferenceSession):
     def ready(self, example: Any) -> Any:
         if self.bench.case.dtype != "int8":
             return super().ready(example)
-        # Deployment as it is documented: what was quantised, traced and frozen in another process is loaded.
+        # As in deployment: load the network that another process has quantised, traced and frozen.
         self.network = artifact.script(self.bench)
         self._untraced = self.bench.stack.proof_of_inference(self.network, self.bench)
         self.settle(example)
@@ -39,23 +39,23 @@ class JitSession(InferenceSession):
 
     def trace(self, network: Any, example: Any) -> Any:
         case = self.bench.case
-        # Looked at before it is traced: in the graph there are no modules.
+        # Checked before tracing: the graph has no modules.
         self._untraced = self.bench.stack.proof_of_inference(network, self.bench)
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
             return torch.jit.freeze(answers.traced(network, example))
 
     @property
     def script(self) -> Any:
-        """The frozen graph that answers."""
+        """The frozen graph that runs."""
         return self.network
 
     def settle(self, example: Any) -> None:
-        """Calls the graph until it stands as it will be measured."""
+        """Call the graph until it is in its final form."""
         for _ in range(PROFILING_CALLS):
             self.forward(example)
 
     def graph(self) -> str:
-        """The graph as it stands after it ran, printed."""
+        """Return the printed graph in its final form."""
         with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
             return str(self.script.graph_for(*self.inputs[0]))
 

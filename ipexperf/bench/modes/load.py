@@ -1,4 +1,4 @@
-"""Cold start: from a checkpoint in a process that has run nothing yet to the first answer, jitted."""
+"""Cold start: from a checkpoint in a fresh process to the first jitted output."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ipexperf.result import Check
 
 
 class LoadSession(JitSession):
-    """The first step is the cold start, and is timed in its phases. What comes after it is inference."""
+    """The first step is the cold start, timed in its phases. Later steps are inference."""
 
     def ready(self, example: Any) -> Any:
-        """Nothing: inputs and paths are all that there is before the first step."""
+        """Do nothing: before the first step there are only inputs and paths."""
         del example
         self.phases: dict[str, float] = {}
 
@@ -50,13 +50,13 @@ class LoadSession(JitSession):
         return result
 
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
-        """Refuses what would not be cold: a second sample, or a block of several steps."""
+        """Time the first step. Refuse a second sample or a block of several steps, which would not be cold."""
         if self.phases or count != 1 or block != 1:
             raise WorkerError("error", "a process has one cold start: load is sampled once, in a block of 1")
         return super().sample(synchronise, count, block)
 
     def items(self, batch: int) -> int:
-        """One start: the first batch is a part of it."""
+        """Return 1: a start, which includes the first batch."""
         del batch
         return 1
 
@@ -64,7 +64,7 @@ class LoadSession(JitSession):
         return self.phases
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        """Nothing: a process has one cold start, and it was timed."""
+        """Return nothing: the only cold start of the process was timed."""
         del device
         return {}
 

@@ -1,4 +1,4 @@
-"""Throughput through IPEX's runtime extension: one jitted network, and a batch shared out to streams of few cores."""
+"""Throughput with IPEX's runtime extension: one jitted network, and a batch split over streams of few cores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIT = "fit"
 
 @dataclass(frozen=True)
 class Streams(Number):
-    """A number; or `fit`, the vendor's default: a stream a core, or an image where there are fewer of those."""
+    """A number, or `fit`, the vendor's default: one stream per core, but not more than images."""
 
     values: tuple[str, ...] = (FIT,)
 
@@ -39,14 +39,14 @@ class Streams(Number):
 
 
 def too_many(streams: str, cores: int) -> str | None:
-    """Why so many streams cannot each have a core, or None."""
+    """Return why this many streams cannot each have a core, or None."""
     if streams == FIT or int(streams) <= cores:
         return None
     return f"{streams} streams need as many cores, and {cores} may be used here"
 
 
 class MultiStreamSession(JitSession):
-    """Calls the streams, and holds what they did against the one jitted network that they share."""
+    """Calls the streams, and compares their outputs with those of the jitted network that they share."""
 
     def build(self, network: Any, example: Tensors) -> Any:
         if len(example) > 1:
@@ -58,7 +58,7 @@ class MultiStreamSession(JitSession):
         if wrong := too_many(asked, len(self.cores)):
             raise WorkerError("error", wrong)
         self.streams = min(len(self.cores), len(example[0])) if asked == FIT else int(asked)
-        # Packed, traced and settled for what a stream gets to see, which is its part of the batch.
+        # Packed and traced for the shape that a stream gets: its part of the batch.
         self.single = super().build(network, self._parts(example)[0])
         self.network = self.bench.stack.streamed(self.single, self.cores, self.streams)
         self.settle(example)
@@ -73,20 +73,20 @@ class MultiStreamSession(JitSession):
         return [(part,) for part in _streams.shared(images, self.streams)]
 
     def _alone(self, batch: Tensors) -> Any:
-        """What the one network answers without streams."""
+        """Return the output of the network without streams."""
         with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
             return self.single(*batch)
 
     def kernels(self) -> list[Kernel]:
-        """oneDNN's log tells of all threads; torch's profiler of its caller alone, unless it is asked for all."""
+        """Return kernels of all threads: torch's profiler only sees its caller by default."""
         return super().kernels() or proof.kernels(proof.traced(self.step, everywhere=True))
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        """The operators of all threads: the streams have one each."""
+        """Capture the operators of all threads: each stream has one."""
         return {**super().looks(device), **fingerprint.of_step(self.step, device, everywhere=True)}
 
     def proof(self) -> list[Check]:
-        # First: what the proof of the jitted network calls is no step of the streams.
+        # First: the proof of the jitted network runs steps without streams.
         return [*self._shared_out(), *super().proof()]
 
     def _shared_out(self) -> list[Check]:
@@ -109,7 +109,7 @@ class MultiStreamSession(JitSession):
         ]
 
     def _joined(self, outputs: Any, alone: Any) -> Check:
-        """The answers of all streams, in order, are those of the one network to the same parts of the batch."""
+        """Check that the outputs of all streams equal those of the network for the same parts of the batch."""
         bound = BOUNDS[self.bench.case.dtype].fidelity
         if outputs.shape != alone.shape:
             return Check("joined", False, f"shape {tuple(outputs.shape)}", f"shape {tuple(alone.shape)}")

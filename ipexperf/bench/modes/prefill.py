@@ -1,4 +1,4 @@
-"""Reading a prompt: all its tokens at once, their keys and values kept. Its items are tokens."""
+"""Prefill: read all tokens of a prompt at once into the key-value cache. Items are tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipexperf.bench.workbench import Workbench
 
 
 class PrefillSession(GenerationSession):
-    """A step reads a batch of prompts into one memory, over what was there."""
+    """A step reads a batch of prompts into one cache, overwriting its content."""
 
     def ready(self, example: Tensors) -> Any:
         network = super().ready(example)

@@ -1,4 +1,4 @@
-"""Answers as they are asked for: instances beside one another, each on its few cores, with one image at a time."""
+"""Real-time inference: several instances, each on a few cores, with one image at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 CORES = 4
-"""What the vendor's figures for realtime inference give an instance."""
+"""Cores per instance in the vendor's published figures."""
 FIT = "fit"
 
 
 @dataclass(frozen=True)
 class Fitted(Number):
-    """A number; or `fit`, which is what the machine has room for."""
+    """A number, or `fit`: as many as the machine has room for."""
 
     values: tuple[str, ...] = (FIT,)
 
@@ -33,14 +33,14 @@ class Fitted(Number):
 
 
 def sizes(instances: str | None, cores: str | None, there: int) -> tuple[int, int]:
-    """How many instances of how many cores: as asked, and otherwise what fits."""
+    """Return the numbers of instances and of cores per instance: as requested, else what fits."""
     count, each = (0 if value in (None, FIT) else int(value) for value in (instances or FIT, cores or FIT))
     each = each or max(1, min(CORES, there // (count or 1)))
     return count or max(1, there // each), each
 
 
 def too_many(instances: str | None, cores: str | None, there: int) -> str | None:
-    """Why so many instances cannot each have their cores alone, or None."""
+    """Return why this many instances cannot each have their own cores, or None."""
     count, each = sizes(instances, cores, there)
     if count * each <= there:
         return None

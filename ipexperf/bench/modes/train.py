@@ -1,4 +1,4 @@
-"""Training, as it is written: zero the gradients, forward under autocast, loss, backward, optimizer step."""
+"""Training: zero the gradients, forward under autocast, loss, backward, optimizer step."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 PROVEN_STEPS = 3
-"""So many steps are looked at one by one, after the samples: each must change the weights."""
+"""Number of steps after the samples that are checked one by one: each must change the weights."""
 
 
 class TrainSession(Session):
-    """The timed steps are the training: what they learned is what accuracy looks at."""
+    """The timed steps are part of the training whose result is scored."""
 
     def __init__(self, bench: Workbench) -> None:
         case = bench.case
@@ -41,7 +41,7 @@ class TrainSession(Session):
         self.scaler = torch.amp.GradScaler(case.device, enabled=case.dtype == "fp16")
         self.feed = _input.feed(bench, self.split.train.tensors, self.order())
         self.losses: list[Any] = []
-        # What the optimizer holds, not network.parameters(): IPEX leaves unpacked twins there that nobody trains.
+        # The optimizer's parameters, not network.parameters(), where IPEX leaves unpacked copies that are not trained.
         self.trained = [value for group in self.optimizer.param_groups for value in group["params"]]
         self.unheld = _apart.parameters(self.optimised)
         self.trained += self.unheld
@@ -49,15 +49,15 @@ class TrainSession(Session):
         self.ledger = Ledger(self.optimizer, self.scaler, self.accumulate)
 
     def order(self) -> Iterator[Any]:
-        """The examples in each batch of this process, by their numbers: every batch, where nobody trains beside it."""
+        """Yield the example indices of this process' batches: all batches if it trains alone."""
         return _curve.order(self.bench, self.split, 0, 1)
 
     def joined(self, network: Any) -> Any:
-        """The network as it is stepped: alone here, with those of other processes where there are several."""
+        """Return the network for steps. Overridden for training in several processes."""
         return network
 
     def apart(self) -> AbstractContextManager[Any]:
-        """Around a batch after which no update follows yet: what several processes exchange can wait."""
+        """Context for a batch that no update follows, so that exchanging gradients can wait."""
         return nullcontext()
 
     def step(self) -> None:
@@ -73,7 +73,7 @@ class TrainSession(Session):
         self.losses.append(parts[0] if len(parts) == 1 else torch.stack(parts).sum())
 
     def _batch(self) -> Any:
-        """Forward and backward of one batch; its loss, as a share of the step's."""
+        """Run forward and backward of one batch. Return its share of the step's loss."""
         batch = next(self.feed)
         given = len(self.split.train.inputs)
         self.ledger.batches += 1
@@ -89,7 +89,7 @@ class TrainSession(Session):
         return batch * self.accumulate
 
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
-        """Keeps account of the updates that the timed steps made, outside the time."""
+        """Time blocks of steps, and count their updates outside the timed part."""
         before = self.ledger.read()
         samples = super().sample(synchronise, count, block)
         self.ledger.enter(before, self.ledger.read(), count * block)
@@ -107,18 +107,18 @@ class TrainSession(Session):
         self.feed.close()
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        """Trains on to the agreed number of steps, then looks at the losses and at held-out examples."""
+        """Train on to the declared number of steps, then check the losses and the held-out examples."""
         self.train_on()
         metrics, checks = self.learned()
         curve = _curve.check(self.bench, self.split, [_curve.told(self.losses)], self.skipped())
         return metrics, [*checks, curve]
 
     def skipped(self) -> list[int]:
-        """Which of the compared steps a gradient scaler did not make."""
+        """Return which of the compared steps a gradient scaler skipped."""
         return self.ledger.skipped(_curve.STEPS)
 
     def train_on(self) -> None:
-        """Trains on to the agreed number of steps."""
+        """Train on to the declared number of steps."""
         target = self.bench.settings.train_steps or self.bench.model.train_steps
         while len(self.losses) < target:
             if len(self.losses) % 20 == 0:
@@ -128,7 +128,7 @@ class TrainSession(Session):
             self.step()
 
     def learned(self) -> tuple[dict[str, float], list[Check]]:
-        """What the training led to: falling losses, and right answers to examples that it never saw."""
+        """Check the result of training: falling losses, and correct answers for held-out examples."""
         self.optimised.eval()
         case, task, test = self.bench.case, self.bench.task, self.split.test
 
@@ -143,7 +143,7 @@ class TrainSession(Session):
         return metrics, [*checks, *self._checkpoint(reached)]
 
     def _checkpoint(self, reached: float) -> list[Check]:
-        """Saves what was learned, and infers with it in an untouched fp32 network, as whoever loads it will."""
+        """Save a checkpoint, load it into an untouched fp32 network, and compare its score."""
         path = self.bench.settings.checkpoint
         if path is None:
             return []
@@ -162,11 +162,11 @@ class TrainSession(Session):
 
     @functools.cached_property
     def work(self) -> Work:
-        """What a step has to do, counted on the host in the untouched network; the update is left out."""
+        """The work of a step, counted on the host in the untouched network, without the update."""
         return work.counted_once(self.bench, "training", lambda: work.count(self._plain))
 
     def _plain(self) -> None:
-        """The batches of a step, forward and backward, through the untouched network on the host."""
+        """Run the batches of a step, forward and backward, through the untouched network on the host."""
         given, batch = len(self.split.train.inputs), [value.cpu().contiguous() for value in self.last[0]]
         network = self.bench.model.build().train()
         for _ in range(self.accumulate):
@@ -195,19 +195,19 @@ class TrainSession(Session):
         ]
 
     def moved(self, before: list[Any]) -> int:
-        """How many of the trained parameters differ from what they were."""
+        """Count the trained parameters that changed."""
         pairs = zip(before, self.trained, strict=True)
         return sum(not torch.equal(value, now.detach()) for value, now in pairs)
 
     def _moves(self) -> bool:
-        """Whether one more step changes the weights."""
+        """Whether another step changes the weights."""
         before = [value.detach().clone() for value in self.trained]
         self.step()
         return self.moved(before) > 0
 
 
 def untrainable(cell: Cell) -> str | None:
-    """Why no stack can train so, or None."""
+    """Return why no stack can train this, or None."""
     if cell.dtype == "int8":
         return "int8 is for inference: there is no int8 training"
     if cell.dtype == "fp16" and cell.device == "cpu":

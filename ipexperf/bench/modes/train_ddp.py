@@ -1,4 +1,4 @@
-"""Data-parallel training: as many processes as there are ranks, each with its own batches, and one set of weights."""
+"""Data-parallel training: one process per rank, each with its own batches, and equal weights."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 NATIVE = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
-"""What torch brings for each device."""
+"""The backends of torch for each device."""
 CCL = "oneccl_bind_pt"
 RANKS = "2"
 
 
 @dataclass(frozen=True)
 class RanksKnob(Number):
-    """How many processes train together."""
+    """The knob for the number of ranks."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         return too_many(int(value), facts) or super().why_not(cell, value, facts)
@@ -35,7 +35,7 @@ class RanksKnob(Number):
 
 @dataclass(frozen=True)
 class Backend(Knob):
-    """What carries the gradients between the ranks."""
+    """The knob for the communication backend."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "ccl":
@@ -46,14 +46,14 @@ class Backend(Knob):
 
 
 def too_many(ranks: int, facts: Facts) -> str | None:
-    """Why so many ranks cannot each have a core, or None."""
+    """Return why this many ranks cannot each have a core, or None."""
     if ranks <= facts.cores:
         return None
     return f"{ranks} ranks need as many cores, and {facts.cores} may be used here"
 
 
 class DdpSession(Session):
-    """Makes its steps in the ranks, and holds what each of them tells against the others."""
+    """Runs its steps in the ranks, and compares their evidence."""
 
     elsewhere = True
 
@@ -75,13 +75,13 @@ class DdpSession(Session):
             "cores": cores,
         }
         self.ranks = Ranks(request, self.count, bench.say)
-        self.ranks.replies()  # of having been built
+        self.ranks.replies()  # after building
 
     def step(self) -> None:
         self.ranks.ask("step")
 
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
-        """From the first rank's begin to the last one's end, on the clock that they share; no request is inside."""
+        """Time from the first rank's begin to the last rank's end, on their common clock, without requests."""
         del synchronise
         self._block, found = block, []
         told = [reply["spans"] for reply in self.ranks.ask("sample", count=count, block=block)]
@@ -94,12 +94,12 @@ class DdpSession(Session):
         return batch * int(self.bench.knob("accumulate")) * self.count
 
     def peak_memory(self, device: Device) -> int:
-        """Of all ranks together; the worker, which only asks, is left out."""
+        """Return the sum over all ranks, without the worker, which runs no steps."""
         del device
         return sum(reply["peak_memory"] for reply in self.ranks.ask("memory"))
 
     def metrics(self) -> dict[str, float]:
-        """The largest of all ranks: the others wait for it."""
+        """Return the largest value of all ranks, because the others wait for it."""
         told = [reply["metrics"] for reply in self.ranks.ask("metrics")]
         return {name: max(found[name] for found in told) for name in told[0]}
 
@@ -115,7 +115,7 @@ class DdpSession(Session):
         return [*(_agreed(checks) for checks in zip(*by_rank, strict=True)), *self.together(told)]
 
     def together(self, told: list[dict[str, Any]]) -> list[Check]:
-        """What no rank can prove alone."""
+        """Return checks that compare ranks."""
         ranks = sorted(reply["rank"] for reply in told)
         sizes = sorted({reply["ranks"] for reply in told})
         pids = {reply["pid"] for reply in told}
@@ -141,13 +141,13 @@ class DdpSession(Session):
         ]
 
     def fingerprint(self, device: Device) -> dict[str, Any] | None:
-        """The first rank's: all ranks look, for none of them steps alone."""
+        """Return the first rank's fingerprint. All ranks capture one, because none can step alone."""
         del device
         found: dict[str, Any] | None = self.ranks.ask("fingerprint")[0]["fingerprint"]
         return found
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        """The first rank tells what was learned; the losses of all are one curve, that of their batches together."""
+        """Return the first rank's accuracy. The losses of all ranks form one curve."""
         told = self.ranks.ask("accuracy")
         losses = [reply["losses"] for reply in told]
         curve = _curve.check(self.bench, weights.read(self.bench), losses, told[0]["skipped"])
@@ -158,7 +158,7 @@ class DdpSession(Session):
 
 
 def _agreed(checks: tuple[Check, ...]) -> Check:
-    """One check of all ranks: what they found where they found the same, or what each did."""
+    """Merge a check of all ranks: the common finding, or that of each rank."""
     first = checks[0]
     found = list(dict.fromkeys(check.found for check in checks))
     told = found[0] if len(found) == 1 else "; ".join(f"rank {i}: {check.found}" for i, check in enumerate(checks))
@@ -188,7 +188,7 @@ class TrainDdp(Mode):
         return DdpSession(bench)
 
     def rank(self, bench: Workbench, rank: int, ranks: int) -> RankSession:
-        """The session of one rank, opened in its process."""
+        """Open the session of one rank in its process."""
         return RankSession(bench, rank, ranks)
 
 
