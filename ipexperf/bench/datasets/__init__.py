@@ -1,1 +1,1 @@
-"""One file a dataset."""
+"""One file per dataset."""

@@ -1,4 +1,4 @@
-"""CIFAR-10 in its real on-disk format, through torchvision, from a folder of the user's."""
+"""CIFAR-10 in its original file format, read by torchvision from a folder of the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipexperf.errors import WorkerError
 
 FOLDER = "cifar-10-batches-py"
 ARCHIVE = "cifar-10-python.tar.gz"
-"""What is published, and holds the folder."""
+"""The published archive, which contains the folder."""
 FILES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta")
 MEAN = (0.4914, 0.4822, 0.4465)
 DEVIATION = (0.2470, 0.2435, 0.2616)
@@ -32,7 +32,7 @@ class Cifar10(Dataset):
         return (None, f"--perf-data={folder}{flaw}") if flaw else (folder, None)
 
     def read(self, path: str, size: int) -> Split:
-        """torchvision checks the files' MD5 sums before anything is read."""
+        """Read the examples. torchvision checks the MD5 sums of the files first."""
 
         def examples(*, train: bool) -> Examples:
             try:
@@ -54,7 +54,7 @@ class Cifar10(Dataset):
 
 
 def _flaw(root: Path) -> str:
-    """What is wrong with the folder, as far as names and rights tell: what files hold is looked at later."""
+    """Return what is wrong with the names and permissions in the folder, or an empty text. Contents are checked later."""
     if not root.is_dir():
         return ": there is no such folder"
     if not (root / FOLDER).is_dir():
@@ -70,7 +70,7 @@ def _flaw(root: Path) -> str:
 
 
 def _damaged(folder: Path) -> list[str]:
-    """The files that are not there or whose MD5 sum is another than the published one."""
+    """Return the files that are missing or have a wrong MD5 sum."""
     known = torchvision.datasets.CIFAR10
     published = [*known.train_list, *known.test_list, (known.meta["filename"], known.meta["md5"])]
     return [name for name, md5 in published if not torchvision.datasets.utils.check_integrity(folder / name, md5)]

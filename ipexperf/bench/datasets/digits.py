@@ -1,6 +1,6 @@
-"""1,797 real handwritten digits, 8 x 8 pixels, as scikit-learn's package brings them: no network is needed.
+"""1,797 real handwritten digits of 8 x 8 pixels, from scikit-learn's package.
 
-Only the package's data file is read: the worker's interpreter needs no scikit-learn.
+Only the package's data file is read; the worker's interpreter does not need scikit-learn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Digits(Dataset):
         return (str(path), None) if path.is_file() else (None, f"scikit-learn has no digits at {path}")
 
     def read(self, path: str, size: int) -> Split:
-        """Every fifth digit is held out; pixels are scaled up to the model's size, grey in three channels."""
+        """Hold out every fifth digit. Scale pixels to the model's size, in three grey channels."""
         packed = Path(path).read_bytes()
         text = gzip.decompress(packed)
         found = hashlib.sha256(text).hexdigest()
@@ -47,7 +47,7 @@ class Digits(Dataset):
 
 
 def _examples(rows: Any, size: int) -> Examples:
-    """The lines of the file as images. The three channels are one in memory: at 224 x 224 they were a gigabyte."""
+    """Return images from lines of the file. The channels share memory: at 224 x 224 copies would take a gigabyte."""
     images = rows[:, :-1].reshape(-1, 1, PIXELS, PIXELS) / BRIGHTEST * 2 - 1
     images = torch.nn.functional.interpolate(images, size=(size, size), mode="bilinear", align_corners=False)
     return Examples((images.expand(-1, 3, -1, -1),), (rows[:, -1].long(),))

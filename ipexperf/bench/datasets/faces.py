@@ -1,6 +1,6 @@
-"""Crops with and without a face out of real photographs, as scikit-image's package brings them.
+"""Crops with and without a face from real photographs in scikit-image's package.
 
-Only its files are read: the worker's interpreter needs no scikit-image.
+Only its files are read; the worker's interpreter does not need scikit-image.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ PHOTOGRAPHS = {
     "coffee.png": "cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7",
 }
 FACES = {"astronaut.png": (175, 69, 273, 169), "camera.png": (195, 117, 272, 196)}
-"""Left, top, right and bottom of the face, where there is one: of the others one shows a cat and one a cup."""
+"""Left, top, right and bottom of the face in each photograph, if any."""
 TRAIN, TEST = 256, 128
 SEEDS = (0, 1)
 OFF = 0.08
-"""How far the sides of a crop are off those of its face at most, as a share of these."""
+"""Largest offset of a crop's sides from those of its face, relative to these."""
 SIDES = (40, 200)
-"""How long a side of a crop without a face is at least and at most, in pixels."""
+"""Smallest and largest side of a crop without a face, in pixels."""
 
 
 class Faces(Dataset):
@@ -45,7 +45,7 @@ class Faces(Dataset):
         return (None, f"scikit-image has no {' and no '.join(lacking)} at {path}") if lacking else (str(path), None)
 
     def read(self, path: str, size: int) -> Split:
-        """Every second crop has a face (1), and the others none (0); the same photographs are behind both parts."""
+        """Return crops of which every second has a face. Training and held-out parts use the same photographs."""
         photographs = {name: _photograph(Path(path) / name, sha256) for name, sha256 in PHOTOGRAPHS.items()}
         return Split(
             *(_crops(photographs, count, size, seed) for count, seed in zip((TRAIN, TEST), SEEDS, strict=True))
@@ -53,7 +53,7 @@ class Faces(Dataset):
 
 
 def _photograph(path: Path, sha256: str) -> Any:
-    """A photograph in three channels, as the networks were trained on: around 0, and 1 at most."""
+    """Return a photograph in three channels, normalised like the networks' training data."""
     packed = path.read_bytes()
     found = hashlib.sha256(packed).hexdigest()
     if found != sha256:
@@ -77,7 +77,7 @@ def _crops(photographs: dict[str, Any], count: int, size: int, seed: int) -> Exa
 
 
 def _around(face: tuple[int, int, int, int], generator: Any) -> list[int]:
-    """A box that is a little off a face, as those are that a network before has proposed."""
+    """Return a box near a face, like the proposals of a preceding network."""
     left, top, right, bottom = face
     sides = torch.tensor([right - left, bottom - top] * 2)
     off = (2 * torch.rand(4, generator=generator) - 1) * OFF * sides
@@ -85,7 +85,7 @@ def _around(face: tuple[int, int, int, int], generator: Any) -> list[int]:
 
 
 def _anywhere(shape: Any, generator: Any) -> list[int]:
-    """A square anywhere in a photograph."""
+    """Return a random square in a photograph."""
     _, height, width = shape
     side = int(torch.randint(SIDES[0], SIDES[1] + 1, (), generator=generator))
     left, top = (int(torch.randint(0, most - side + 1, (), generator=generator)) for most in (width, height))

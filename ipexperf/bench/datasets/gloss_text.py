@@ -1,4 +1,4 @@
-"""The definitions of English words as a text of bytes, cut into pieces: real English, for what foretells it."""
+"""Definitions of English words as a text of bytes, cut into pieces, for language models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import Dataset, Examples, Split
 
 TRAIN, HELD_OUT = 8192, 128
-"""So many pieces."""
+"""Number of pieces."""
 
 
 class GlossText(Dataset):
@@ -22,7 +22,7 @@ class GlossText(Dataset):
         return find(GLOSSES)
 
     def read(self, path: str, size: int) -> Split:
-        """Definitions, each once and one a line, in the order of their SHA-256; each byte's target is the next."""
+        """Return pieces of the text: unique definitions, ordered by SHA-256. The target of a byte is the next."""
         texts = sorted({text for _, told in lines(path) for text in told}, key=_digest)
         data = "\n".join(texts).encode()[: (HELD_OUT + TRAIN) * size + 1]
         tokens = torch.frombuffer(bytearray(data), dtype=torch.uint8).long()

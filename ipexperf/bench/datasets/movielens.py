@@ -1,4 +1,4 @@
-"""MovieLens-100K: 100,000 real ratings of films, as the package RecBole brings them. Only its data files are read."""
+"""MovieLens-100K: 100,000 real ratings of films, from the package RecBole, of which only the data files are read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ipexperf.errors import WorkerError
 
 FOLDER = Path("dataset_example") / "ml-100k"
 FILES = ("ml-100k.inter", "ml-100k.user", "ml-100k.item")
-"""Ratings, people and films: a line each, its fields between tabs, with their names in the first line."""
+"""Files of ratings, people and films: tab-separated, with names in the first line."""
 SHA256 = "7f61671b3989312b49bf2bbd2aca9906298b8766c7f3c167b67aae0addf747da"
 GENRES = 6
-"""No film has more."""
+"""Largest number of genres of a film."""
 LIKED = 4.0
-"""A rating of so much, of 5, is a yes."""
+"""Ratings from this on, of 5, count as a yes."""
 FIELDS = ("user_id", "item_id", "age", "gender", "occupation")
-"""What a pair has one value of each; beside them a film has several genres."""
+"""Categorical inputs with one value each. A film also has several genres."""
 
 Row = dict[str, str]
 
@@ -40,7 +40,7 @@ class MovieLens(Dataset):
         return (None, f"recbole has no {', '.join(absent)} in {path}") if absent else (str(path), None)
 
     def read(self, path: str, size: int) -> Split:
-        """Every fifth rating is held out. The time of a rating is no input: it would tell who it is."""
+        """Hold out every fifth rating. The time of a rating is no input: it would identify the person."""
         del size
         texts = [(Path(path) / name).read_bytes() for name in FILES]
         found = hashlib.sha256(b"".join(texts)).hexdigest()
@@ -64,27 +64,27 @@ def _split(ratings: str, users: str, items: str) -> Split:
 
 
 def rows(text: str) -> list[Row]:
-    """The lines of a file by the names of their fields, which have their kind behind them: `age:token`."""
+    """Yield the lines of a file by field names, which have a type as suffix: `age:token`."""
     first, *lines = text.splitlines()
     names = [name.partition(":")[0] for name in first.split("\t")]
     return [dict(zip(names, line.split("\t"), strict=True)) for line in lines]
 
 
 def _numbers(values: Iterable[str]) -> list[int]:
-    """Each value by its number, in the order in which they come."""
+    """Number the values in order of appearance."""
     known: dict[str, int] = {}
     return [known.setdefault(value, len(known)) for value in values]
 
 
 def _genres(values: Iterable[str]) -> list[list[int]]:
-    """The genres of each film by their numbers; 0 means that there is no further one."""
+    """Return the numbers of each film's genres, padded with 0."""
     known: dict[str, int] = {}
     found = [[known.setdefault(genre, len(known) + 1) for genre in value.split()] for value in values]
     return [numbers + [0] * (GENRES - len(numbers)) for numbers in found]
 
 
 def _scaled(text: str, middle: float, spread: float) -> float:
-    """A number of about the size of 1; 0 where there is none, but a word."""
+    """Scale a number to about 1. Return 0 for a word."""
     return (float(text) - middle) / spread if text.isdigit() else 0.0
 
 

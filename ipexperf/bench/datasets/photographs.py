@@ -1,6 +1,6 @@
-"""Crops of the photographs that come with scikit-image and scikit-learn. Which one a crop is of is surely known.
+"""Crops of the photographs in scikit-image and scikit-learn. The class is the photograph of a crop.
 
-A photograph's left part is for training and its right part is held out: no pixel is in both.
+The left part of each photograph is for training and the right part is held out, so that no pixel is in both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 PLACES = {"skimage": ("scikit-image", "data"), "sklearn": ("scikit-learn", "datasets/images")}
-"""For a module, the package that it comes with, and the folder of its photographs."""
+"""For each module, its package and the folder of its photographs."""
 SHA256 = {
     "astronaut.png": "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5",
     "brick.png": "7966caf324f6ba843118d98f7a07746d22f6a343430add0233eca5f6eaaa8fcf",
@@ -39,13 +39,13 @@ SHA256 = {
 }
 MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)
-"""Those of ImageNet, which networks that were trained on it expect."""
+"""Mean and standard deviation of ImageNet, expected by networks trained on it."""
 LEFT = 0.6
-"""The share of a photograph's width that is for training."""
+"""Share of a photograph's width for training."""
 TRAIN, TEST = 24, 8
-"""Crops of each photograph."""
+"""Number of crops of each photograph."""
 LEAST = 96
-"""No crop is smaller: what is left of a photograph then can be anything."""
+"""Minimum side of a crop: smaller ones are not recognisable."""
 SEED = 0
 
 
@@ -71,7 +71,7 @@ class Photographs(Dataset):
         return [file for name in SHA256 if (file := _file(name, path.split(os.pathsep)))]
 
     def read(self, path: str, size: int) -> Split:
-        """The same crops each time, those of all photographs in turns."""
+        """Return the crops of all photographs in turns, always the same."""
         generator = torch.Generator().manual_seed(SEED)
         train: list[list[Any]] = []
         test: list[list[Any]] = []
@@ -87,7 +87,7 @@ def _file(name: str, folders: list[str]) -> Path | None:
 
 
 def _images(folders: list[str]) -> Iterator[Any]:
-    """The photographs as tensors, once each file is known to be the one that it should be."""
+    """Return the photographs as tensors, after verifying the files."""
     from PIL import Image
 
     for name, known in SHA256.items():
@@ -104,7 +104,7 @@ def _images(folders: list[str]) -> Iterator[Any]:
 
 
 def _crop(image: Any, size: int, generator: Any) -> Any:
-    """A square somewhere in the image, scaled to the model's size and normalised."""
+    """Return a random square of the image, scaled to the model's size and normalised."""
     height, width = image.shape[-2:]
     side = _between(LEAST, min(height, width), generator)
     top, left = _between(0, height - side, generator), _between(0, width - side, generator)
@@ -120,7 +120,7 @@ def _between(least: int, most: int, generator: Any) -> int:
 
 
 def _examples(crops: list[list[Any]]) -> Examples:
-    """The crops of each photograph as examples whose class is the photograph's number."""
+    """Return crops of each photograph as examples. The class is the photograph's index."""
     inputs = torch.stack([crop for turn in zip(*crops, strict=True) for crop in turn])
     return Examples((inputs,), (torch.arange(len(crops)).repeat(len(crops[0])),))
 

@@ -1,7 +1,7 @@
-"""Number plates that are made, not photographed: three letters and four digits in the font that Pillow brings.
+"""Generated number plates: three letters and four digits in Pillow's built-in font.
 
-Pillow draws each character once; the plates are put together, turned, coloured, blurred and made noisy by torch, all of
-them at a time. So each process makes its own in the time of an import, and there is no file that could be an old one.
+Pillow draws each character once. torch assembles, rotates, colours, blurs and adds noise to all plates at once. Each
+process generates its own plates in the time of an import, so there is no file that could be outdated.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 SHA256 = "69853909b940023570964e29cffe30da95aea8de3627736b5cd15ab30143169f"
-"""Of the font."""
+"""SHA-256 of the font."""
 CHARACTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""In the targets each has its place here and one more: 0 is the blank of CTC."""
+"""Characters. In targets each has its index plus 1: 0 is the blank of CTC."""
 LETTERS, DIGITS = 3, 4
 TRAIN, TEST = 4096, 512
 PART = 512
-"""Plates that are made at a time: they are drawn large, and made small in the end."""
+"""Plates per batch of generation: they are drawn large and scaled down at the end."""
 SEED = 0
 HEIGHT = 24
 FINE = 2
-"""Plates are drawn so many times as large as they are seen."""
+"""Plates are drawn this many times larger than their final size."""
 CELL = (23, FINE * HEIGHT)
 INK = (19, 32)
-"""Width and height, in pixels, of the room for a character, and of the largest character in it."""
+"""Width and height of a character cell, and of the largest character in it, in pixels."""
 MARGIN, GAP = 8, 11
-"""At both ends, and between letters and digits."""
+"""Margin at both ends, and gap between letters and digits, in pixels."""
 TILT, SHIFT = 0.07, 0.04
-"""The most that a plate is turned, in radians, and moved, as a share of half its size."""
+"""Largest rotation in radians, and largest shift relative to half the size."""
 NOISE = 0.08
 
 
@@ -43,7 +43,7 @@ class Plates(Dataset):
     licence = "generated; of the font, in Pillow: no rights reserved"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        """The font is part of the code that loads it."""
+        """Find Pillow's code, which contains the font."""
         del folder
         spec = importlib.util.find_spec("PIL")
         if spec is None or spec.origin is None:
@@ -52,8 +52,8 @@ class Plates(Dataset):
         return (str(path), None) if path.is_file() else (None, f"Pillow has no fonts at {path}")
 
     def read(self, path: str, size: int) -> Split:
-        """The same plates for everybody: what is drawn depends on the seed and the font alone."""
-        del path  # the worker's own Pillow draws, and the sum says that its font is the one
+        """Generate the plates. They depend only on the seed and the font."""
+        del path  # the worker's Pillow draws, so verify its font
         generator = torch.Generator().manual_seed(SEED)
         glyphs = _glyphs()
         parts = [_plates(PART, size, glyphs, generator) for _ in range((TRAIN + TEST) // PART)]
@@ -63,16 +63,16 @@ class Plates(Dataset):
 
 
 def text(target: Any) -> str:
-    """A target as people write it."""
+    """Return a target as text."""
     return "".join(CHARACTERS[number - 1] for number in target.tolist())
 
 
 def _glyphs() -> Any:
-    """Each character as ink, from 0 to 1, in a cell of its own."""
+    """Return each character as ink from 0 to 1, in a cell."""
     from PIL import ImageFont
 
     font = ImageFont.load_default(64)
-    # Without FreeType Pillow has another font, which is none of a file.
+    # Without FreeType Pillow has another font, which is not a file.
     found = hashlib.sha256(getattr(font, "font_bytes", b"")).hexdigest()
     if found != SHA256:
         raise WorkerError("error", f"the font of the Pillow installed is not the known one: sha256 {found}")
@@ -80,7 +80,7 @@ def _glyphs() -> Any:
 
 
 def _glyph(character: str, font: Any) -> Any:
-    """One character, as high as all others, and narrowed where it would not fit in."""
+    """Draw one character at the common height, narrowed if it does not fit."""
     from PIL import Image, ImageDraw
 
     drawn = Image.new("L", (96, 96))
@@ -93,7 +93,7 @@ def _glyph(character: str, font: Any) -> Any:
 
 
 def _plates(count: int, width: int, glyphs: Any, generator: Any) -> tuple[Any, Any]:
-    """Some plates as a camera has them, in 8 bits, and what is on them."""
+    """Return some plates as 8-bit images, and their texts."""
     letters = torch.randint(10, len(CHARACTERS), (count, LETTERS), generator=generator)
     digits = torch.randint(10, (count, DIGITS), generator=generator)
     numbers = torch.cat((letters, digits), 1)
@@ -111,7 +111,7 @@ def _plates(count: int, width: int, glyphs: Any, generator: Any) -> tuple[Any, A
 
 
 def _written(cells: Any) -> Any:
-    """The characters of each plate in a row, with margins and the gap."""
+    """Place the characters of each plate in a row, with margins and the gap."""
     line = cells.permute(0, 2, 1, 3).flatten(2)
     middle = LETTERS * CELL[0]
     left = torch.nn.functional.pad(line[:, :, :middle], (MARGIN, GAP))
@@ -120,11 +120,11 @@ def _written(cells: Any) -> Any:
 
 
 def _turned(written: Any, width: int, generator: Any) -> Any:
-    """Each plate turned, moved and made smaller by a little of its own, at the size at which it is seen."""
+    """Rotate, shift and scale each plate at random, at its final size."""
     count = len(written)
     turn, across, down, times = (2 * torch.rand(4, count, generator=generator) - 1).unbind()
     angle, times = TILT * turn, 1.1 + 0.05 * times
-    # torch counts from -1 to 1 along both sides, however long they are.
+    # torch's coordinates go from -1 to 1 along both sides, whatever their length.
     sine, cosine, ratio = times * angle.sin(), times * angle.cos(), width / HEIGHT
     rows = (cosine, -sine / ratio, SHIFT * across), (sine * ratio, cosine, SHIFT * down)
     where = torch.stack([torch.stack(row, 1) for row in rows], 1)

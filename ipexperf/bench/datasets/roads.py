@@ -1,6 +1,6 @@
-"""One satellite's image with the mask of its roads, as the package solaris brings it: 3 pixels of 100 are road.
+"""A satellite image with the mask of its roads, from the package solaris: 3 % of the pixels are road.
 
-Only the package's two data files are read, which are TIFF without any packing: the worker needs nothing to do that.
+Only the package's two data files are read. They are uncompressed TIFF files, so the worker needs no further package.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ SHA256 = {
     MASK: "d545452e2d92a9b46f38375eeadc600345da16a021739a58bf8f5425b5371a09",
 }
 SIDE = 1300
-"""Pixels of the image, down and across."""
+"""Height and width of the image in pixels."""
 TRAINED = 780
-"""Columns from the left that are trained on: three fifths. The rest is held out."""
+"""Columns from the left for training: three fifths. The rest is held out."""
 MEAN, DEVIATION = 563.0, 227.0
-"""Of the grey values that are trained on: there is one band, of 11 bits."""
+"""Mean and standard deviation of the training part. There is one band of 11 bits."""
 GROUND = 256
-"""A tile shows at least so many of the image's pixels down and across: a smaller one has each of them for several."""
+"""Minimum side of a tile in pixels of the image."""
 _OFFSETS, _COUNTS = 273, 279
-"""The tags of a TIFF file that say where its strips of rows begin, and how many bytes each has."""
+"""TIFF tags for the offsets and byte counts of the strips."""
 
 
 class Roads(Dataset):
@@ -47,7 +47,7 @@ class Roads(Dataset):
         return (None, f"solaris has no {' and no '.join(absent)} in {path}") if absent else (str(path / IMAGE), None)
 
     def read(self, path: str, size: int) -> Split:
-        """Square tiles of the left part, each in 8 ways, and of the right part as they are."""
+        """Return square tiles: of the left part in 8 orientations, of the right part unchanged."""
         times = max(1, GROUND // size)
         image = torch.frombuffer(_pixels(path), dtype=torch.int16).view(1, SIDE, SIDE)
         mask = torch.frombuffer(_pixels(str(Path(path).with_name(MASK))), dtype=torch.uint8).view(1, SIDE, SIDE)
@@ -57,7 +57,7 @@ class Roads(Dataset):
 
 
 def tiles(part: Any, size: int, *, covering: bool = False) -> Any:
-    """Squares, evenly spread: those that cover all of it and may overlap, or else those that share no pixel."""
+    """Return evenly spaced squares: either covering everything with overlaps, or without overlap."""
     if min(part.shape[1:]) < size:
         raise WorkerError("error", f"tiles of {size} x {size} are larger than {' x '.join(map(str, part.shape[1:]))}")
     downs, acrosses = (_begins(length, size, covering=covering) for length in part.shape[1:])
@@ -65,7 +65,7 @@ def tiles(part: Any, size: int, *, covering: bool = False) -> Any:
 
 
 def _reduced(part: Any, times: int) -> Any:
-    """So many times smaller. What is half road is road."""
+    """Reduce the size by a factor. A pixel that is half road counts as road."""
     grey, road = torch.nn.functional.avg_pool2d(part, times)
     return torch.stack((grey, (road >= 0.5).float()))
 
@@ -76,18 +76,18 @@ def _begins(length: int, size: int, *, covering: bool) -> list[int]:
 
 
 def _eightfold(found: Any) -> Any:
-    """Each tile turned four times, and its mirror image as well: a road has no direction."""
+    """Return each tile in four rotations, and its mirror image too: roads have no direction."""
     both = torch.cat((found, found.flip(3)))
     return torch.cat([both.rot90(turn, (2, 3)) for turn in range(4)])
 
 
 def _examples(found: Any) -> Examples:
-    """The grey values three times, for networks that want colours, and the mask."""
+    """Return grey values in three channels, and the mask."""
     return Examples((found[:, :1].repeat(1, 3, 1, 1),), (found[:, 1:].contiguous(),))
 
 
 def _pixels(path: str) -> bytearray:
-    """All rows of a known file, from the top. Its strips need not lie in order."""
+    """Return all rows of a verified file from the top. Its strips may be in any order."""
     data = Path(path).read_bytes()
     found = hashlib.sha256(data).hexdigest()
     if found != SHA256[Path(path).name]:

@@ -1,6 +1,6 @@
-"""Signs with real handwritten digits on real photographs: a seed puts them there, so each box is known to the pixel.
+"""Signs with real handwritten digits, placed at random on real photographs, so that each box is known exactly.
 
-Digits and photographs come with scikit-learn. Only its files are read: the worker's interpreter needs no scikit-learn.
+Digits and photographs come with scikit-learn. Only its files are read; the worker's interpreter does not need it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ PHOTOGRAPHS = {
     "flower.jpg": "a77f6ec41e353afdf8bdff2ea981b2955535d8d83294f8cfa49cf4e423dd5638",
 }
 CLASSES = 4
-"""The digits from 0 on that are on signs."""
+"""Number of different digits on signs, from 0 on."""
 TRAIN, TEST = 512, 64
 SEED = 0
 CROP = 128
-"""A scene is so many pixels of a photograph in each direction, scaled to the model's size."""
+"""Side of a scene in pixels of a photograph. It is scaled to the model's size."""
 LEFT = 0.6
-"""This share of each photograph, from its left edge, is behind training scenes, and the rest behind held-out ones."""
+"""Share of each photograph, from the left, for training scenes. The rest is for held-out ones."""
 MOST = 3
-"""A scene has one sign or more, and at most so many."""
+"""Largest number of signs in a scene; there is at least one."""
 SIDES = (0.22, 0.46)
-"""How long a side of a sign is at least and at most, as a share of the scene's."""
+"""Smallest and largest side of a sign, relative to the scene's."""
 
 
 class Scenes(Dataset):
@@ -48,7 +48,7 @@ class Scenes(Dataset):
         return (None, f"scikit-learn has no {' and no '.join(lacking)} at {path}") if lacking else (str(path), None)
 
     def read(self, path: str, size: int) -> Split:
-        """Held-out scenes have other digits and other parts of the photographs than those that are trained on."""
+        """Return scenes. Held-out ones use other digits and other parts of the photographs than training."""
         digits = registry.datasets.get("digits").read(str(Path(path).parent / "data" / "digits.csv.gz"), PIXELS)
         photographs = [_photograph(Path(path) / name, sha256) for name, sha256 in PHOTOGRAPHS.items()]
         left = [photograph[:, :, : int(LEFT * photograph.shape[2])] for photograph in photographs]
@@ -60,7 +60,7 @@ class Scenes(Dataset):
 
 
 def _photograph(path: Path, sha256: str) -> Any:
-    """A photograph whose pixels lie between -1 and 1."""
+    """Return a photograph with pixels from -1 to 1."""
     packed = path.read_bytes()
     found = hashlib.sha256(packed).hexdigest()
     if found != sha256:
@@ -69,7 +69,7 @@ def _photograph(path: Path, sha256: str) -> Any:
 
 
 class _Painter:
-    """Paints scenes of these photographs and digits; the same seed paints the same."""
+    """Paints scenes from photographs and digits. Equal seeds give equal scenes."""
 
     def __init__(self, photographs: list[Any], digits: Examples, size: int, seed: int) -> None:
         kept = digits.part(digits.targets[0] < CLASSES)
@@ -77,7 +77,7 @@ class _Painter:
         self.generator = torch.Generator().manual_seed(seed)
 
     def scenes(self, count: int) -> Examples:
-        """So many scenes, their boxes in pixels (left, top, right, bottom) and labels; a label of -1 is no sign."""
+        """Return scenes with boxes in pixels (left, top, right, bottom) and labels. A label of -1 is no sign."""
         painted = [self._scene() for _ in range(count)]
         images, boxes, labels = (torch.stack(parts) for parts in zip(*painted, strict=True))
         return Examples((images,), (boxes, labels))
@@ -85,7 +85,7 @@ class _Painter:
     def _scene(self) -> tuple[Any, Any, Any]:
         image = self._background()
         boxes, labels = torch.zeros(MOST, 4), torch.full((MOST,), -1)
-        # Each sign has a quarter of the scene for itself: none hides another.
+        # Each sign has its own quarter of the scene, so none hides another.
         quarters = torch.randperm(4, generator=self.generator)[: self._between(1, MOST)].tolist()
         for index, quarter in enumerate(quarters):
             half = self.size // 2

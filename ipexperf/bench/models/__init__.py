@@ -1,1 +1,1 @@
-"""One file a model family."""
+"""One file per model family."""

@@ -1,6 +1,6 @@
-"""BERT in plain PyTorch: an encoder, and a layer that tells classes apart. Imported when it is built.
+"""BERT in plain PyTorch: an encoder and a classifier. Imported when it is built.
 
-Without dropout: a training can then be held against another one, loss by loss.
+It has no dropout, so that the losses of two trainings can be compared.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from torch import nn
 VOCABULARY = 30522
 POSITIONS = 512
 DEVIATION = 0.02
-"""Of the weights that nobody has trained, as the original has it."""
+"""Standard deviation of initial weights, as in the original."""
 EPSILON = 1e-12
 MASKED = -10000.0
-"""Added to the score of a token that is filled up, as the original has it: far enough off in any dtype."""
+"""Added to the attention scores of padding, as in the original. Large enough in any dtype."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large an encoder is, and which parts it has."""
+    """The size and parts of an encoder."""
 
     layers: int
     width: int
     heads: int
     kinds: int = 2
-    """Kinds of texts that have an embedding: DistilBERT has none."""
+    """Number of token types. DistilBERT has none."""
     pooler: bool = True
-    """Whether a layer stands between the mean of all tokens and the classes: a sentence transformer has none."""
+    """Whether there is a layer between the mean of all tokens and the classifier. Sentence transformers have none."""
     classes: int = 2
 
 
 class Embeddings(nn.Module):  # type: ignore[misc] # torch has no types here
-    """What a token is and where it stands. All texts are of the first kind."""
+    """Embeddings of tokens and positions. All tokens have the first type."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Embeddings(nn.Module):  # type: ignore[misc] # torch has no types here
 
 
 class Attention(nn.Module):  # type: ignore[misc]
-    """Several heads, each a softmax over all tokens; written out as the original is."""
+    """Multi-head attention, written out like the original."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -67,12 +67,12 @@ class Attention(nn.Module):  # type: ignore[misc]
         return self.out(found.permute(0, 2, 1, 3).flatten(2))
 
     def _split(self, hidden: Any) -> Any:
-        """Examples, heads, tokens, width of a head."""
+        """Reshape to examples, heads, tokens, width of a head."""
         return hidden.unflatten(2, (self.heads, -1)).permute(0, 2, 1, 3)
 
 
 class Layer(nn.Module):  # type: ignore[misc]
-    """Attention and two linear layers, each added to what it was given and normalised."""
+    """Attention and two linear layers, each with a residual connection and normalisation."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Layer(nn.Module):  # type: ignore[misc]
 
 
 class Bert(nn.Module):  # type: ignore[misc]
-    """Tokens and their mask in, a number for each class out: the mean of all tokens is what is looked at."""
+    """Classifies texts by the mean of all tokens. Inputs are token ids and their mask."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Bert(nn.Module):  # type: ignore[misc]
         self.apply(_begin)
 
     def features(self, tokens: Any, mask: Any) -> Any:
-        """What the last layer is given of each text."""
+        """Return the input of the last layer for each text."""
         kept = mask.to(self.embeddings.norm.weight.dtype)
         added = (1.0 - kept[:, None, None, :]) * MASKED
         hidden = self.embeddings(tokens)
@@ -112,7 +112,7 @@ class Bert(nn.Module):  # type: ignore[misc]
 
 
 def _begin(module: Any) -> None:
-    """The weights that a part begins with."""
+    """Initialise the weights of a module."""
     if isinstance(module, (nn.Linear, nn.Embedding)):
         nn.init.normal_(module.weight, std=DEVIATION)
     if isinstance(module, nn.Linear):
@@ -132,11 +132,11 @@ NAMES = (
     ("output.dense.", "down."),
     ("output.LayerNorm.", "last_norm."),
 )
-"""What the published checkpoints call a part, and what it is called here; in this order."""
+"""Names in published checkpoints and names here, replaced in this order."""
 
 
 def renamed(published: dict[str, Any]) -> dict[str, Any]:
-    """The weights of a published encoder by the names here. Its own pooler is none of a sentence transformer."""
+    """Rename the weights of a published encoder. Its pooler is left out: sentence transformers have none."""
     found = {}
     for name, value in published.items():
         if name.startswith("pooler.") or name.endswith("position_ids"):

@@ -1,4 +1,4 @@
-"""The network of DLRM, in stock PyTorch. Imported when it is built: a class needs torch."""
+"""The network of DLRM in stock PyTorch. Imported when it is built, because its classes need torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 
 class Bags(nn.ModuleList):  # type: ignore[misc] # torch has no types here
-    """A table for each column of numbers; the last has all the columns that are left, whose rows are added up."""
+    """An embedding bag per column of ids. The last one takes all remaining columns and sums their rows."""
 
     def forward(self, sparse: Any) -> list[Any]:
         found = []
@@ -22,22 +22,22 @@ class Bags(nn.ModuleList):  # type: ignore[misc] # torch has no types here
 
 @torch.fx.wrap  # type: ignore[untyped-decorator, unused-ignore] # torch has no types here
 def flat(part: Any) -> tuple[Any, Any]:
-    """All numbers in one row, contiguous as IPEX's kernels need them, and where those of each example begin.
+    """Return all ids in one contiguous row, as IPEX's kernels need, and the offset of each example.
 
-    IPEX's int8 wants both. torch.fx, with which stock PyTorch quantises, could not trace how many there are: it takes
-    the function as it is.
+    IPEX's int8 needs both. torch.fx, used by stock PyTorch's quantisation, cannot trace the count, so it treats this
+    function as a leaf.
     """
     begins = torch.arange(0, part.numel(), part.shape[1], device=part.device)
     return part.reshape(-1).contiguous(), begins
 
 
 def columns(sparse: Any, tables: int) -> list[Any]:
-    """The numbers for each table: one each, and for the last all that are left."""
+    """Return the ids for each table: one each, and all remaining ones for the last."""
     return [*(sparse[:, table : table + 1] for table in range(tables - 1)), sparse[:, tables - 1 :]]
 
 
 class Interaction(nn.Module):  # type: ignore[misc]
-    """The products of all pairs of vectors, behind the first vector itself."""
+    """The dot products of all pairs of vectors, after the first vector itself."""
 
     def __init__(self, vectors: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Interaction(nn.Module):  # type: ignore[misc]
 
 
 class Dlrm(nn.Module):  # type: ignore[misc]
-    """A bottom MLP for plain numbers, tables for everything else, their interaction, and a top MLP."""
+    """A bottom MLP for dense inputs, embedding bags for ids, their interaction, and a top MLP."""
 
     def __init__(self, tables: Sequence[int], dense: int, width: int) -> None:
         super().__init__()

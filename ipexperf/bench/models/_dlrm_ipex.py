@@ -1,4 +1,4 @@
-"""What IPEX has of its own for DLRM: one kernel for all tables, and one for the interaction."""
+"""IPEX's own kernels for DLRM: one for all tables, and one for the interaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here
-    """All tables in one of IPEX's modules, under the names that they have in the untouched network."""
+    """All tables in one merged module of IPEX, under their names in the untouched network."""
 
     def __init__(self, merged: Any) -> None:
         super().__init__()
@@ -27,14 +27,14 @@ class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here
 
     @property
     def updated_by(self) -> str:
-        """What updates the tables in its own backward, if anything does: then no optimizer has a part in it."""
+        """What updates the tables in backward, or None if an optimizer does."""
         kind = type(self.merged)
         return kind.__name__ if kind is MergedEmbeddingBagWithAdaGrad else ""
 
     def __getattr__(self, name: str) -> Any:
-        """The tables under the names of a checkpoint: by these IPEX looks for what it has cast, to write it in fp32.
+        """Return the tables under the names of a checkpoint, by which IPEX looks up what it has cast.
 
-        It has not cast those that update themselves.
+        It does not cast tables that update themselves.
         """
         if name.isdecimal() and not self.updated_by:
             return SimpleNamespace(weight=self.merged.weights[int(name)])
@@ -46,7 +46,7 @@ class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here
 
 
 def _named_as_before(module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
-    """Under their old names; and in fp32, where the update keeps the lower halves of bf16 tables beside them."""
+    """Save the tables under their old names, in fp32: the update keeps the lower halves of bf16 tables separately."""
     del metadata
     for number in range(module.merged.n_tables):
         table = state.pop(f"{prefix}merged.weights.{number}")
@@ -56,21 +56,21 @@ def _named_as_before(module: Any, state: dict[str, Any], prefix: str, metadata: 
 
 
 class FusedInteraction(nn.Module):  # type: ignore[misc]
-    """The products of all pairs of vectors in one kernel."""
+    """The dot products of all pairs of vectors in one kernel."""
 
     def forward(self, vectors: list[Any]) -> Any:
         return interaction(*vectors)
 
 
 def tune(network: Any) -> Any:
-    """The network for inference."""
+    """Return the network for inference."""
     return _tuned(network, MergedEmbeddingBag.from_embeddingbag_list(network.bags))
 
 
 def tune_for_training(network: Any, bench: Workbench) -> Any:
-    """The network for training. Tables update themselves where that is what the case's optimizer would do.
+    """Return the network for training. Tables update themselves if the fused update equals the case's optimizer.
 
-    Each of several processes would update its own, and each of several batches at once: there they do not.
+    They do not in data-parallel training, where each process would update its own copy, or with accumulated batches.
     """
     name = bench.knob("optimizer")
     if name != "adagrad" or bench.case.mode != "train" or bench.knob("accumulate") != "1":
@@ -78,7 +78,7 @@ def tune_for_training(network: Any, bench: Workbench) -> Any:
     rate = _optimizers.rate(name, bench.model)
     merged = MergedEmbeddingBagWithAdaGrad.from_embeddingbag_list(network.bags, lr=rate)
     if bench.case.dtype == "bf16":
-        # `ipex.optimize` casts the tables and does not tell their update, which then fails.
+        # `ipex.optimize` casts the tables without adapting their update, which then fails.
         with torch.no_grad():
             merged.to_bfloat16_train()
     return _tuned(network, merged)

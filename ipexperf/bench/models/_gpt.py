@@ -1,6 +1,6 @@
-"""A small decoder in plain PyTorch that reads bytes, and keeps what it has read. Imported when it is built.
+"""A small decoder in plain PyTorch on bytes, with a key-value cache. Imported when it is built.
 
-Without dropout: a training can then be held against another one, loss by loss.
+It has no dropout, so that the losses of two trainings can be compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEVIATION = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large a decoder is."""
+    """The size of a decoder."""
 
     layers: int
     width: int
@@ -26,7 +26,7 @@ class Shape:
 
 
 class Kept:
-    """The keys and values of all tokens that one layer has read: memory for a whole text, filled as it is read."""
+    """The key-value cache of one layer, allocated for a whole text and filled as it is read."""
 
     def __init__(self, positions: int) -> None:
         self.positions = positions
@@ -34,7 +34,7 @@ class Kept:
         self.values: Any = None
 
     def add(self, key: Any, value: Any, begin: int) -> tuple[Any, Any]:
-        """Keeps those of further tokens, and returns those of all tokens up to them."""
+        """Store keys and values of further tokens, and return those of all tokens up to them."""
         if self.keys is None:
             examples, heads, _, width = key.shape
             self.keys, self.values = (x.new_zeros(examples, heads, self.positions, width) for x in (key, value))
@@ -44,7 +44,7 @@ class Kept:
 
 
 class Attention(nn.Module):  # type: ignore[misc] # torch has no types here
-    """Each token looks at itself and at those before it."""
+    """Causal attention."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -57,13 +57,13 @@ class Attention(nn.Module):  # type: ignore[misc] # torch has no types here
         query, key, value = parts[0], parts[1], parts[2]
         if kept is not None:
             key, value = kept.add(key, value, begin)
-        # Behind others a token comes alone, and sees all that is kept.
+        # After a prompt, tokens come one at a time and attend to all cached ones.
         found = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=begin == 0)
         return self.out(found.permute(0, 2, 1, 3).flatten(2))
 
 
 class Layer(nn.Module):  # type: ignore[misc]
-    """Attention and two linear layers, each of what was normalised, and added to it."""
+    """Attention and two linear layers, each with normalised input and a residual connection."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Layer(nn.Module):  # type: ignore[misc]
 
 
 class Gpt(nn.Module):  # type: ignore[misc]
-    """Bytes in, for each of them numbers for the next one out."""
+    """Predicts the next byte after each byte."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Gpt(nn.Module):  # type: ignore[misc]
         self.apply(_begin)
 
     def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int = 0) -> Any:
-        """With `kept`, the tokens stand behind those that are kept: several at the beginning, then one at a time."""
+        """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time."""
         hidden = self.tokens(tokens) + self.positions.weight[begin : begin + tokens.shape[1]]
         memories: Sequence[Kept | None] = kept or [None] * len(self.layers)
         for layer, memory in zip(self.layers, memories, strict=True):
@@ -97,12 +97,12 @@ class Gpt(nn.Module):  # type: ignore[misc]
         return self.head(self.norm(hidden))
 
     def memory(self) -> list[Kept]:
-        """An empty memory, for one batch of texts."""
+        """Return an empty key-value cache for one batch of texts."""
         return [Kept(self.shape.positions) for _ in self.layers]
 
 
 def _begin(module: Any) -> None:
-    """The weights that a part begins with."""
+    """Initialise the weights of a module."""
     if isinstance(module, (nn.Linear, nn.Embedding)):
         nn.init.normal_(module.weight, std=DEVIATION)
     if isinstance(module, nn.Linear) and module.bias is not None:

@@ -1,6 +1,6 @@
-"""The last layer alone, fitted to examples: for a network whose other weights somebody else trained, or nobody did.
+"""Fit only the last layer, for networks whose other weights are pretrained or random.
 
-What comes into the layer is looked at once, and its weights are solved for: a ridge regression on the classes.
+The inputs of the layer are computed once, and its weights by ridge regression on the classes.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from ipexperf.bench.subjects import Examples, Split
 from ipexperf.bench.workbench import Workbench
 
 EXAMPLES = 512
-"""So many training examples are enough for one layer; a large network takes minutes for them at 224 x 224."""
+"""Number of training examples, enough for one layer. A large network takes minutes for them at 224 x 224."""
 PART = 32
 RIDGE = 1e-2
-"""Of the mean variance of what comes in: features that tell little get small weights, which low precision can keep."""
+"""Ridge, relative to the mean variance of inputs: weak features get small weights, which suits low precision."""
 OF_TEXT = 1.0
-"""The same for texts. On 512 of them a frozen DistilBERT of random weights had 0.81 of the held-out ones right with it,
-and 0.64 with a thousandth of it, where all of the 512 were learned by heart."""
+"""The same for texts. Fitted on 512 texts, a random frozen DistilBERT got 0.81 of the held-out ones right with it, and
+0.64 with a thousandth of it, which overfitted the 512."""
 
 
 def fit(bench: Workbench, split: Split, network: Any, examples: int = EXAMPLES, ridge: float = RIDGE) -> None:
-    """Fits the last layer of a network, and leaves the others as they are."""
+    """Fit the last layer of a network, and leave the others unchanged."""
     chosen = _chosen(split, examples)
     head = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)][-1]
     seen: list[Any] = []
@@ -39,12 +39,12 @@ def fit(bench: Workbench, split: Split, network: Any, examples: int = EXAMPLES, 
 
 
 def fit_anew(bench: Workbench, split: Split, network: Any) -> None:
-    """The same, after batch norm has taken the statistics of these examples: for other inputs than it has seen."""
+    """Fit the last layer after updating the statistics of batch norm, for inputs unlike those of the training."""
     norms = [layer for layer in network.modules() if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm)]  # noqa: SLF001 - the base of them all
     momenta = [layer.momentum for layer in norms]
     for layer in norms:
         layer.reset_running_stats()
-        layer.momentum = None  # the mean of all that it sees
+        layer.momentum = None  # cumulative mean
     network.train()
     _answer(bench, network, _chosen(split, EXAMPLES))
     for layer, momentum in zip(norms, momenta, strict=True):
@@ -53,7 +53,7 @@ def fit_anew(bench: Workbench, split: Split, network: Any) -> None:
 
 
 def solve(features: Any, classes: Any, ridge: float = RIDGE) -> tuple[Any, Any]:
-    """Weights and bias of the linear layer whose answers are nearest to these."""
+    """Return weights and bias of the linear layer that is nearest to these targets."""
     middle, mean = features.mean(0), classes.mean(0)
     centred = features - middle
     gram = centred.T @ centred
@@ -63,12 +63,12 @@ def solve(features: Any, classes: Any, ridge: float = RIDGE) -> tuple[Any, Any]:
 
 
 def _chosen(split: Split, examples: int) -> Examples:
-    """The first training examples, in whole parts: batch norm has no statistics of one that is left over."""
+    """Return the first training examples, in whole parts: batch norm needs more than one example."""
     return split.train.part(slice(min(examples, len(split.train) // PART * PART)))
 
 
 def _answer(bench: Workbench, network: Any, examples: Examples) -> None:
-    """Calls the network with all examples, some at a time."""
+    """Call the network with all examples, in parts."""
     with torch.no_grad():
         for begin in range(0, len(examples), PART):
             network(*map(bench.device.put, examples.part(slice(begin, begin + PART)).inputs))

@@ -1,8 +1,8 @@
 """BERT, DistilBERT and MiniLM as text classifiers. MiniLM has its published weights; the others have their shapes.
 
-Nobody trains 110 million weights in minutes: the encoders of BERT and DistilBERT stay as their seed made them, and a
-last layer is fitted to them. That is enough for low precision to be measured on answers that are right, and it says
-nothing of what a pretrained BERT would answer.
+110 million weights cannot be trained in minutes, so the encoders of BERT and DistilBERT stay random and only a last
+layer is fitted. That is enough to measure low precision on mostly correct answers, but says nothing about the accuracy
+of a pretrained BERT.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _built(**shape: Any) -> Any:
 
 
 def published(bench: Workbench, split: Split, network: Any, examples: int) -> None:
-    """Gives the encoder MiniLM's own weights, and fits the last layer to them."""
+    """Load MiniLM's weights into the encoder, and fit the last layer."""
     from ipexperf.bench.models import _bert
 
     path = bench.settings.data_file or bench.dataset.find(None)[0]
@@ -49,12 +49,12 @@ def published(bench: Workbench, split: Split, network: Any, examples: int) -> No
 
 
 def _text(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """What all of them have alike. With 32 tokens nearly every definition is whole."""
+    """Declare what all of them share. 32 tokens are enough for nearly every definition."""
     alike = {"size": 32, "task": "text_classification", "data": "glosses", "channels_last": False}
     return model(name, **alike, quantisation="dynamic", optimizer="adam", **declaration)
 
 
-# With batches of 4 it learned or not as the seed had it; with 1e-4 it did not, even where 30 steps led up to that rate.
+# With batches of 4 learning depended on the seed. With a rate of 1e-4 it failed, even with a warm-up of 30 steps.
 @_text(
     "bert_base",
     batch_train=16,
@@ -68,7 +68,7 @@ def bert_base() -> Any:
     return _built(layers=12, width=768, heads=12)
 
 
-# Few examples, or float64 and the fitting take minutes.
+# Few examples: otherwise float64 and fitting take minutes.
 @_text(
     "bert_large",
     batch_train=2,
@@ -93,7 +93,7 @@ def distilbert() -> Any:
     return _built(layers=6, width=768, heads=12, kinds=0)
 
 
-# The mode `train` begins from a seed, as it does for every model: it is not fine-tuned there.
+# The mode `train` starts from random weights, as for every model. It is not fine-tuned there.
 @_text("minilm", batch_train=8, batch_infer=16, learning_rate=3e-4, recipe=partial(published, examples=2048))
 def minilm() -> Any:
     return _built(layers=6, width=384, heads=12, pooler=False)

@@ -1,4 +1,4 @@
-"""DLRM: tables of people and films, their products by pairs, and two small MLPs, on MovieLens-100K."""
+"""DLRM: embeddings of people and films, their dot products, and two small MLPs, on MovieLens-100K."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ipexperf.bench.workbench import Workbench
 
 TABLES = (943, 1682, 61, 2, 21, 20)
-"""People, films, ages, genders, occupations, and genres with one more that says that there is no further one."""
+"""Table sizes: people, films, ages, genders, occupations, and genres plus one for padding."""
 DENSE = 2
 WIDTH = 32
 OPERATORS = ("torch_ipex::merged_embeddingbag_forward", "torch_ipex::interaction_forward")
@@ -25,8 +25,8 @@ def _merged_for_training(network: Any, bench: Workbench) -> Any:
     return importlib.import_module("ipexperf.bench.models._dlrm_ipex").tune_for_training(network, bench)
 
 
-# AdaGrad is what the network was published with: SGD hardly moves the rows that few ratings have. Three epochs of 512
-# ratings each reach an AUC of 0.79, and more of them overfit.
+# AdaGrad as published: SGD hardly moves rows with few ratings. Three epochs with batches of 512 reach an AUC of 0.79;
+# more overfit.
 @model(
     "dlrm",
     size=WIDTH,

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 with the weights of ImageNet, and a last layer that tells the photographs apart."""
+"""EfficientNet-Lite0 with weights of ImageNet and a last layer for the photographs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipexperf.bench.subjects import Packaged
 
 
 def adapt(kept: dict[str, Any]) -> dict[str, Any]:
-    """The package's weights by our names: a padded convolution is the second of two layers here."""
+    """Rename the package's weights: a padded convolution is the second of two layers here."""
     renamed = {name: name.replace(".1.weight", ".weight") for name in efficientnet_lite0().state_dict()}
     return headless({name: kept[name if name in kept else former] for name, former in renamed.items()}, "_fc")
 
@@ -26,7 +26,7 @@ WEIGHTS = Packaged(
 )
 
 
-# Its padding is worked out for 224 x 224.
+# Its padding is computed for 224 x 224.
 @model(
     "efficientnet_lite0",
     size=224,
@@ -43,7 +43,7 @@ WEIGHTS = Packaged(
     needs=("torch", "efficientnet-lite-pytorch", "pillow"),
 )
 def efficientnet_lite0() -> Any:
-    """The package's network out of torch's own layers: IPEX folds batch norm into no other convolution."""
+    """The package's network built of torch's own layers: IPEX folds batch norm into no other convolutions."""
     from efficientnet_lite_pytorch import EfficientNet
 
     network = EfficientNet.from_name("efficientnet-lite0", num_classes=len(SHA256))
@@ -55,7 +55,7 @@ def efficientnet_lite0() -> Any:
 
 
 def _plain(layer: Any) -> Any:
-    """A convolution that pads itself, or has a layer before it where one side needs more than the other."""
+    """Return a padded convolution, with a separate padding layer if one side needs more than the other."""
     sides = getattr(layer.static_padding, "padding", (0, 0, 0, 0))
     even = len(set(sides)) == 1
     convolution = torch.nn.Conv2d(

@@ -1,4 +1,4 @@
-"""Faster R-CNN with a feature pyramid on ResNet-18, of torchvision's parts, for small images and few classes."""
+"""Faster R-CNN with a feature pyramid on ResNet-18, built of torchvision's parts, for small images and few classes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ipexperf.bench.workbench import Workbench
 
 SIZE = 64
 CLASSES = scenes.CLASSES + 1
-"""The first is for nothing."""
+"""Class 0 is background."""
 MOST_FOUND = 20
-"""So many boxes of an image are answered; where fewer were found the rest has the label -1."""
+"""Number of boxes per image in the output. Missing ones have the label -1."""
 SIDES = ((16,), (24,), (32,), (48,))
-"""How long a side of the boxes is, in pixels, that each map of the pyramid starts from."""
+"""Side length of the anchors of each map of the pyramid, in pixels."""
 RATIOS = ((0.5, 1.0, 2.0),)
 STAGES = {"layer1": ("0", 64), "layer2": ("1", 128), "layer3": ("2", 256)}
-"""The stages of the trunk that the pyramid is made of, each with its map's name and its channels."""
+"""Stages of the trunk used by the pyramid, with the name and channels of each map."""
 CHANNELS, POOLED, HIDDEN = 128, 7, 256
-"""Of each map; of each proposed box, in each direction, what ROIAlign makes of it; of the head."""
+"""Channels of each map, size of ROIAlign's output, and width of the head."""
 OPERATORS = ("torch_ipex::frozen_batch_norm", "torch_ipex::ROIAlign_forward")
-"""What IPEX has of its own. Its ROIAlign, and its NMS too, take the place of torchvision's with the import alone."""
+"""IPEX's own operators. Importing IPEX already replaces torchvision's ROIAlign and NMS."""
 FROZEN = "its norms are frozen, and a frozen network is tuned from trained weights: from a seed it did not learn"
 DECIDES = "it decides in the middle which boxes to look at, and there the graph breaks"
 
 
 def learned_norms(bench: Workbench, split: Split, network: Any) -> None:
-    """Trains a twin whose norms still learn, and freezes what they came to, as those of a pretrained trunk are."""
+    """Train a copy with trainable norms, and freeze their values, like those of a pretrained trunk."""
     torch.manual_seed(weights.RECIPE["seed"])
     twin = bench.device.put(_network(torch.nn.BatchNorm2d).train())
     weights.steps(bench, split, twin)
@@ -39,9 +39,9 @@ def learned_norms(bench: Workbench, split: Split, network: Any) -> None:
 
 
 def _for_ipex(network: Any) -> Any:
-    """IPEX's own frozen batch norms in place of torchvision's, as its guide has it: their state has the same names.
+    """Replace torchvision's frozen batch norms by IPEX's, as its guide recommends. Their states have the same names.
 
-    Of the head's two layers a frozen graph makes one, whose answer it splits: and its softmax refuses such a part.
+    A frozen graph merges the two layers of the head and splits the output, which IPEX's softmax refuses.
     """
     frozen = importlib.import_module("intel_extension_for_pytorch").nn.modules.FrozenBatchNorm2d
     known = torchvision.ops.FrozenBatchNorm2d
@@ -89,14 +89,14 @@ def _network(norm: Any) -> Any:
     parts = _parts(norm)
 
     class Detector(nn.Module):  # type: ignore[misc, name-defined] # torch is imported late, and has no types here
-        """The parts without what torchvision puts in front: all images have one size, and stay as they lie."""
+        """The detector without torchvision's resizing: all images have one size and keep their memory layout."""
 
         def __init__(self) -> None:
             super().__init__()
             self.backbone, self.rpn, self.roi_heads = parts.backbone, parts.rpn, parts.roi_heads
 
         def forward(self, images: Any, boxes: Any = None, labels: Any = None) -> Any:
-            """What was found, filled up to as many boxes as all have; of the targets as well: its losses."""
+            """Return the detections, padded to a fixed number of boxes. With targets, return the losses."""
             maps, sizes = self.backbone(images), [(SIZE, SIZE)] * len(images)
             wanted = None if boxes is None else _targets(boxes, labels)
             proposed, first = self.rpn(listed(images, sizes), maps, wanted)
@@ -110,12 +110,12 @@ def _network(norm: Any) -> Any:
 
 
 def _parts(norm: Any) -> Any:
-    """Torchvision's detector, with boxes and layers for small images."""
+    """Build torchvision's detector with anchors and layers for small images."""
     detection = torchvision.models.detection
     known = detection.anchor_utils.AnchorGenerator
 
     class Anchors(known):  # type: ignore[misc, valid-type] # torchvision is imported late, and has no types here
-        """Torchvision's casts them to the dtype of the maps and keeps them so: no two traces of bf16 are the same."""
+        """Anchors that stay in fp32. Torchvision's are cast to the dtype of the maps, so that traces in bf16 differ."""
 
         def set_cell_anchors(self, dtype: Any, device: Any) -> None:
             del dtype
@@ -142,14 +142,14 @@ def _parts(norm: Any) -> Any:
 
 
 def _targets(boxes: Any, labels: Any) -> list[dict[str, Any]]:
-    """What there is to find in each image, as torchvision wants to be told."""
+    """Return the objects of each image in torchvision's form."""
     return [
         {"boxes": its[label >= 0], "labels": label[label >= 0] + 1} for its, label in zip(boxes, labels, strict=True)
     ]
 
 
 def _filled(boxes: Any, scores: Any, labels: Any) -> tuple[Any, ...]:
-    """What was found in one image, filled up to as many boxes as all have: a trace may keep no number of them."""
+    """Pad the detections of one image to a fixed number, because a trace must not contain their number."""
     pad, most = torch.nn.functional.pad, MOST_FOUND
     whole = pad(boxes, (0, 0, 0, most)), pad(scores, (0, most)), pad(labels, (0, most), value=-1)
     return tuple(part[:most] for part in whole)

@@ -1,4 +1,4 @@
-"""A small GPT that reads bytes of English, trained here for a few minutes."""
+"""A small GPT on bytes of English, trained here for a few minutes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 from ipexperf.bench.registry import model
 
 
-# 200 steps of 16 x 64 bytes take a minute or two. With twice the rate, 66 steps had learned nothing but that byte which
-# is most frequent.
+# 200 steps of 16 x 64 bytes take a minute or two. With twice the rate, 66 steps only learned the most frequent byte.
 @model(
     "gpt_small",
     size=64,

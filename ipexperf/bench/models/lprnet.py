@@ -1,4 +1,4 @@
-"""LPRNet (Zherzdev and Gruzdev, 2018): it reads a number plate without recurrence, in 18 steps along its width."""
+"""LPRNet (Zherzdev and Gruzdev, 2018): reads a number plate without recurrence, in 18 steps along its width."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ipexperf.bench.datasets.plates import CHARACTERS
 from ipexperf.bench.lazy import torch
 
 CLASSES = len(CHARACTERS) + 1
-"""The first is CTC's blank."""
+"""Class 0 is CTC's blank."""
 HEIGHT, STEPS = 4, 18
-"""What its layers leave of a plate of 24 x 94."""
+"""Size of the last feature map for a plate of 24 x 94."""
 CONTEXT = 128
 
 
 def lprnet(width: int) -> Any:
-    """The network whose first layer has so many channels: 64 in the paper."""
+    """Build the network with this many channels in its first layer: 64 in the paper."""
     nn = torch.nn
 
     class LprNet(nn.Module):  # type: ignore[misc, name-defined] # torch is imported late, and has no types here
@@ -38,10 +38,10 @@ def lprnet(width: int) -> Any:
             self.classes = nn.Conv2d(CLASSES + CONTEXT, CLASSES, 1)
 
         def forward(self, images: Any) -> Any:
-            """A number for each class and step. What the whole plate looks like is told to each of its steps."""
+            """Return a number for each class and step. Each step also gets the context of the whole plate."""
             found = self.backbone(images)
             context = self.context(found.flatten(1)).unsqueeze(1).unsqueeze(1).repeat(1, HEIGHT, STEPS, 1)
-            # Channels last, as the images may be: laid out otherwise it would turn them round.
+            # Keep the layout channels last: otherwise the concatenation would convert it.
             context = context.permute(0, 3, 1, 2)
             return self.classes(torch.cat((found, context), 1)).mean(2)
 
@@ -49,7 +49,7 @@ def lprnet(width: int) -> Any:
 
 
 def _small_basic_block(given: int, width: int) -> Any:
-    """A 3 x 3 convolution in two strokes, between a narrowing and a widening one."""
+    """A 3 x 3 convolution in two parts, between one that narrows and one that widens."""
     inner = width // 4
     return torch.nn.Sequential(
         _layer(given, inner, 1),
@@ -67,7 +67,7 @@ def _layer(given: int, width: int, kernel: int | tuple[int, int], padding: int |
 
 
 def _declare(name: str, width: int, recipe_steps: int, train_steps: int) -> None:
-    """The network in a width of its own. The paper's dropout is left out: with it, equal trainings differ."""
+    """Declare the network with a width. The paper's dropout is left out: with it, equal trainings differ."""
     registry.model(
         name,
         size=94,
@@ -83,7 +83,7 @@ def _declare(name: str, width: int, recipe_steps: int, train_steps: int) -> None
     )(functools.partial(lprnet, width))
 
 
-# Half the paper's channels learn in minutes on two cores. For 200 steps CTC says nothing but blanks; then whole plates
-# come at once: of 256 held-out ones none after 200 steps, 0.11 after 300, 0.89 after 400 and 0.98 after 500.
+# With half the paper's channels it learns in minutes on two cores. CTC outputs only blanks for 200 steps, then whole
+# plates: of 256 held-out ones none after 200 steps, 0.11 after 300, 0.89 after 400 and 0.98 after 500.
 _declare("lprnet", width=32, recipe_steps=600, train_steps=500)
 _declare("lprnet_paper", width=64, recipe_steps=600, train_steps=600)

@@ -1,4 +1,4 @@
-"""MobileNet v2 with the weights of ImageNet, and a last layer that tells the photographs apart."""
+"""MobileNet v2 with weights of ImageNet and a last layer for the photographs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUGH = "stock PyTorch's static int8 of it answers otherwise than float64 for mo
 
 
 def headless(kept: dict[str, Any], head: str) -> dict[str, Any]:
-    """Weights of ImageNet with a last layer for the photographs, which is still to be fitted."""
+    """Return weights of ImageNet without the last layer, which is fitted later."""
     wide = kept[f"{head}.weight"].shape[1]
     return {**kept, f"{head}.weight": torch.zeros(len(SHA256), wide), f"{head}.bias": torch.zeros(len(SHA256))}
 

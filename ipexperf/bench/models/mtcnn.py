@@ -1,6 +1,6 @@
-"""The three networks of the face detector MTCNN, with the weights of facenet-pytorch, each on crops of its size.
+"""The three networks of the face detector MTCNN, with weights of facenet-pytorch, each on crops of its size.
 
-Each says of a crop whether it holds a face, and where in it; the last says where eyes, nose and mouth are as well.
+Each tells whether a crop contains a face, and where. The last one also locates eyes, nose and mouth.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ipexperf.bench.registry import model
 from ipexperf.bench.subjects import Packaged
 
 HEADS = ("conv4_1", "conv4_2", "dense5_1", "dense5_2", "dense6_1", "dense6_2", "dense6_3")
-"""The layers that answer, by the names that their weights have in the package; the other layers stand before them."""
+"""Names of the output layers in the package. The other layers precede them."""
 _NO_ZERO = "torch's quantized::prelu forgets the zero point of its slopes: the answers are noise"
 _UNTRAINED = "its weights are those of a package: four photographs are too few to train it"
 
 
 def _named(kept: dict[str, Any]) -> dict[str, Any]:
-    """The weights by the names that they have here."""
+    """Rename the weights."""
     return {(name if name.split(".")[0] in HEADS else f"layers.{name}"): value for name, value in kept.items()}
 
 
 def _declared(file: str, sha256: str, size: int, batch: int) -> dict[str, Any]:
-    """What the three have in common."""
+    """Return the declarations that the three share."""
     return {
         "size": size,
         "batch_train": batch,
@@ -92,7 +92,7 @@ def _dense(number: int, given: int, width: int) -> dict[str, Any]:
 
 
 def _rows() -> Any:
-    """The numbers of each image in a row, in the order that the weights were trained for."""
+    """Flatten each image in the order of the trained weights."""
 
     class Rows(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
         def forward(self, images: Any) -> Any:
@@ -102,9 +102,9 @@ def _rows() -> Any:
 
 
 def _network(layers: dict[str, Any], heads: dict[str, Any]) -> Any:
-    """A network whose first head tells whether each crop is none or a face, before the softmax of the package.
+    """Build a network whose first head classifies crops as face or not, without the package's softmax.
 
-    Frozen in a graph, IPEX's softmax refuses what its linear layer answers: "Expected contiguous tensor input!"
+    In a frozen graph, IPEX's softmax refuses the output of its linear layer: "Expected contiguous tensor input!"
     """
     nn = torch.nn
 

@@ -1,4 +1,4 @@
-"""ResNet-18, ResNet-50 and ResNeXt-101 32x16d with ten classes, out of torchvision's building blocks."""
+"""ResNet-18, ResNet-50 and ResNeXt-101 32x16d with ten classes, built of torchvision's blocks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ipexperf.bench.registry import model
 
 CLASSES = 10
 NORMAL = 224
-"""The size of ImageNet, at which the vendor publishes speeds."""
+"""Image size of ImageNet, used in the vendor's published figures."""
 PUBLISHED = {"int8": 80, "fp32": 160, "bf16": 112}
-"""The vendor's batches of throughput."""
+"""Batches of the vendor's throughput figures."""
 
 
 @model(
@@ -28,8 +28,8 @@ def resnet18() -> Any:
     return torchvision.models.resnet18(num_classes=CLASSES)
 
 
-# With 0.02 its activations were hundreds of times too large for one image in ten, which int8 does not survive.
-# 66 steps reach 0.88 of the held-out digits, 330 reach 0.98: an answer near the border is then rare.
+# With a rate of 0.02 its activations were hundreds of times too large for one image in ten, which breaks int8.
+# 66 steps reach 0.88 of the held-out digits, 330 reach 0.98, so that few answers are near a decision boundary.
 @model(
     "resnet50",
     size=32,
@@ -46,9 +46,9 @@ def resnet50() -> Any:
     return torchvision.models.resnet50(num_classes=CLASSES)
 
 
-# torchvision has no constructor of it. 100 steps of 32 that settle reach 0.95 of the held-out digits, in three minutes
-# on two cores with AVX-512. Its blocks begin as nothing: else its loss leaps (0.6, 7.6), and its activations become so
-# large that int8 answers one image in five in another way.
+# torchvision has no constructor for it. 100 steps of 32 with a falling rate reach 0.95 of the held-out digits in three
+# minutes on two cores with AVX-512. Its blocks start at zero: otherwise its loss jumps (0.6, 7.6), and its activations
+# get so large that int8 changes one answer in five.
 @model(
     "resnext101_32x16d",
     size=32,

@@ -1,4 +1,4 @@
-"""ShuffleNet v2 x1.0 with ten classes, as torchvision builds it: little arithmetic, and much moving of channels."""
+"""ShuffleNet v2 x1.0 with ten classes, from torchvision: little arithmetic, and much movement of channels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLASSES = 10
 _LAID_OUT = "torch's quantised layers answer channels last, in which its shuffle of 5 dimensions cannot be laid out"
 
 
-# Its shuffle makes the images contiguous, whatever they were: channels last would not outlive the first block.
+# Its shuffle makes images contiguous, so channels last would not survive the first block.
 @model(
     "shufflenet_v2_x1_0",
     version=2,

@@ -1,4 +1,4 @@
-"""SSD with a ResNet-34 in front, as MLPerf has it, for small images and few classes."""
+"""SSD on ResNet-34 as in MLPerf, for small images and few classes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ipexperf.bench.registry import model
 from ipexperf.bench.tasks import _anchors, detection
 
 CHANNELS = (256, 512, 256)
-"""Of the maps: the trunk's own, and those made of it, each narrower than the one before."""
+"""Channels of the feature maps: the trunk's, then those of smaller maps."""
 CLASSES = scenes.CLASSES + 1
-"""The first is for nothing."""
+"""Class 0 is background."""
 
 
-# 150 steps reach 0.57 on the held-out scenes, 240 reach 0.75 and 480 reach 0.90: a box near the border is then rare.
-# Small images and batches keep a step on two cores below a second.
+# 150 steps reach 0.57 on the held-out scenes, 240 reach 0.75 and 480 reach 0.90, so that few boxes are near a decision
+# boundary. Small images and batches keep a step on two cores below a second.
 @model(
     "ssd_resnet34",
     version=2,
@@ -57,7 +57,7 @@ def ssd_resnet34() -> Any:
 
 
 def _trunk() -> Any:
-    """ResNet-34 up to its third stage, which keeps the size of its images."""
+    """Return ResNet-34 up to its third stage, without downsampling in that stage."""
     whole = torchvision.models.resnet34()
     first = whole.layer3[0]
     first.conv1.stride = first.downsample[0].stride = (1, 1)
@@ -66,7 +66,7 @@ def _trunk() -> Any:
 
 
 def _narrower(given: int, between: int, width: int) -> Any:
-    """A map of half the size."""
+    """Return layers that halve the size of a map."""
     nn = torch.nn
     return nn.Sequential(
         nn.Conv2d(given, between, 1, bias=False),
@@ -79,5 +79,5 @@ def _narrower(given: int, between: int, width: int) -> Any:
 
 
 def _rows(value: Any, width: int) -> Any:
-    """A row for each box at each point of a map."""
+    """Reshape to a row for each box at each point of a map."""
     return value.permute(0, 2, 3, 1).flatten(1).unflatten(1, (-1, width))

@@ -1,4 +1,4 @@
-"""U-Net with torchvision's ResNet-34 as its encoder: what won SpaceNet's road competition (albu, 2018)."""
+"""U-Net with torchvision's ResNet-34 as its encoder, the winner of SpaceNet's road competition (albu, 2018)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ipexperf.bench import registry
 from ipexperf.bench.lazy import torch, torchvision
 
 WIDTHS = (64, 64, 128, 256, 512)
-"""Channels of the encoder's stages, each of half the height and width of the one before."""
+"""Channels of the encoder's stages. Each halves height and width."""
 LAST = 32
-"""Channels at the size of the image, where the encoder has no stage."""
+"""Channels at full image size, where the encoder has no stage."""
 
 
 def unet_resnet34() -> Any:
@@ -27,7 +27,7 @@ def unet_resnet34() -> Any:
             self.road = nn.Conv2d(LAST, 1, 1)
 
         def forward(self, images: Any) -> Any:
-            """For each pixel how much it looks like road: over 0 it is one."""
+            """Return a number for each pixel: above 0 means road."""
             stages = [images]
             for stage in self.down:
                 stages.append(stage(stages[-1]))
@@ -41,14 +41,14 @@ def unet_resnet34() -> Any:
 
 
 def _encoder() -> list[Any]:
-    """The five stages of a ResNet-34."""
+    """Return the five stages of a ResNet-34."""
     whole = torchvision.models.resnet34()
     first = torch.nn.Sequential(whole.conv1, whole.bn1, whole.relu)
     return [first, torch.nn.Sequential(whole.maxpool, whole.layer1), whole.layer2, whole.layer3, whole.layer4]
 
 
 def _twice(given: int, width: int) -> Any:
-    """Two convolutions, each normalised: its encoder is not pretrained here, as the winner's was."""
+    """Two convolutions with normalisation. Unlike the winner's, the encoder is not pretrained here."""
     nn = torch.nn
     layers: list[Any] = []
     for channels in (given, width):
@@ -57,7 +57,7 @@ def _twice(given: int, width: int) -> Any:
 
 
 def _declare(name: str, **sizes: int) -> None:
-    """The same network at a size of its own."""
+    """Declare the network with a size."""
     registry.model(
         name,
         version=2,
@@ -71,7 +71,7 @@ def _declare(name: str, **sizes: int) -> None:
     )(unet_resnet34)
 
 
-# On tiles of 64 x 64 that show as much ground, and without settling, the overlap jumped between 0.1 and 0.3.
+# On tiles of 64 x 64 of the same ground, without a falling rate, the overlap varied between 0.1 and 0.3.
 _declare("unet_resnet34", size=128, batch_train=4, batch_infer=4, recipe_steps=240, train_steps=240)
-# The winner's crops: for a machine of many cores.
+# The winner's size of crops, for machines with many cores.
 _declare("unet_resnet34_512", size=512, batch_train=4, batch_infer=2, recipe_steps=240, train_steps=240)

@@ -1,4 +1,4 @@
-"""VGG-11 with ten classes, as torchvision builds it: without batch norm, and most of its weights in linear layers."""
+"""VGG-11 with ten classes, from torchvision: no batch norm, and most weights in linear layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipexperf.bench.registry import model
 CLASSES = 10
 
 
-# Smaller images than 32 x 32 are gone after five poolings.
+# Images smaller than 32 x 32 vanish after five poolings.
 @model(
     "vgg11",
     size=32,
@@ -22,7 +22,7 @@ CLASSES = 10
     published={"int8": 80, "fp32": 160, "bf16": 112},
     optimizer="adam",
     learning_rate=3e-4,
-    # After 40 steps it was right on a quarter of the held-out digits, after 120 on nine of ten.
+    # After 40 steps a quarter of the held-out digits were correct, after 120 nine of ten.
     recipe_steps=120,
     train_steps=120,
     resized=_probe.fit,

@@ -194,7 +194,7 @@ def kind(bench: Workbench) -> str:
 
 
 def turns(examples: Tensors, order: Iterator[Any]) -> list[Any]:
-    """Yield the batches that take turns, by the indices of their examples."""
+    """Return the batches that take turns, by the indices of their examples."""
     first = next(order)
     size = sum(value[:1].nbytes for value in examples) * len(first)
     return [first, *itertools.islice(order, max(0, min(RING, BYTES // size) - 1))]
@@ -203,7 +203,7 @@ def turns(examples: Tensors, order: Iterator[Any]) -> list[Any]:
 def feed(bench: Workbench, examples: Tensors, order: Iterator[Any], there: list[Tensors] | None = None) -> Feed:
     """Return the feed of a case over these examples. `order` yields the example indices of each batch.
 
-    `resident` are the same batches if they are on the device already.
+    `there` are the same batches if they are on the device already.
     """
     if there is not None and kind(bench) == "device":
         return Resident(bench.device, there)
