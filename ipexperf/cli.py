@@ -58,7 +58,7 @@ def _answer(words: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ipexperf", description="Look into the history of performance runs.")
+    parser = argparse.ArgumentParser(prog="ipexperf", description="Measure, compare and query performance runs.")
     parser.add_argument("--version", action="version", version=f"ipexperf {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for add in ASKING:
@@ -87,7 +87,7 @@ def add_cases(subparsers: Subparsers) -> None:
 def add_models(subparsers: Subparsers) -> None:
     from ipexperf.commands import models
 
-    purpose = "list the models, their tasks, data and sizes"
+    purpose = "list the models with their tasks, data and sizes"
     parser = telling.declare(subparsers, "models", purpose)
     models.add_models(parser)
     parser.set_defaults(run=models.run_models)
@@ -96,7 +96,7 @@ def add_models(subparsers: Subparsers) -> None:
 def add_baseline(subparsers: Subparsers) -> None:
     from ipexperf.commands import baseline
 
-    purpose = "accept, list, compare and show what runs are judged against"
+    purpose = "accept, list, compare and show baselines"
     parser = telling.declare(subparsers, "baseline", purpose)
     for made in baseline.add_baseline(parser):
         telling.add_history(made)
@@ -105,7 +105,7 @@ def add_baseline(subparsers: Subparsers) -> None:
 def add_ab(subparsers: Subparsers) -> None:
     from ipexperf.commands import ab
 
-    purpose = "let two live workers take turns, and compare them"
+    purpose = "compare two arms in live workers that take turns"
     parser = telling.declare(subparsers, "ab", purpose)
     ab.add_ab(parser)
     parser.set_defaults(run=ab.run_ab)
@@ -114,7 +114,7 @@ def add_ab(subparsers: Subparsers) -> None:
 def add_prepare(subparsers: Subparsers) -> None:
     from ipexperf.commands import planning, prepare
 
-    purpose = "make the weights and the quantised networks that cases load, before they are measured"
+    purpose = "make the weights and quantised networks of cases in advance"
     parser = telling.declare(subparsers, "prepare", purpose)
     planning.add_options(parser)
     parser.set_defaults(run=prepare.run_prepare)
@@ -123,7 +123,7 @@ def add_prepare(subparsers: Subparsers) -> None:
 def add_why(subparsers: Subparsers) -> None:
     from ipexperf.commands import why
 
-    purpose = "tell what a case runs otherwise than before"
+    purpose = "show what a case ran differently from before"
     parser = telling.declare(subparsers, "why", purpose)
     why.add_why(parser)
     telling.add_history(parser)
@@ -133,7 +133,7 @@ def add_why(subparsers: Subparsers) -> None:
 def add_selftest(subparsers: Subparsers) -> None:
     from ipexperf.commands import selftest
 
-    purpose = "try the judge on this machine: how often it is wrong, and what it finds"
+    purpose = "test the judge on this machine: false alarms, and slowdowns found"
     parser = telling.declare(subparsers, "selftest", purpose)
     selftest.add_selftest(parser)
     parser.set_defaults(run=selftest.run_selftest)
@@ -142,7 +142,7 @@ def add_selftest(subparsers: Subparsers) -> None:
 def add_doctor(subparsers: Subparsers) -> None:
     from ipexperf.commands import doctor
 
-    purpose = "tell what is wrong with this machine for measuring, and how small a slowdown it can show"
+    purpose = "check this machine for measuring, and find the smallest slowdown it can show"
     parser = telling.declare(subparsers, "doctor", purpose)
     doctor.add_doctor(parser)
     parser.set_defaults(run=doctor.run_doctor)
@@ -151,7 +151,7 @@ def add_doctor(subparsers: Subparsers) -> None:
 def add_yardstick(subparsers: Subparsers) -> None:
     from ipexperf.commands import yardstick
 
-    purpose = "make the pinned environment that cases take turns with, or show it"
+    purpose = "make or show the pinned environment of the yardstick"
     parser = telling.declare(subparsers, "yardstick", purpose)
     yardstick.add_yardstick(parser)
 

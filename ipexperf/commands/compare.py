@@ -13,7 +13,7 @@ NOTHING = "No two sound cases differ in a dtype, a stack or a device alone: name
 
 
 def add_compare(subparsers: telling.Subparsers) -> None:
-    parser = telling.add_parser(subparsers, "compare", "hold every case of one run against the same case of another")
+    parser = telling.add_parser(subparsers, "compare", "compare every case of two runs")
     parser.add_argument("first", metavar="RUN", help=telling.RUN)
     parser.add_argument("second", metavar="RUN", nargs="?", default="last", help="as above (default: %(default)s)")
     parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
@@ -42,7 +42,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
 def add_speedup(subparsers: telling.Subparsers) -> None:
     from ipexperf.history.speedups import KINDS
 
-    parser = telling.add_parser(subparsers, "speedup", "tell what a dtype, a stack or a device is worth")
+    parser = telling.add_parser(subparsers, "speedup", "show the speed-up of dtypes, stacks and devices")
     parser.add_argument("selectors", metavar="RUN", nargs="*", help=f"{telling.RUN} (default: last)")
     parser.add_argument("--over", action="append", choices=tuple(KINDS), help="only this kind (repeatable)")
     parser.set_defaults(run=run_speedup)

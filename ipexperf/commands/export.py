@@ -22,7 +22,7 @@ ONE = ("pytest-benchmark", "bencher")
 
 
 def add_export(subparsers: telling.Subparsers) -> None:
-    purpose = "write the history, or one run of it, for other tools"
+    purpose = "export the history or one run for other tools"
     parser = subparsers.add_parser("export", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
     telling.add_history(parser)
     parser.add_argument("form", choices=(*WHOLE, *ONE), help="csv and parquet: every point; the others: one run")

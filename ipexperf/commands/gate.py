@@ -25,12 +25,12 @@ TOLD = ("ok", "improved")
 
 
 def add_gate(subparsers: telling.Subparsers) -> None:
-    purpose = "end with 0 where a run is fine, with 1 where it is not, with 125 where nobody can tell"
+    purpose = "turn a run into an exit status: 0 fine, 1 not fine, 125 not judged"
     parser = subparsers.add_parser("gate", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
     telling.add_history(parser)
     parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{telling.RUN} (default: last)")
     parser.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
-    purpose = "1 only where a case regressed; whatever else keeps a case from being fine, or us from asking, is 125"
+    purpose = "for git bisect run: 1 only if a case regressed; anything else that is not fine is 125"
     parser.add_argument(BISECT, action="store_true", help=purpose)
     parser.set_defaults(run=run_gate)
 
@@ -130,7 +130,7 @@ def _for_bisect(cases: Sequence[Recorded]) -> int:
 
 
 def _fine(recorded: Recorded) -> bool:
-    """Whether the case's own test failed, regardless of the run as a whole."""
+    """Whether the case's own test found nothing slower, regardless of the run as a whole."""
     return (recorded.tested or recorded.outcome) in TOLD
 
 

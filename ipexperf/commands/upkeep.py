@@ -11,7 +11,7 @@ from ipexperf.report.units import plural
 
 
 def add_merge(subparsers: telling.Subparsers) -> None:
-    purpose = "take the runs of other histories into this one"
+    purpose = "copy the runs of other histories into this one"
     parser = subparsers.add_parser("merge", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
     telling.add_history(parser)
     parser.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
@@ -47,7 +47,7 @@ def add_db(subparsers: telling.Subparsers) -> None:
     for name, purpose, run in (
         ("check", "read every page and every reference", run_check),
         ("upgrade", "bring the schema up to date, after a backup", run_upgrade),
-        ("vacuum", "give back the room of what was deleted", run_vacuum),
+        ("vacuum", "free the space of deleted rows", run_vacuum),
         ("backup", "copy the history, while others may write to it", run_backup),
     ):
         one = made.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
@@ -101,7 +101,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
 
 
 def add_prune(subparsers: telling.Subparsers) -> None:
-    purpose = "tell which old runs would go, and with --yes delete them"
+    purpose = "list old runs, and with --yes delete them"
     parser = subparsers.add_parser("prune", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
     telling.add_history(parser)
     parser.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")

@@ -54,7 +54,7 @@ class Cifar10(Dataset):
 
 
 def _flaw(root: Path) -> str:
-    """Return what is wrong with the names and permissions in the folder, or an empty text. Contents are checked later."""
+    """Return what is wrong with names and permissions in the folder, or an empty text. Contents are checked later."""
     if not root.is_dir():
         return ": there is no such folder"
     if not (root / FOLDER).is_dir():
