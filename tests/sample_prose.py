@@ -1,0 +1,39 @@
+"""Print a random sample of docstrings and comments, to be read as a stranger: none should need a second reading.
+
+    python tests/sample_prose.py [COUNT [SEED]]
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import random
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("ipexperf", "suites", "benchmarks")
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each docstring and comment in a file."""
+    source = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT and not token.string.startswith(("# noqa", "# type:", "# fmt:")):
+            yield token.start[0], token.string
+
+
+def main(count: int = 200, seed: int = 0) -> None:
+    files = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    found = [(path.relative_to(ROOT), *part) for path in files for part in prose(path)]
+    for path, line, text in sorted(random.Random(seed).sample(found, min(count, len(found)))):
+        print(f"{path}:{line}  {' '.join(text.split())}")  # noqa: T201 - it is a script
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
