@@ -1,7 +1,7 @@
-"""What a practitioner's own script does: one model, one batch size, one tight loop. It knows nothing of ipexperf.
+"""A practitioner's script: one model, one batch size, one tight loop, without ipexperf.
 
-Started by overhead.py. It answers each line `go N` on standard input with the seconds that N steps took, on standard
-output. Everything that torch prints goes to standard error.
+Started by overhead.py. For each line `go N` on standard input it prints the seconds of N steps to standard output.
+Output of torch goes to standard error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def autocast(told: argparse.Namespace, *, cache: bool) -> Any:
 
 
 def inference(told: argparse.Namespace, network: Any) -> Callable[[int], None]:
-    """Prepares the network once; the loop it returns runs N forward passes."""
+    """Prepare the network once. Return a loop of N forward passes."""
     network = network.eval().to(memory_format=torch.channels_last).to(told.device)
     shape = (told.batch, 3, told.size, told.size)
     batches = [torch.rand(shape).to(memory_format=torch.channels_last).to(told.device) * 2 - 1 for _ in range(BATCHES)]
@@ -64,7 +64,7 @@ def inference(told: argparse.Namespace, network: Any) -> Callable[[int], None]:
 
 
 def training(told: argparse.Namespace, network: Any) -> Callable[[int], None]:
-    """Prepares the network and its optimizer once; the loop it returns takes N optimizer steps."""
+    """Prepare the network and its optimizer once. Return a loop of N optimizer steps."""
     network = network.train().to(memory_format=torch.channels_last).to(told.device)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.02, momentum=0.9)
     if told.stack == "ipex":

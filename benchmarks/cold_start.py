@@ -1,9 +1,9 @@
-"""What a launch's cold start costs, fresh and forked, and whether forked launches have the samples of fresh ones.
+"""The cost of a launch's cold start, fresh and forked, and whether forked launches have the samples of fresh ones.
 
 A round has one process of each kind: a fresh worker, a forked one, and bare.py with the same case. Each is timed from
-the moment that it is asked for until it is ready to be stepped, one after the other, in random order. Then the two
-workers take turns with a third, the anchor, which lives through all rounds: against it, what drifts on the machine is
-the same for all, and what differs from launch to launch of one kind is that kind's spread.
+its request until it is ready to run steps, one after the other in random order. Then the two workers take turns with a
+third, the anchor, which lives through all rounds. Ratios to the anchor remove the drift of the machine, and what still
+varies between launches of a kind is the spread of that kind.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from ipexperf.judge import pairs
 from ipexperf.plan import start
 
 BARE = ("train", "infer", "infer_jit")
-"""The modes that bare.py has."""
+"""Modes that bare.py supports."""
 KINDS = (start.FRESH, start.FORK)
 
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """Seconds of each kind's cold start, and of each one's turns."""
+    """Seconds of the cold start and of the turns of each kind."""
 
     cold: dict[str, float]
     turns: dict[str, list[float]]
 
 
 def ready(case: Case, conditions: Conditions, stack: contextlib.ExitStack) -> Worker:
-    """A worker that has answered to `prepare`."""
+    """Yield a prepared worker."""
     worker = stack.enter_context(conditions.worker())
     worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
     return worker
@@ -65,7 +65,7 @@ def one_round(
     told: argparse.Namespace,
     chance: random.Random,
 ) -> Round:
-    """One process of each kind, started one after the other; then the workers' turns beside the anchor's."""
+    """Start one process of each kind one after the other, then let the workers take turns with the anchor."""
     cold: dict[str, float] = {}
     workers: dict[str, Worker] = {}
     with contextlib.ExitStack() as stack:
@@ -84,7 +84,7 @@ def one_round(
         workers["anchor"] = anchor[0]
         turns: dict[str, list[float]] = {name: [] for name in workers}
         for turn in range(told.turns):
-            # The anchor in the middle, so that both others are its neighbours.
+            # The anchor in the middle, next to both others.
             order = [start.FRESH, "anchor", start.FORK]
             for name in order if turn % 2 else reversed(order):
                 turns[name].append(step(workers[name], told.turn_samples, anchor[1]))
@@ -92,7 +92,7 @@ def one_round(
 
 
 def interval(logs: list[float]) -> str:
-    """A ratio with its interval, and every replicate."""
+    """Format a ratio with its interval, and every replicate."""
     found = pairs.combine(logs)
     each = " ".join(f"{math.exp(log):.3f}" for log in logs)
     bounds = "one round has no interval"
@@ -102,7 +102,7 @@ def interval(logs: list[float]) -> str:
 
 
 def spreads(logs: dict[str, list[float]]) -> str:
-    """The spread between launches of each kind, and the ratio of both with the interval of a quotient of variances."""
+    """Format the spread between launches of each kind, and their ratio with the interval of a ratio of variances."""
     found = {name: statistics.stdev(values) for name, values in logs.items()}
     text = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
     freedom = len(logs[start.FRESH]) - 1
@@ -112,7 +112,7 @@ def spreads(logs: dict[str, list[float]]) -> str:
 
 
 def tell(case: Case, rounds: list[Round]) -> None:
-    """Prints what the rounds of one case say."""
+    """Print the results of one case."""
     print(f"{case.id} (batch {case.batch}), {len(rounds)} rounds")
     print("  cold start over the bare script's imports, build and trace:")
     for name in KINDS:
@@ -125,7 +125,7 @@ def tell(case: Case, rounds: list[Round]) -> None:
 
 
 def measure(case: Case, conductor: Conductor, told: argparse.Namespace, chance: random.Random) -> None:
-    """All rounds of one case, the first worker of which finds the files in the machine's memory as all others do."""
+    """Run all rounds of one case, after loading its files into the page cache."""
     plain = start.plain(case)
     fresh = conductor.ready(plain)
     _, forked = conductor.start(case, fresh)

@@ -1,8 +1,8 @@
-"""What the plugin costs pytest: collecting 10,000 cases, and being loaded where nobody measures anything.
+"""The cost of the plugin in pytest: collecting 10,000 cases, and being loaded in a project that does not use it.
 
-Each comparison is interleaved: a fresh pytest with the plugin and one without it, A B, B A, A B ... One round gives
-one ratio of processor times, and the median over rounds is reported with the quartiles. Collecting is done by one
-thread: where nothing else runs, its processor time is the time that a person waits.
+Comparisons are interleaved: a fresh pytest with the plugin and one without, A B, B A, A B ... Each round gives a ratio
+of CPU times; the median over rounds is reported with the quartiles. Collection has one thread, so on an idle machine
+its CPU time is the waiting time.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ EMPTY_TEST = "def test_nothing():\n    pass\n"
 
 
 def installed() -> bool:
-    """Whether pytest loads the plugin by itself."""
+    """Whether pytest loads the plugin as an installed package."""
     return any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
 
 
 def command(test: Path, *arguments: str, plugin: bool) -> list[str]:
-    """A pytest that does nothing but what is compared: no cache, no ini file but an empty one."""
+    """Return a pytest command without a cache and with an empty ini file."""
     ini = test.with_name("pytest.ini")
     chosen = [sys.executable, "-m", "pytest", "-q", "-c", str(ini), "-p", "no:cacheprovider", str(test), *arguments]
     if plugin:
@@ -57,13 +57,13 @@ def command(test: Path, *arguments: str, plugin: bool) -> list[str]:
 
 
 def spent() -> float:
-    """What all processes took that were waited for so far."""
+    """Return the CPU time of all finished child processes so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def seconds(arguments: list[str], expected: str) -> float:
-    """The processor time of one process and its children, which must say what it is expected to say."""
+    """Return the CPU time of a process and its children. Its output must contain the expected text."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("IPEXPERF_")}
     begin = spent()
     told = subprocess.run(arguments, capture_output=True, text=True, check=False, env=variables)
@@ -74,8 +74,8 @@ def seconds(arguments: list[str], expected: str) -> float:
 
 
 def compare(name: str, ours: tuple[list[str], str], plain: tuple[list[str], str], rounds: int) -> None:
-    """Runs both in turns and prints the ratio of their processor times."""
-    seconds(*ours), seconds(*plain)  # byte code and the page cache are warm from here on
+    """Run both in turns and print the ratio of their CPU times."""
+    seconds(*ours), seconds(*plain)  # warm up byte code and the page cache
     ratios, extra, times = [], [], {"with": [], "without": []}
     for index in range(rounds):
         found = {}
@@ -107,10 +107,10 @@ def main() -> int:
         parser.error(f"--cases must be more than the {shipped} shipped models, --rounds and --load-rounds at least 1")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        # Byte code is kept from one process to the next, as where people work, whatever this shell says of it.
+        # Keep byte code between processes, as usual, whatever the shell says.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(place / "bytecode")
-        # Every model gives one case; the shipped ones are counted among them.
+        # Every model gives one case, including the shipped ones.
         (place / "models.py").write_text(MODELS.format(count=told.cases - shipped))
         (place / "test_perf.py").write_text(PERF_TEST)
         (place / "test_plain.py").write_text(PLAIN_TEST.format(count=told.cases))

@@ -1,4 +1,4 @@
-"""What recorded runs covered, as a table for the docs: every case with its proof, accuracy and throughput.
+"""The cases of recorded runs as a table for the docs, with proof, accuracy and throughput.
 
 Ratios come from rounds in which both cases took turns, each with a 95 % interval of its own. A ratio with a `*` comes
 from launches, because the two cases shared no round.
@@ -24,7 +24,7 @@ from ipexperf.result import PRIMARY
 
 HEAD = ("mode", "dtype", "stack", "proof", "accuracy", "items/s", "over stock", "over stock fp32")
 TRIVIAL = "one answer for all"
-"""What a predictor that looks at nothing reaches: told where a table has several models."""
+"""Score of a constant predictor, shown in tables of several models."""
 MODES = (
     "infer",
     "infer_jit",
@@ -40,20 +40,20 @@ MODES = (
 )
 DTYPES = ("fp32", "bf16", "fp16", "int8")
 NARROW = 0.10
-"""An interval is narrow if it reaches less than this far either way."""
+"""Intervals that reach less far either way are narrow."""
 Rounds = Mapping[tuple[str, str], Paired]
-"""The rounds of each run and machine."""
+"""Rounds by run and machine."""
 
 
 def place(recorded: Recorded) -> tuple[str, int, int, str]:
-    """Where a case stands in the table."""
+    """Return the sort key of a case."""
     case = recorded.case
     known = MODES.index(case.mode) if case.mode in MODES else len(MODES)
     return case.model, known, DTYPES.index(case.dtype), case.stack
 
 
 def proof(recorded: Recorded) -> str:
-    """How many checks held in all launches, or what did not."""
+    """Return how many checks passed in all launches, or those that failed."""
     bad = next((launch for launch in recorded.counted if launch.outcome != "ok"), None)
     if bad is not None:
         return f"{bad.outcome}: {bad.reason}"
@@ -64,7 +64,7 @@ def proof(recorded: Recorded) -> str:
 
 
 def accuracy(recorded: Recorded) -> str:
-    """What the first launch reached, or which bound it missed."""
+    """Return the accuracy of the first launch, or the bound that it missed."""
     checks = [check for launch in recorded.counted for check in launch.document["accuracy"]]
     missed = [f"{check['name']} {check['found']}, {check['expected']}" for check in checks if not check["ok"]]
     if missed:
@@ -73,18 +73,18 @@ def accuracy(recorded: Recorded) -> str:
 
 
 def hundredth(recorded: Recorded, metric: str) -> str:
-    """A share, as people read it."""
+    """Format a share."""
     summary = recorded.metrics.get(metric)
     return "-" if summary is None or summary.median is None else f"{100 * summary.median:.1f} %"
 
 
 def sound(recorded: Recorded) -> bool:
-    """Whether its numbers count."""
+    """Whether the case's numbers count."""
     return bool(recorded.values.get(PRIMARY)) and recorded.outcome not in ("failed", "invalid")
 
 
 def compare(recorded: Recorded, other: Recorded | None, rounds: Rounds) -> Compared | None:
-    """How many times the other's throughput, if both count."""
+    """Return the throughput relative to another case, if both count."""
     if other is None or other is recorded or not (sound(recorded) and sound(other)):
         return None
     key = recorded.run_uid, recorded.machine_key
@@ -96,12 +96,12 @@ def compare(recorded: Recorded, other: Recorded | None, rounds: Rounds) -> Compa
 
 
 def times(compared: Compared | None) -> str:
-    """A ratio with its interval as a cell of the table."""
+    """Format a ratio with its interval as a cell of the table."""
     return "-" if compared is None else f"{compared.value} ({compared.bounds})"
 
 
 def pairs(cases: Sequence[Recorded], rounds: Rounds) -> dict[Case, tuple[Compared | None, Compared | None]]:
-    """Each case over stock in the same dtype, and over stock in fp32."""
+    """Yield each case over stock in the same dtype, and over stock in fp32."""
     known = {recorded.case: recorded for recorded in cases}
     return {
         case: (
@@ -113,7 +113,7 @@ def pairs(cases: Sequence[Recorded], rounds: Rounds) -> dict[Case, tuple[Compare
 
 
 def widest(compared: Iterable[Compared | None]) -> str:
-    """How many ratios have a narrow interval, in a sentence."""
+    """Return a sentence on how many ratios have a narrow interval."""
     all_of_them = [one for one in compared if one is not None]
     narrow = [one for one in all_of_them if is_narrow(one.ratio)]
     return f"{len(narrow)} of {len(all_of_them)} ratios have an interval of less than {NARROW:.0%} either way"
@@ -127,7 +127,7 @@ def is_narrow(ratio: Ratio) -> bool:
 
 
 def rows(cases: Sequence[Recorded], rounds: Rounds) -> Iterator[tuple[str, ...]]:
-    """One line a case, in the order of modes and dtypes."""
+    """Yield one row per case, in the order of modes and dtypes."""
     ratios_of = pairs(cases, rounds)
     for recorded in sorted(cases, key=place):
         case = recorded.case
@@ -145,7 +145,7 @@ def rows(cases: Sequence[Recorded], rounds: Rounds) -> Iterator[tuple[str, ...]]
 
 
 def table(cases: Sequence[Recorded], rounds: Rounds) -> list[str]:
-    """The cases as a table in Markdown; with several models each line names its own, and tells its trivial score."""
+    """Return the cases as a Markdown table. With several models, add columns for the model and its trivial score."""
     head, body = HEAD, list(rows(cases, rounds))
     if len({recorded.case.model for recorded in cases}) > 1:
         ordered = sorted(cases, key=place)
@@ -159,7 +159,7 @@ def table(cases: Sequence[Recorded], rounds: Rounds) -> list[str]:
 
 
 def latest(found: Iterable[Recorded]) -> list[Recorded]:
-    """Each case once: of several runs the last in which its numbers count, or else the last."""
+    """Return each case once: of the last run in which its numbers count, else of the last run."""
     kept: dict[Case, Recorded] = {}
     for recorded in found:
         if sound(recorded) or not (recorded.case in kept and sound(kept[recorded.case])):

@@ -1,11 +1,11 @@
-"""How much throughput ipexperf's own measuring costs, against a bare script that does the same in a tight loop.
+"""The throughput that ipexperf's measuring costs, compared with a bare script with a tight loop.
 
-Two processes are alive together and take turns: a worker of ours, and bare.py with the same model, batch, dtype, mode
-and stack. Each turn of one is divided by the neighbouring turn of the other; the median of one pair of processes is
-one replicate, and fresh pairs are what the interval is made of.
+Two processes take turns: a worker, and bare.py with the same model, batch, dtype, mode and stack. Each turn is divided
+by the neighbouring turn of the other. The median of a pair of processes is one replicate, and the interval is over
+fresh pairs.
 
-Two processes differ by where their memory lies, whatever they run. So the worker also takes the same steps in one
-block, without a pause: what it loses against that, it loses by sampling.
+Two processes always differ by their memory layout. So the worker also runs the same steps as one block without pauses;
+the difference from that is the cost of sampling.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BARE = Path(__file__).with_name("bare.py")
 
 
 class Bare:
-    """A process of bare.py."""
+    """A process that runs bare.py."""
 
     def __init__(self, case: Case, conditions: Conditions, log: Any) -> None:
         threads = conditions.settings.threads or len(os.sched_getaffinity(0))
@@ -55,7 +55,7 @@ class Bare:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            # The same waiting as in our workers: what sleeps must not burn the core of what runs.
+            # The same variables as in our workers: idle threads must not use the core of the other process.
             env={**quiet(os.environ), **os.environ},
         )
         self._line()
@@ -70,7 +70,7 @@ class Bare:
         return line
 
     def go(self, steps: int) -> float:
-        """Seconds for so many steps in one loop."""
+        """Return the seconds of this many steps in one loop."""
         assert self._process.stdin is not None
         print(f"go {steps}", file=self._process.stdin, flush=True)
         return float(self._line())
@@ -82,7 +82,7 @@ class Bare:
 
 @contextlib.contextmanager
 def bare(case: Case, conditions: Conditions) -> Iterator[Bare]:
-    """A bare process that never outlives the block."""
+    """Yield a bare process that never outlives the block."""
     with tempfile.TemporaryFile() as log:
         process = Bare(case, conditions, log)
         try:
@@ -95,7 +95,7 @@ def bare(case: Case, conditions: Conditions) -> Iterator[Bare]:
 class Times:
     """Seconds of each turn: of the bare loop, of our samples as reported, and as the controller waited for them.
 
-    `unpaused` are those of the worker's own loop: the same steps as one block.
+    `unpaused` are those of the worker's steps as one block.
     """
 
     bare: list[float]
@@ -105,7 +105,7 @@ class Times:
 
 
 def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: random.Random) -> Times:
-    """One pair of fresh processes that take turns: A B, B A, A B ..."""
+    """Run one pair of fresh processes in turns: A B, B A, A B ..."""
     times = Times([], [], [], [])
     with contextlib.ExitStack() as stack:
         ours_first = chance.random() < 0.5
@@ -132,7 +132,7 @@ def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: r
             times.unpaused.append(sum(wall for wall, _, _ in reply["samples"]) * samples * block)
 
         for turn in range(turns):
-            # Ours in the middle, so that both others are its neighbours.
+            # Ours in the middle, next to both others.
             for step in (unpaused, ours, theirs) if turn % 2 else (theirs, ours, unpaused):
                 step()
             if turn % 10 == 9:
@@ -141,7 +141,7 @@ def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: r
 
 
 def tell(name: str, logs: list[float]) -> None:
-    """Prints throughput of ours over throughput of the bare loop."""
+    """Print our throughput relative to that of the bare loop."""
     found = pairs.combine(logs)
     text = f"  {name:<9} {1 / found.ratio:.4f}"
     if found.lo is not None and found.hi is not None:
@@ -154,7 +154,7 @@ def tell(name: str, logs: list[float]) -> None:
 
 
 def measure(case: Case, conditions: Conditions, told: argparse.Namespace, chance: random.Random) -> None:
-    """All pairs of one case."""
+    """Run all pairs of one case."""
     reported, waited, within = [], [], []
     for index in range(told.pairs):
         print(f"  {case.id}: pair {index + 1} of {told.pairs}", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""How much a yardstick sharpens the screen: by how much sessions of identical code differ, in seconds and in its units.
+"""How much a yardstick improves the screen: the spread of sessions of identical code, in seconds and in its units.
 
-Reads a history of runs at different times with `--perf-yardstick`. Each has both numbers of the same launches: the time
-of a step, and that time in steps of the yardstick that took turns with it. A session is what the judge makes of it: the
-mean of its launches on the log scale. `sharper` is the spread in seconds over that in units of the yardstick.
+Reads a history of runs at different times with `--perf-yardstick`. Each launch has both numbers: the step time in
+seconds, and in steps of the yardstick that took turns with it. The level of a session is the mean of its launches on
+the log scale, as for the judge. `sharper` is the spread in seconds over that in units of the yardstick.
 
     python benchmarks/yardstick.py --db yardstick.db
 """
@@ -26,7 +26,7 @@ HEAD = ("case", "unit", "sessions", "log sd", "robust", "furthest apart", "the j
 
 
 def sessions(db: str) -> dict[str, dict[str, list[float]]]:
-    """The level of each session on the log scale, by case and metric, oldest first."""
+    """Return the level of each session on the log scale, by case and metric, oldest first."""
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with History.open(db, create=False) as history:
         for run in reversed(history.runs(None)):
@@ -39,7 +39,7 @@ def sessions(db: str) -> dict[str, dict[str, list[float]]]:
 
 
 def row(case: str, unit: str, levels: Sequence[float], over: float) -> str:
-    """One line: the spread of these levels, and how many times smaller it is than the other."""
+    """Format a row: the spread of these levels, and by which factor it is smaller than the other."""
     spread = statistics.stdev(levels)
     judged = between_sessions(levels[-Policy().kept_sessions :], Policy()).scale
     shares = (spread, robust_scale(levels), math.expm1(max(levels) - min(levels)), judged)

@@ -1,4 +1,4 @@
-"""Detection: boxes around things in photographs, and the networks that a face detector asks."""
+"""Object detection in photographs, and the networks of a face detector."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Text, token after token: a small GPT reads prompts and writes on, on every device, dtype, mode and stack."""
+"""Text generation with a small GPT: prefill and decode, on every requested device, dtype, mode and stack."""
 
 import pytest
 

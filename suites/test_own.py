@@ -1,4 +1,4 @@
-"""Networks of your own that were named: `pytest suites/ --model mynets:small`, or torchvision.models:vgg11@3x64x64."""
+"""Your own networks: `pytest suites/ --model mynets:small`, or torchvision.models:vgg11@3x64x64."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Number plates, read in one piece: LPRNet with CTC, in half the width of the paper and in its own."""
+"""Number plate recognition: LPRNet with CTC, in half the width of the paper and in full width."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Recommendation: DLRM's tables and products, on real ratings of films."""
+"""Recommendation: DLRM on real ratings of films."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Segmentation: the road in a satellite's image, pixel by pixel, in small tiles and in those of the competition."""
+"""Segmentation: roads in a satellite image, in small tiles and in those of the competition."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Text classification: BERT's encoders on definitions of words, on every device, dtype, mode and stack asked for."""
+"""Text classification: BERT on definitions of words, on every requested device, dtype, mode and stack."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Image classification, trained and asked, on every device, dtype, mode and stack that was asked for."""
+"""Image classification: training and inference on every requested device, dtype, mode and stack."""
 
 import pytest
 

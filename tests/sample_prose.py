@@ -1,6 +1,6 @@
 """Print a random sample of docstrings and comments, to be read as a stranger: none should need a second reading.
 
-    python tests/sample_prose.py [COUNT [SEED]]
+python tests/sample_prose.py [COUNT [SEED]]
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How often the change points of `ipexperf.judge.changes` are false alarms, and how soon a true change is found.
+"""The false alarm rate of the change points of `ipexperf.judge.changes`, and how soon true changes are found.
 
-Series without any change, whose neighbours are alike (AR(1)), are looked at every night for a year, with what there is
-by then. An alarm is a change point where none was told before, four runs either way. The seeds are fixed: the tables of
-docs/reference/changes.md are printed again by every run.
+Autocorrelated series (AR(1)) without a change are examined every night for a year, with the data up to that night. An
+alarm is a new change point, more than four runs from earlier ones. Seeds are fixed, so every run prints the tables of
+docs/reference/changes.md again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEED = 20261121
 
 
 def null(series: int, nights: int, rho: float, tail: float, seed: int) -> np.ndarray:
-    """Series of AR(1) noise of sd 1, each begun in its stationary state; some nights may be far out."""
+    """Return series of stationary AR(1) noise with sd 1, optionally with outliers."""
     chance = np.random.default_rng(seed)
     values = chance.standard_normal((series, nights))
     for night in range(1, nights):
@@ -31,17 +31,17 @@ def null(series: int, nights: int, rho: float, tail: float, seed: int) -> np.nda
 
 
 def alarms(values: np.ndarray, threshold: float, few: float) -> np.ndarray:
-    """How many alarms each series raises when it is looked at every night."""
+    """Return the number of alarms in each series when it is examined every night."""
     told: list[list[int]] = [[] for _ in values]
     for night in range(2 * changes.MINIMUM, values.shape[1] + 1):
-        # A log sd of 0.1: far from the floor, and nothing else depends on the scale.
+        # A log sd of 0.1 is far above the floor, and nothing else depends on the scale.
         for known, found in zip(told, changes.divide(values[:, :night] * 0.1, threshold, few), strict=True):
             known += [index for index in found if all(abs(index - old) > changes.MINIMUM for old in known)]
     return np.array([len(known) for known in told])
 
 
 def delays(size: float, series: int, seed: int) -> Iterator[int]:
-    """After how many nights of the new level each series tells it; NIGHTS where it does not within sixty."""
+    """Return after how many nights of the new level each series reports it, or NIGHTS if not within sixty."""
     history, after = 60, 60
     values = null(series, history + after, RHO, 0.0, seed)
     values[:, history:] += size

@@ -1,10 +1,10 @@
-"""Our change points beside those of otava and of asv, on the same series: what each tells of changes that are known.
+"""Compare our change points with those of otava and asv on the same simulated series.
 
-Series are of nights that scatter by 2 % and whose neighbours are alike (AR(1), rho 0.3), as those of calibrate.py. Some
-have no change, others one slowdown that stays. A slowdown is found where one is told within four nights of it; every
-other one that is told is false. All tools see the same numbers with their own defaults, and only slowdowns count.
+Nights vary by 2 % and are autocorrelated (AR(1), rho 0.3), as in calibrate.py. Some series have no change, others one
+permanent slowdown. It is found if it is reported within four nights of it; other reports are false. All tools get the
+same numbers and use their defaults, and only slowdowns count.
 
-Both tools must be installed where this runs (`pip install apache-otava asv`): best into an environment of their own.
+Both tools must be installed (`pip install apache-otava asv`), best in an environment of their own.
 
     PYTHONPATH=. python benchmarks/changepoints/compare.py
 """
@@ -27,12 +27,12 @@ Values = NDArray[np.float64]
 Tool = Callable[[Sequence[float]], list[int]]
 NIGHTS = 200
 FIRST, LAST = 80, 180
-"""Between these nights a change begins."""
+"""Range of nights in which a change begins."""
 SD = 0.02
 NEAR = 4
 SIZES = (0.03, 0.05, 0.08)
 DELAYED = 0.05
-"""The change whose delay is told, after 100 nights; looked for on each of the following ones."""
+"""Size of the change for measuring the delay. It begins after 100 nights, and is searched on each following night."""
 HISTORY, AFTER = 100, 30
 YEAR, MANY = 365, 1000
 
@@ -42,7 +42,7 @@ def ours(values: Sequence[float]) -> list[int]:
 
 
 def otava(values: Sequence[float]) -> list[int]:
-    """With a window of 50 nights and p < 0.001, as its command has it."""
+    """Run otava with a window of 50 nights and p < 0.001, like its command."""
     from otava.analysis import compute_change_points
 
     found, _ = compute_change_points(list(values), window_len=50, max_pvalue=0.001, min_magnitude=0.0)
@@ -50,7 +50,7 @@ def otava(values: Sequence[float]) -> list[int]:
 
 
 def asv_steps(values: Sequence[float]) -> list[int]:
-    """Every step up that it detects."""
+    """Return every upward step that asv detects."""
     from asv.step_detect import detect_steps
 
     steps = detect_steps(list(values))
@@ -58,7 +58,7 @@ def asv_steps(values: Sequence[float]) -> list[int]:
 
 
 def asv_regressions(values: Sequence[float]) -> list[int]:
-    """What it publishes as regressions, with its threshold of 5 %."""
+    """Return what asv publishes as regressions, with its threshold of 5 %."""
     from asv.step_detect import detect_regressions, detect_steps
 
     _, _, found = detect_regressions(detect_steps(list(values)), threshold=0.05)
@@ -74,13 +74,13 @@ TOOLS: dict[str, Tool] = {
 
 
 def series(count: int, nights: int, tail: float, seed: int) -> Values:
-    """Seconds of each night, without a change."""
+    """Return the seconds of each night, without a change."""
     found: Values = np.exp(SD * null(count, nights, RHO, tail, seed))
     return found
 
 
 def judged(tool: Tool, tail: float, count: int) -> list[str]:
-    """False alarms a series without a change; what is found of each size; and how many of all that is told are true."""
+    """Return false alarms per series without a change, the share found of each size, and the share of true reports."""
     alarms = [len(tool(row.tolist())) for row in series(count, NIGHTS, tail, SEED)]
     told, hits, shares = sum(alarms), 0, []
     for number, size in enumerate(SIZES, 1):
@@ -98,7 +98,7 @@ def judged(tool: Tool, tail: float, count: int) -> list[str]:
 
 
 def delay(tool: Tool, count: int) -> str:
-    """Nights of a new level until half of the series tell it."""
+    """Return the nights of a new level until half of the series report it."""
     values = series(count, HISTORY + AFTER, 0.0, SEED + 9)
     values[:, HISTORY:] *= 1 + DELAYED
     nights = []
@@ -114,11 +114,11 @@ def _near(found: Sequence[int]) -> bool:
 
 
 def seconds(tool: Tool, count: int) -> float:
-    """Of processor time for so many series of a year."""
+    """Return the CPU seconds for this many series of a year."""
     values = series(count, YEAR, 0.0, SEED + 10)
     begin = time.process_time()
     if tool is ours:
-        changes.find_each(values.tolist())  # as the history does it: all at once
+        changes.find_each(values.tolist())  # all at once, like the history
     else:
         for row in values:
             tool(row.tolist())

@@ -1,8 +1,8 @@
-"""What does it cost a case that others step between its turns? Each case beside the others of its group, and alone.
+"""How much others' steps between its turns slow a case down: each case beside the others of its group, and alone.
 
-All arms of a group are alive in both. After each rotation, in which every arm has its turn as in a round, each arm
-steps alone until it is as warm as it gets, and then for as long as its turn lasts. Both are seconds apart and of the
-same process, so their ratio says what the neighbours' turns do. It is also taken without the warm-up of a turn.
+All arms of a group are alive in both situations. After each rotation, in which every arm has its turn as in a round,
+each arm steps alone until it is warm, and then for the length of its turn. Both times are seconds apart and of the same
+process, so their ratio shows the effect of the neighbours' turns. It is also measured without the warm-up of a turn.
 
     python benchmarks/detection/beside.py --model resnet18 --mode infer,infer_jit
 """
@@ -30,11 +30,11 @@ from ipexperf.errors import IpexperfError
 from ipexperf.plan import groups
 
 ALONE_STEPS = 12
-"""So many steps make an arm as warm as it gets, or fewer where they would take half a second."""
+"""Steps to make an arm completely warm, or fewer if they would take more than half a second."""
 
 
 def rotation(players: list[Stepper], places: list[int], warm: list[int]) -> dict[int, float]:
-    """Each arm's turn in this order, after so many warm steps: seconds a step."""
+    """Run each arm's turn in this order, after its warm steps. Return seconds per step."""
     times = {}
     for place in places:
         players[place].shape = replace(players[place].shape, warm=warm[place])
@@ -43,7 +43,7 @@ def rotation(players: list[Stepper], places: list[int], warm: list[int]) -> dict
 
 
 def measure(arms: list[Arm], rotations: int, chance: random.Random) -> dict[str, dict[str, list[float]]]:
-    """For each case the log ratios of its turns to its steps alone, with the warm-up of a turn and without."""
+    """Return for each case the log ratios of its turns to its steps alone, with the warm-up of a turn and without."""
     ratios: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with contextlib.ExitStack() as stack:
         players = [Stepper(arm, stack) for arm in arms]

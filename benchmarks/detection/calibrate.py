@@ -1,16 +1,16 @@
-"""The levels of the sequential test: how far each look's alarm rate may be raised for what earlier looks cover already.
+"""The levels of the sequential test: how far each look's alarm rate can be raised, as earlier looks cover part of it.
 
-An alarm rate is spent by the power family: after n of 24 pairs, (n / 24)^1.5 of it. A look that were alone could test
-at the share that falls to it. But an alarm at this look and at an earlier one is one alarm, so a later look may test at
-a higher level, the more the higher its statistic correlates with the earlier ones. With few pairs the t statistics do
-not correlate as normal ones do, and where pairs are contaminated they are Yuen's: so the levels are simulated, with the
-judge's own rule of which of the two it takes. For each shape of noise and each alarm rate the level of a look is raised
-until first alarms at that look are as frequent as they may be. The policy has the lowest of each look: one row for the
-alarms, and one for the bounds of ok. Two modes as often as one another are told and not taken: four pairs of those are
-too few for any test that believes in a spread.
+The alarm rate is spent by the power family: (n / 24)^1.5 of it after n of 24 pairs. On its own, a look could test at
+the share spent there. But an alarm at this look and at an earlier one is one alarm, so later looks can test at a
+higher level, depending on how strongly their statistics correlate with earlier ones. With few pairs the t statistics
+do not correlate like normal ones, and with contaminated pairs Yuen's test is used, so the levels are simulated with
+the judge's own choice between the two. For each shape of noise and each alarm rate, the level of a look is raised
+until first alarms at that look reach their share. The policy uses the lowest level of each look: one row for alarms,
+and one for the bounds of ok. Noise with two equally frequent modes is printed but not used: four pairs of it are too
+few for any test that estimates a spread.
 
-Where a budget or `--max-pairs` ends the pairs, the last look spends what is left. That would be sure whatever the
-earlier looks saw, were it not for trimming, which makes some spreads look too small: `caution` is what is left of it.
+If a budget or `--max-pairs` ends the pairs, the last look spends the rest. That would be safe whatever earlier looks
+saw, except that trimming makes some spreads too small: `caution` is the share of the rest that may be spent.
 
     python benchmarks/detection/calibrate.py > benchmarks/detection/levels.txt
 """
@@ -32,9 +32,9 @@ PATHS = 3_200_000
 CHUNK = 100_000
 POLICY = PairPolicy()
 OK_RATES, ALARM_RATES = (0.05,), (0.005, 0.001, 0.00025)
-"""That of ok; those of an alarm, down to the share of one of 200 cases in a run's alarm rate."""
+"""Rates for ok, and for alarms down to the share of one of 200 cases."""
 ENDS = (10, 12, 15, 20)
-"""Where a budget may end the pairs, and some are trimmed."""
+"""Numbers of pairs at which a budget may end and some pairs are trimmed."""
 SEEN = tuple(sorted({*POLICY.looks, *ENDS}))
 Values = NDArray[np.float64]
 
@@ -44,29 +44,29 @@ def normal(chance: np.random.Generator, paths: int) -> Values:
 
 
 def contaminated(chance: np.random.Generator, paths: int) -> Values:
-    """One pair in ten has five times the noise."""
+    """Return noise in which one pair in ten has five times the spread."""
     found = normal(chance, paths)
     return found * np.where(chance.random(found.shape) < 0.1, 5.0, 1.0)
 
 
 def heavy(chance: np.random.Generator, paths: int) -> Values:
-    """Student's t with 3 degrees of freedom."""
+    """Return noise of Student's t with 3 degrees of freedom."""
     return chance.standard_t(3, (paths, POLICY.looks[-1]))
 
 
 def bimodal(chance: np.random.Generator, paths: int) -> Values:
-    """Each process is in one of two modes, four standard deviations apart, as often in the one as in the other."""
+    """Return noise in which each process is in one of two equally frequent modes, four standard deviations apart."""
     modes = chance.integers(0, 2, (2, paths, POLICY.looks[-1]))
     return normal(chance, paths) + 4.0 * (modes[0] - modes[1])
 
 
 SHAPES = {x.__name__: x for x in (normal, contaminated, heavy, bimodal)}
 TAKEN = ("normal", "contaminated", "heavy")
-"""The shapes whose lowest levels are the policy's."""
+"""Shapes of noise whose lowest levels the policy uses."""
 
 
 def p_values(values: Values) -> tuple[Values, NDArray[np.bool_]]:
-    """The one-sided p-value of each row against 0, as `sequential.estimate` has it, and which rows were trimmed."""
+    """Return the one-sided p-value of each row against 0, as in `sequential.estimate`, and which rows were trimmed."""
     pairs = values.shape[1]
     ordered = np.sort(values, axis=1)
     found = _of_mean(ordered, 0)
@@ -89,7 +89,7 @@ def _of_mean(ordered: Values, cut: int) -> Values:
 
 
 def check(values: Values) -> None:
-    """The fast p-values are those of the judge."""
+    """Check that the fast p-values equal those of the judge."""
     for look in POLICY.looks:
         fast, _ = p_values(values[:, :look])
         for row, found in zip(values, fast, strict=True):
@@ -97,7 +97,7 @@ def check(values: Values) -> None:
 
 
 def simulated(shape: str) -> tuple[Values, list[float]]:
-    """The p-values of all paths after so many pairs, both ways round, and the share of trimmed paths."""
+    """Return the p-values of all paths after each number of pairs, with both signs, and the share of trimmed paths."""
     chance = np.random.default_rng([SEED, sorted(SHAPES).index(shape)])
     check(SHAPES[shape](chance, 200))
     parts, shares = [], np.zeros(len(SEEN))
@@ -107,12 +107,12 @@ def simulated(shape: str) -> tuple[Values, list[float]]:
         parts.append(np.column_stack([p for p, _ in found]).astype(np.float32))
         shares += [trimmed.mean() * CHUNK / PATHS for _, trimmed in found]
     tails = np.concatenate(parts)
-    # The noise is symmetric: each path is another one with its sign turned.
+    # The noise is symmetric, so each path with the opposite sign is another path.
     return np.concatenate([tails, 1 - tails]), list(shares)
 
 
 def levels(tails: Values, rate: float) -> list[float]:
-    """The highest levels, as shares of the rate, at which first alarms at each look are as frequent as they may be."""
+    """Return the highest levels, relative to the rate, at which first alarms at each look keep to their share."""
     found, spent = [], 0.0
     alive = np.ones(len(tails), dtype=bool)
     for look in POLICY.looks:
@@ -127,14 +127,14 @@ def levels(tails: Values, rate: float) -> list[float]:
 
 
 def alarms(tails: Values, shares: Sequence[float], rate: float, looks: Sequence[int]) -> NDArray[np.bool_]:
-    """Which paths raise an alarm at any of these looks, with these levels."""
+    """Return which paths raise an alarm at any of these looks, with these levels."""
     columns = [SEEN.index(look) for look in looks]
     found: NDArray[np.bool_] = (tails[:, columns] < np.array(shares[: len(looks)]) * rate).any(axis=1)
     return found
 
 
 def caution(tails: Values, shares: Sequence[float], rate: float) -> float:
-    """The highest share of what is left that the last look may spend, wherever the pairs end."""
+    """Return the highest share of the rest that the last look may spend, wherever the pairs end."""
     found = []
     for end in ENDS:
         early = alarms(tails, shares, rate, [look for look in POLICY.looks if look < end])

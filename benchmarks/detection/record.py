@@ -1,9 +1,9 @@
-"""Records launches of identical code, as our rule measures them and as others do: what `replay.py` judges.
+"""Record launches of identical code, measured by our rule and by those of others, for `replay.py`.
 
-A round goes over the cases. Of each it measures a pair of fresh processes that take turns, and then two fresh processes
-apart, one after the other. Nothing differs between any of them, so whatever a rule finds in them is a false alarm. Each
-line of the file is a process: its case, how it was measured, the number of its pair, when it began, and the seconds of
-each of its turns or steps. Lines are added to a file that is there already.
+For each case, a round measures a pair of fresh processes that take turns, and then two fresh processes one after the
+other. All run the same code, so anything that a rule finds is a false alarm. Each line of the file is a process: its
+case, how it was measured, the number of its pair, its start, and the seconds of its turns or steps. Lines are appended
+to an existing file.
 
     python benchmarks/detection/record.py --for 2400 --model resnet18 --mode infer_jit --stack ipex recorded.csv
 """
@@ -29,19 +29,19 @@ from ipexperf.errors import IpexperfError
 from ipexperf.plan.arms import ArmWords
 
 TURNS, STEPS = 30, 2
-"""Of each worker in a pair."""
+"""Turns of each worker in a pair."""
 ITERATIONS = 20
-"""Samples of a process that is measured apart."""
+"""Samples of a process that is measured alone."""
 
 
 def line(case: str, how: str, number: int, began: float, seconds: Sequence[float]) -> str:
-    """A process as a line: times to the microsecond."""
+    """Format a process as a line, with times to the microsecond."""
     told = " ".join(f"{value:.6f}" for value in seconds)
     return f"{case},{how},{number},{began:.1f},{told}\n"
 
 
 def pair(one: Arm, number: int, began: float, chance: random.Random) -> list[str]:
-    """Two processes of the same code that take turns."""
+    """Measure two processes of the same code that take turns."""
     plain = replace(one, prove=False)
     played = Together().play([plain, plain], Effort.asked(TURNS, STEPS), chance, lambda _: None)
     sides = zip("ab", played.sides, strict=True)
@@ -49,7 +49,7 @@ def pair(one: Arm, number: int, began: float, chance: random.Random) -> list[str
 
 
 def apart(one: Arm, number: int, began: float) -> str:
-    """A process that is measured by itself."""
+    """Measure a process alone."""
     with one.conditions.worker() as worker:
         worker.ask("prepare", case=one.case.to_json(), settings=asdict(one.conditions.settings))
         worker.ask("warm")

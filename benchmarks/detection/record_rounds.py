@@ -1,8 +1,8 @@
-"""Records rounds as a run makes them, each group with a twin of its reference: what `replay_rounds.py` judges.
+"""Record rounds as in a run, with a twin of the reference in each group, for `replay_rounds.py`.
 
 A pass makes a few rounds of every group of the plan, the first of fresh processes and the others of forked ones, as in
-a run. Each line of the file is a round: its group, how its processes began, its arms, and the seconds a step of each of
-their turns. Lines are added to a file that is there already.
+a run. Each line of the file is a round: its group, how its processes were started, its arms, and the seconds per step
+of their turns. Lines are appended to an existing file.
 
     python benchmarks/detection/record_rounds.py --for 3600 --model resnet18,lprnet --mode infer_jit rounds.jsonl
 """
@@ -28,18 +28,18 @@ from ipexperf.plan import groups
 from ipexperf.result import RoundRecord
 
 ROUNDS = 4
-"""So many of each group a pass."""
+"""Rounds of each group per pass."""
 
 
 class Unproven(GroupRun):
-    """A group whose arms need not show what they are: a run has shown that before, and time goes into rounds."""
+    """A group without proof, which a run has shown before, so that the time goes into rounds."""
 
     def _arm(self, seat, *, final):  # type: ignore[no-untyped-def] # as its base has it
         return replace(super()._arm(seat, final=final), prove=False, accuracy=False)
 
 
 def line(record: RoundRecord, cpu: str) -> str:
-    """A round as a line of JSON: times to the tenth of a microsecond."""
+    """Format a round as a line of JSON, with times to the tenth of a microsecond."""
     document = asdict(record)
     document["seats"] = [
         {

@@ -1,13 +1,13 @@
-"""How often does a rule cry wolf on real launches, and how often does it see one? What `record.py` recorded, replayed.
+"""False alarm and detection rates of rules on real launches: replay the recordings of `record.py`.
 
-Everything recorded is of identical code. A slowdown is made by making the times of one arm longer by so much. Launches
-keep the order in which they were recorded: a replayed comparison begins at a random one and takes what followed it,
-with the first after the last; which arm a process belongs to is drawn, for nothing differed between them. There are far
-more such comparisons than launches, so they are not independent: the table tells of that machine in that hour.
+All recorded launches ran identical code. A slowdown is simulated by lengthening the times of one arm. Launches keep
+their order: a replayed comparison starts at a random one and takes those that followed, cyclically. Processes are
+assigned to arms at random. There are far more such comparisons than launches, so they are not independent: the table
+describes that machine in that hour.
 
-Beside our rule are those that people use, written from their documentation or source, each on as many processes and
-samples as it asks for. Those that look at a history get the launches before as their history. otava is its own package
-(`pip install apache-otava`, best into an environment of its own); without it its row is left out.
+Our rule is compared with common ones, written from their documentation or source, each with the number of processes
+and samples that it requires. Rules on a history get the launches before as their history. otava is a package of its own
+(`pip install apache-otava`, best in an environment of its own); without it its row is left out.
 
     PYTHONPATH=. python benchmarks/detection/replay.py benchmarks/detection/recorded.csv
 """
@@ -36,22 +36,22 @@ COMPARISONS = 2000
 
 @dataclass(slots=True)
 class Recorded:
-    """What was recorded of one case, in the order of time."""
+    """The recording of one case, in the order of time."""
 
     ratios: list[float] = field(default_factory=list)
-    """The log ratio of each pair."""
+    """Log ratio of each pair."""
     apart: list[list[float]] = field(default_factory=list)
-    """The steps of each process that was measured by itself."""
+    """Steps of each process that was measured alone."""
     took: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})
-    """Seconds of each pair (True) and of each process apart, with its start and its warm-up."""
+    """Seconds of each pair (True) and of each single process, with start and warm-up."""
 
     def seconds(self, *, pair: bool) -> float:
-        """What one costs, here: from its beginning to that of what came next."""
+        """Return the seconds of one, from its start to that of the next."""
         return float(np.median(self.took[pair]))
 
 
 def read(path: Path) -> dict[str, Recorded]:
-    """The file that record.py wrote. A pair of which one line is missing is left out."""
+    """Read the file of record.py. Incomplete pairs are left out."""
     found: dict[str, Recorded] = defaultdict(Recorded)
     sides: dict[tuple[str, int], list[list[float]]] = defaultdict(list)
     before: tuple[str, bool, float] | None = None
@@ -74,20 +74,20 @@ def read(path: Path) -> dict[str, Recorded]:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What an alarm is, and how many processes it takes: those of a history first, then both arms'."""
+    """A rule for alarms, and the processes that it needs: those of a history first, then of both arms."""
 
     name: str
     alarm: Callable[[Values, Values], bool]
-    """Told of the steps of the old processes and of the new ones, a process a row."""
+    """Called with the steps of the old and the new processes, one process per row."""
     old: int
     new: int
     interleaved: bool = False
     measured: int | None = None
-    """Processes that a comparison costs; None: all of them. A history is there already."""
+    """Processes that a comparison costs. None: all. A history costs none."""
 
     @property
     def processes(self) -> int:
-        """How many of them somebody waits for."""
+        """Number of processes to wait for."""
         return self.old + self.new if self.measured is None else self.measured
 
 
@@ -97,12 +97,12 @@ def medians(side: Values) -> Values:
 
 
 def beyond(share: float) -> Callable[[Values, Values], bool]:
-    """The median of the runs' medians is more than this share up."""
+    """Alarm if the median of the runs' medians has risen by more than this share."""
     return lambda old, new: bool(np.median(medians(new)) > np.median(medians(old)) * (1 + share))
 
 
 def compare_fail(old: Values, new: Values) -> bool:
-    """pytest-benchmark, `--benchmark-compare-fail=mean:5%`: the mean of one run against that of another."""
+    """pytest-benchmark with `--benchmark-compare-fail=mean:5%`: compare the means of two runs."""
     return bool(new.mean() / old.mean() - 1 > 0.05)
 
 
@@ -153,11 +153,11 @@ def rustc_perf(old: Values, new: Values) -> bool:
 
 
 NEAR = 4
-"""A change point counts that is told so many nights from the true one, as in `changepoints/compare.py`."""
+"""A change point counts if it is within this many nights of the true one, as in `changepoints/compare.py`."""
 
 
 def otava(old: Values, new: Values) -> bool:
-    """otava, as its command has it (window 50, p < 0.001): a change point upwards where new nights begin, or near."""
+    """otava with the settings of its command (window 50, p < 0.001): an upward change point near the true one."""
     from otava.analysis import compute_change_points
 
     nights = [*medians(old), *medians(new)]
@@ -181,7 +181,7 @@ RULES = (
 
 
 def ours(ratios: list[float], chance: np.random.Generator, effect: float) -> dict[str, float]:
-    """Our rule, on pairs in the order in which they were recorded."""
+    """Our rule, on pairs in recorded order."""
     most, cases = POLICY.looks[-1], []
     for _ in range(COMPARISONS):
         begin = int(chance.integers(len(ratios)))
@@ -192,7 +192,7 @@ def ours(ratios: list[float], chance: np.random.Generator, effect: float) -> dic
 
 
 def theirs(rule: Rule, apart: Values, chance: np.random.Generator, effect: float) -> float:
-    """The share of comparisons with an alarm."""
+    """Return the share of comparisons with an alarm."""
     needed, alarms = rule.old + rule.new, 0
     for _ in range(COMPARISONS):
         begin = int(chance.integers(len(apart)))

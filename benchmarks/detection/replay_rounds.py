@@ -1,10 +1,10 @@
-"""How honest and how sharp are the intervals of rounds? What `record_rounds.py` recorded, replayed.
+"""Coverage and width of the intervals of rounds: replay the recordings of `record_rounds.py`.
 
-A replayed run takes so many rounds of each group that followed one another, and estimates every ratio as a run does:
-the spread of its rounds is shrunk to what is usual in them. The twin of a group is its reference once more, so its true
-ratio is 1: the share of intervals that hold 1 is the coverage. For every other pair of arms the truth is taken to be
-the median over all recorded rounds. A slowdown is made by making the times of one arm longer by so much; it is seen
-where the interval lies above 1, which is a false alarm of the twin where nothing was made longer.
+A replayed run takes consecutive rounds of each group, and estimates every ratio like a run, with the spread shrunk to
+the usual one. The twin of a group is its reference once more, so its true ratio is 1, and the coverage is the share of
+intervals that contain 1. For other pairs of arms the truth is taken to be the median over all recorded rounds. A
+slowdown is simulated by lengthening the times of one arm. It is seen if the interval is above 1, which is a false alarm
+for a twin that was not slowed.
 
     PYTHONPATH=. python benchmarks/detection/replay_rounds.py benchmarks/detection/rounds.jsonl
 """
@@ -28,19 +28,19 @@ from ipexperf.judge import rounds as judge
 from ipexperf.result import RoundRecord, SeatRecord
 
 SIZES = (2, 3, 5, 8)
-"""So many rounds a replayed run has."""
+"""Numbers of rounds of replayed runs."""
 SLOWER = (0.0, 0.05, 0.10)
 TURNS = 8
-"""So many turns of a process are given to the rules of other tools: rounds have at least as many."""
+"""Turns of a process for the rules of other tools. Rounds have at least this many."""
 
 
 def case(name: str) -> Case:
-    """A case that is told from others by its id alone."""
+    """Return a case with only an id."""
     return Case(name, "", "", "", "", 1, 1)
 
 
 def read(path: Path) -> tuple[dict[str, list[RoundRecord]], set[str], dict[str, str]]:
-    """The rounds of each group in the order of time, the processors, and how the processes of each round began."""
+    """Return the rounds of each group in the order of time, the CPUs, and how processes were started."""
     groups: dict[str, list[RoundRecord]] = defaultdict(list)
     processors, starts = set(), {}
     for text in path.read_text().splitlines():
@@ -57,7 +57,7 @@ def read(path: Path) -> tuple[dict[str, list[RoundRecord]], set[str], dict[str, 
 
 
 def slowed(one: RoundRecord, name: Case, factor: float) -> RoundRecord:
-    """The round with the twin of a case made slower by so much."""
+    """Return the round with the twin of a case slowed by this factor."""
     seats = tuple(
         replace(seat, times=tuple(tuple(factor * x for x in part) for part in seat.times))
         if seat.role == "twin" and seat.case == name
@@ -68,7 +68,7 @@ def slowed(one: RoundRecord, name: Case, factor: float) -> RoundRecord:
 
 
 def twins(groups: dict[str, list[RoundRecord]], size: int, slower: float) -> list[tuple[str, judge.Estimate]]:
-    """The estimate of the twin of each group in every replayed run of so many rounds."""
+    """Return the estimate of each group's twin in every replayed run with this many rounds."""
     estimates = []
     shortest = min(map(len, groups.values()))
     for first in range(shortest):
@@ -82,7 +82,7 @@ def twins(groups: dict[str, list[RoundRecord]], size: int, slower: float) -> lis
 
 
 def others(groups: dict[str, list[RoundRecord]], size: int) -> tuple[list[bool], list[float]]:
-    """For every other ratio: whether its interval holds the median over all rounds, and its half-width."""
+    """Return for every other ratio whether its interval contains the median over all rounds, and its half-width."""
     held, widths = [], []
     for rounds in groups.values():
         base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
@@ -101,7 +101,7 @@ def others(groups: dict[str, list[RoundRecord]], size: int) -> tuple[list[bool],
 
 
 def spread(groups: dict[str, list[RoundRecord]]) -> list[str]:
-    """For each group how much each ratio to the reference differs from round to round."""
+    """Return for each group the spread of each ratio to the reference over rounds."""
     rows = []
     for group, rounds in groups.items():
         base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
@@ -124,7 +124,7 @@ def spread(groups: dict[str, list[RoundRecord]]) -> list[str]:
 
 
 def by_start(groups: dict[str, list[RoundRecord]], starts: dict[str, str]) -> list[str]:
-    """Whether forked rounds have the ratios of fresh ones, and spread as much: the residuals of all ratios of both."""
+    """Compare ratios and spread of forked and fresh rounds, by the residuals of all ratios."""
     logs: dict[str, dict[tuple[str, str], list[float]]] = {"fresh": {}, "fork": {}}
     for group, rounds in groups.items():
         base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
@@ -147,7 +147,7 @@ def by_start(groups: dict[str, list[RoundRecord]], starts: dict[str, str]) -> li
 
 
 def widths(groups: dict[str, list[RoundRecord]]) -> list[str]:
-    """How wide the intervals of each group are, beside how much its ratios spread."""
+    """Return the width of the intervals of each group, and the spread of its ratios."""
     rows = ["", "| group | robust spread of its ratios | half-width, 3 rounds | 5 rounds |", "|---|---|---|---|"]
     for name, rounds in groups.items():
         base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
@@ -161,10 +161,10 @@ def widths(groups: dict[str, list[RoundRecord]]) -> list[str]:
 
 
 def peers(groups: dict[str, list[RoundRecord]]) -> list[str]:
-    """What other tools' rules say of the same recordings: of the reference's processes, one round against later ones.
+    """Apply other tools' rules to the same recordings: the reference's processes of one round against later ones.
 
-    A peer measures a process yesterday and another one today; so do these rows. Rules that need more samples of a
-    process than a round has turns are left out.
+    Other tools compare processes of different days, and so do these rows. Rules that need more samples of a process
+    than a round has turns are left out.
     """
     rows = ["", "| rule | alarms at 0 % | at 5 % | at 10 % |", "|---|---|---|---|"]
     sides = []

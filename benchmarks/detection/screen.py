@@ -1,8 +1,8 @@
-"""How often is the screen right? A new session against those of a baseline, simulated, with and without the pool.
+"""Error rates of the screen, simulated: a new session against those of a baseline, with and without the pool.
 
-The noise: between sessions each case has a spread of its own, around the machine's; a part of each session's shift is
-common to all cases, for the machine was as it was. Launches within a session scatter by half of that. Each row is so
-many runs of so many cases, each slower by the same; "alarms" are cases that are called `regressed`, of a hundred.
+The noise: each case has its own spread between sessions, around that of the machine. A part of each session's shift is
+common to all cases. Launches within a session have half of that spread. Each row simulates runs of many cases, all
+slower by the same factor. "alarms" are the cases called `regressed`, in per cent.
 
     PYTHONPATH=. python benchmarks/detection/screen.py
 """
@@ -24,7 +24,7 @@ from ipexperf.judge.spread import compare, usual
 SEED = 20261122
 CASES = 10
 APART = 0.5
-"""Log sd of the spreads of a machine's cases."""
+"""Log sd of the spreads of the cases on a machine."""
 NOISES = (0.005, 0.02, 0.08)
 COMMON = (0.0, 0.5, 1.0)
 SESSIONS = (3, 4, 6, 12)
@@ -34,7 +34,7 @@ COLUMNS = ("noise", "in common", "sessions", "pool", *(f"{what} at {100 * effect
 
 
 def sessions(chance: np.random.Generator, noise: float, common: float, count: int) -> list[list[list[float]]]:
-    """Of each case, so many sessions of three launches, in seconds: those of identical code."""
+    """Return sessions of three launches of each case in seconds, for identical code."""
     own = noise * np.exp(APART * chance.normal(size=CASES))
     shared = chance.normal(size=count)
     found = []
@@ -47,7 +47,7 @@ def sessions(chance: np.random.Generator, noise: float, common: float, count: in
 def run(
     chance: np.random.Generator, noise: float, common: float, count: int, effect: float
 ) -> dict[bool, Counter[str]]:
-    """What the cases of one run are called, with the pool and without."""
+    """Return the outcomes of the cases of a run, with the pool and without."""
     cases = sessions(chance, noise, common, count + 1)
     before = [[[math.log(value) for value in one] for one in case[:-1]] for case in cases]
     policy = Policy().shared(CASES)

@@ -1,14 +1,13 @@
-"""How often does a rule cry wolf, and how often does it see one? Simulated cases, with a slowdown that is known.
+"""False alarm and detection rates of rules on simulated cases with a known slowdown.
 
-The noise has the parts that were measured on shared machines: each process has a level of its own (where its memory
-lies), the machine has a state that moves slowly and that neighbours in time share, and single steps scatter. Half of
-the variance between processes is the own one of a process, which no design can cancel: so the pairs of a scenario
-spread by as much as its processes do. In `measured` the pairs spread by 1.5 % and processes apart by 17 %, as they did
-on the machine that the study of turns was made on.
+The noise has the components that were measured on shared machines: a level of each process (due to its memory layout),
+a slowly varying state of the machine that neighbouring processes share, and noise of single steps. Half of the variance
+between processes belongs to the process and cannot be cancelled, so the pairs of a scenario have the same spread as its
+processes. In `measured`, pairs spread by 1.5 % and processes apart by 17 %, as on the machine of the study of turns.
 
-Beside our rule are the rules that people use, written from their documentation: pytest-benchmark's
-`--benchmark-compare-fail=mean:5%`, a flat limit of 7 % on the median of runs, Mann and Whitney's test over the pooled
-iterations, and Welch's t-test over runs. They measure one arm after the other, as they are used.
+Our rule is compared with common ones, written from their documentation: pytest-benchmark's
+`--benchmark-compare-fail=mean:5%`, a flat limit of 7 % on the median of runs, Mann-Whitney over the pooled iterations,
+and Welch's t-test over runs. As usual, they measure one arm after the other.
 
     python benchmarks/detection/simulate.py > benchmarks/detection/table.md
 """
@@ -33,11 +32,11 @@ CASES = 2000
 EFFECTS = (0.0, 0.02, 0.03, 0.05, 0.08, 0.10)
 POLICY = PairPolicy()
 RUNS, ITERATIONS = 5, 20
-"""What the other rules see of an arm."""
+"""Runs and iterations of an arm for the other rules."""
 START, SAMPLING = 8.0, 2.5
-"""Seconds of a process before its first sample, and of sampling it: only for the column of seconds."""
+"""Seconds of a process before its first sample, and of sampling. Only for the column of seconds."""
 TURN_NOISE, STEP_NOISE, MEMORY = 0.004, 0.03, 0.7
-"""Log sd of a pair's median of 30 turns, of one step, and how much of the machine's state the next process finds."""
+"""Log sd of a pair's median of 30 turns and of one step, and the autocorrelation of the machine's state."""
 ALPHA, MEAN_LIMIT, FLAT_LIMIT = 0.05, 0.05, 0.07
 Values = NDArray[np.float64]
 Alarms = NDArray[np.bool_]
@@ -45,29 +44,29 @@ Alarms = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A kind of noise. All are log standard deviations, or shares."""
+    """A kind of noise. Values are log standard deviations or shares."""
 
     name: str
     own: float
-    """Of a process's own level."""
+    """Spread of the levels of processes."""
     state: float
-    """Of the machine's state."""
+    """Spread of the machine's state."""
     hit: float = 0.0
-    """So many processes are disturbed, by 15 % on average."""
+    """Share of processes that are disturbed, by 15 % on average."""
     drift: float = 0.0
-    """So much slower the machine becomes from the first process to the last."""
+    """Slowdown of the machine from the first process to the last."""
     modes: float = 0.0
-    """Three in ten processes are in a mode that is so much slower."""
+    """Slowdown of the second mode, in which three of ten processes are."""
 
     def levels(self, chance: np.random.Generator, cases: int, processes: int) -> Values:
-        """What is a process's own."""
+        """Return the levels of processes."""
         found = chance.normal(0, self.own, (cases, processes))
         found += self.modes * (chance.random(found.shape) < 0.3)
         hits: Values = chance.exponential(0.15, found.shape) * (chance.random(found.shape) < self.hit)
         return found + hits
 
     def states(self, chance: np.random.Generator, cases: int, processes: int) -> Values:
-        """What processes that follow one another find of the machine."""
+        """Return the machine's states for consecutive processes."""
         found = chance.normal(0, self.state, (cases, processes))
         for index in range(1, processes):
             found[:, index] = MEMORY * found[:, index - 1] + math.sqrt(1 - MEMORY**2) * found[:, index]
@@ -75,7 +74,7 @@ class World:
 
 
 def spread(name: str, between: float, **more: float) -> World:
-    """Processes that differ by so much: half of the variance is their own, half is the machine's."""
+    """Return a world with this spread of processes: half of the variance is their own, half the machine's."""
     return World(name, between / math.sqrt(2), between / math.sqrt(2), **more)
 
 
@@ -92,7 +91,7 @@ WORLDS = (
 
 
 def pairs(world: World, chance: np.random.Generator, effect: float) -> dict[str, float]:
-    """Our rule: pairs that take turns until it is decided. Neighbours share the machine's state: it cancels."""
+    """Our rule: pairs that take turns until a decision. Neighbours share the machine's state, which cancels."""
     most = POLICY.looks[-1]
     sides = world.levels(chance, CASES, 2 * most).reshape(CASES, most, 2)
     ratios = math.log1p(effect) + sides[:, :, 1] - sides[:, :, 0] + chance.normal(0, TURN_NOISE, (CASES, most))
@@ -100,7 +99,7 @@ def pairs(world: World, chance: np.random.Generator, effect: float) -> dict[str,
 
 
 def judged(cases: Sequence[Sequence[float]]) -> dict[str, float]:
-    """The share of each outcome, and the pairs a case took: each has the log ratios of as many pairs as may be."""
+    """Return the share of each outcome, and the pairs per case."""
     outcomes, used = [], 0
     for case in cases:
         for look in POLICY.looks:
@@ -114,7 +113,7 @@ def judged(cases: Sequence[Sequence[float]]) -> dict[str, float]:
 
 
 def shown(found: dict[float, dict[str, float]], pair_seconds: float) -> list[str]:
-    """What our rule did at each slowdown, as the row of a table."""
+    """Format the results of our rule at each slowdown as a row."""
     decided = [found[effect]["regressed"] / max(1 - found[effect]["inconclusive"], 1e-9) for effect in (0.05, 0.10)]
     undecided = [found[effect]["inconclusive"] for effect in (0.0, 0.05)]
     seconds = [f"{found[effect]['pairs'] * pair_seconds:.0f}" for effect in (0.0, 0.05)]
@@ -123,7 +122,7 @@ def shown(found: dict[float, dict[str, float]], pair_seconds: float) -> list[str
 
 
 def runs(world: World, chance: np.random.Generator, effect: float) -> tuple[Values, Values]:
-    """Steps of both arms, in seconds: first all runs of the one, then all runs of the other."""
+    """Return the steps of both arms in seconds: first all runs of one, then all runs of the other."""
     levels = world.levels(chance, CASES, 2 * RUNS) + world.states(chance, CASES, 2 * RUNS)
     levels[:, RUNS:] += math.log1p(effect)
     steps = np.exp(levels[:, :, None] + chance.normal(0, STEP_NOISE, (CASES, 2 * RUNS, ITERATIONS)))
@@ -136,7 +135,7 @@ def mean_of_one_run(old: Values, new: Values) -> Alarms:
 
 
 def flat(old: Values, new: Values) -> Alarms:
-    """The median of the runs' medians is more than 7 % up."""
+    """Alarm if the median of the runs' medians has risen by more than 7 %."""
     return np.median(np.median(new, axis=2), axis=1) / np.median(np.median(old, axis=2), axis=1) - 1 > FLAT_LIMIT
 
 

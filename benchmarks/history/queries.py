@@ -1,10 +1,10 @@
-"""Fills a history with made-up measurements and times the questions that people ask of it.
+"""Fill a history with made-up measurements and time its queries.
 
-The rows look as those of nightly runs do: so many runs of so many cases, each with the same metrics. Samples, launches
-and logs are left out: no question that is timed here reads them, but for `show`, which has none to read. The runs that
-are appended have all of them.
+The rows are like those of nightly runs: many runs of many cases, each with the same metrics. Samples, launches and
+logs are left out because the timed queries do not read them, except `show`, which finds none. Appended runs have all
+of them.
 
-With `--into` the same rows go into an empty database of a PostgreSQL server, which is asked instead.
+With `--into` the same rows are written to an empty database of a PostgreSQL server, which is queried instead.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FIRST = datetime(2020, 1, 1, 2, tzinfo=timezone.utc)
 
 
 def cases(models: int) -> Iterator[Case]:
-    """Every combination of the axes for so many models."""
+    """Return every combination of the axes for this many models."""
     for number, axes in itertools.product(range(models), itertools.product(*AXES.values())):
         yield Case(f"model{number:04d}", **dict(zip(AXES, axes, strict=True)), batch=32, size=224, data="none")
 
@@ -59,11 +59,11 @@ def rows_of(table: str, columns: tuple[str, ...]) -> str:
 
 
 def fill(path: Path, runs: int, models: int, seed: int) -> int:
-    """Write so many runs of every case, and return how many measurements that are."""
+    """Write this many runs of every case, and return the number of measurements."""
     History.open(path).close()
     chance = random.Random(seed)  # noqa: S311 - made-up numbers, no secret
     with closing(sqlite3.connect(path)) as connection, connection:
-        # Nobody minds if a made-up history is lost with its machine.
+        # A made-up history need not survive a crash.
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA cache_size = -400000")
         environment = environment_row({"machine_key": KEY, "software": {"torch": "2.8.0", "ipex": "2.8.0"}})
@@ -97,7 +97,7 @@ def fill(path: Path, runs: int, models: int, seed: int) -> int:
 
 
 def _series(connection: sqlite3.Connection, models: int, chance: random.Random) -> Iterator[tuple[int, float, bool]]:
-    """Write the cases and their series, and tell each one's id, level and whether it is the one that is judged."""
+    """Write the cases and their series. Return id, level, and whether it is judged, of each series."""
     numbers = itertools.count(1)
     for index, case in enumerate(cases(models), 1):
         row = case_row(case, "nightly")
@@ -137,7 +137,7 @@ def _moment(number: int) -> str:
 
 
 def questions(history: History) -> dict[str, Callable[[], object]]:
-    """What people ask, by name."""
+    """Return the queries by name."""
     first = next(cases(1))
     axes = {name: getattr(first, name) for name in ("model", "device", "dtype", "mode", "stack")}
     newest = datetime.fromisoformat(history.find_run("last").started_at)
@@ -161,13 +161,13 @@ def questions(history: History) -> dict[str, Callable[[], object]]:
 
 
 def read_medians(history: History, **filters: str) -> list[medians.Medians]:
-    """Whole series, as change points are found in them."""
+    """Read whole series, as for change points."""
     with database.reading(history._engine, history._name) as connection:  # noqa: SLF001 - what `changes` does
         return medians.read(connection, ["step_time"], past=sys.maxsize, **filters)
 
 
 def append(history: History, every: list[Case]) -> None:
-    """One more run, written as runs are: case by case, each committed, of three launches with twenty samples."""
+    """Append a run case by case, each committed, with three launches of twenty samples."""
     environment = {"machine_key": KEY, "software": {"torch": "2.8.0", "ipex": "2.8.0"}}
     uid = history.start_run(environment, {"suite": "nightly", "started_at": now()})
     for case in every:
@@ -176,7 +176,7 @@ def append(history: History, every: list[Case]) -> None:
 
 
 def append_rounds(history: History, every: list[Case]) -> None:
-    """Three rounds of the newest run: those of each group of four cases, each committed."""
+    """Append three rounds of each group of four cases to the newest run, each committed."""
     uid = history.find_run("last").uid
     groups: dict[tuple[str, str], list[Case]] = {}
     for case in every:
@@ -195,7 +195,7 @@ def measured(case: Case, environment: dict[str, Any]) -> Measurement:
 
 
 def seconds(ask: Callable[[], object], rounds: int) -> float:
-    """The median time of an answer; the first, with a cold cache, is left out where there are more."""
+    """Return the median time of a query, without the first run with a cold cache if there are more."""
     times = []
     for _ in range(rounds + 1):
         begin = time.perf_counter()
@@ -205,9 +205,9 @@ def seconds(ask: Callable[[], object], rounds: int) -> float:
 
 
 def make(path: Path, least: int, models: int) -> None:
-    """Fill a history with so many measurements, and tell how large it is."""
+    """Fill a history with this many measurements, and print its size."""
     series = len(list(cases(models))) * len(MEASURED)
-    # A comparison needs two runs.
+    # Comparing needs two runs.
     runs = max(2, -(-least // series))
     rows = fill(path, runs, models, seed=1)
     size = path.stat().st_size
@@ -218,7 +218,7 @@ def make(path: Path, least: int, models: int) -> None:
 
 
 def empty(url: str) -> None:
-    """Make the tables of a history on a server, and refuse one that has runs."""
+    """Create the tables of a history on a server. Refuse one with runs."""
     if addresses.file_of(url) is not None:
         raise HistoryError("--into takes the URL of a server; a file is made by --keep")
     with History.open(url) as history:
@@ -227,7 +227,7 @@ def empty(url: str) -> None:
 
 
 def copy(path: Path, url: str) -> None:
-    """Put the rows of a history into an empty database of a server."""
+    """Copy the rows of a history into an empty database of a server."""
     server = create_engine(addresses.url_of(url)).raw_connection()
     with closing(sqlite3.connect(path)) as source, closing(server) as connection:
         cursor: Any = connection.cursor()
@@ -237,7 +237,7 @@ def copy(path: Path, url: str) -> None:
                 for row in source.execute(f'SELECT {names} FROM "{table.name}"'):  # noqa: S608 - names of the schema
                     rows.write_row(row)
             if "id" in table.columns:
-                # What is appended goes on behind these.
+                # Appended rows must follow these.
                 told = f"pg_get_serial_sequence('\"{table.name}\"', 'id'), (SELECT max(id) FROM \"{table.name}\")"  # noqa: S608 - the same
                 cursor.execute(f"SELECT setval({told})")
         connection.commit()

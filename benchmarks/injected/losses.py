@@ -1,6 +1,6 @@
-"""What makes a step slower in secret, done to a worker by the variable INJECTED: loaded with --perf-load.
+"""Silent slowdowns, injected into workers by the variable INJECTED. Loaded with --perf-load.
 
-Each is a small change of what the suite does itself; without the variable nothing is changed.
+Each is a small change of what the suite does. Without the variable nothing changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipexperf.bench.modes.infer_jit import JitSession
 
 
 def not_frozen() -> None:
-    """The traced graph keeps its weights outside."""
+    """Keep the weights outside of the traced graph."""
     trace = JitSession.trace
 
     def traced(self: JitSession, network: Any, example: Any) -> Any:
@@ -32,7 +32,7 @@ def not_frozen() -> None:
 
 
 def fusion_off() -> None:
-    """IPEX fuses nothing in graphs."""
+    """Turn off IPEX's fusion in graphs."""
     trace = JitSession.trace
 
     def traced(self: JitSession, network: Any, example: Any) -> Any:
@@ -43,7 +43,7 @@ def fusion_off() -> None:
 
 
 def _behind_first_relu(work: Callable[[Any], Any]) -> None:
-    """Something more is done to what the first relu answers."""
+    """Do additional work on the output of the first relu."""
     placed = InferenceSession.placed
 
     def with_hook(self: InferenceSession) -> Any:
@@ -56,17 +56,17 @@ def _behind_first_relu(work: Callable[[Any], Any]) -> None:
 
 
 def copy() -> None:
-    """Images are copied to another layout and back."""
+    """Copy images to another layout and back."""
     _behind_first_relu(lambda images: images.contiguous().contiguous(memory_format=torch.channels_last))
 
 
 def cast() -> None:
-    """Images are cast to bf16 and back."""
+    """Cast images to bf16 and back."""
     _behind_first_relu(lambda images: images.to(torch.bfloat16).to(torch.float32))
 
 
 def observer() -> None:
-    """Something watches the range of the values."""
+    """Observe the range of values."""
 
     def watched(images: Any) -> Any:
         images.aminmax()
@@ -76,7 +76,7 @@ def observer() -> None:
 
 
 def reloading() -> None:
-    """Each step loads the weights first."""
+    """Load the weights in each step."""
     step = InferenceSession.step
 
     def loading(self: InferenceSession) -> None:
@@ -89,7 +89,7 @@ def reloading() -> None:
 
 
 def autocast_off() -> None:
-    """A case in bf16 computes in fp32."""
+    """Compute a bf16 case in fp32."""
     _inference.autocast = lambda *_, **__: nullcontext()
 
 

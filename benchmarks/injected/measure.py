@@ -1,7 +1,7 @@
-"""How much slower each injected loss makes a step: two live workers take turns, one untouched, one with the loss.
+"""The slowdown by each injected loss: two workers take turns, one unchanged and one with the loss.
 
-Rounds go over all losses, a pair of fresh processes each, until the time is spent. What a pair says by chance alone is
-told by the rows in which nothing was injected.
+Rounds go over all losses, with a pair of fresh processes each, until the time is used up. Rows without an injection
+show the noise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOSSES = Path(__file__).with_name("losses.py")
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what is injected, into which case, and the arm that has it."""
+    """One line of the table: the injection, its case, and the arm that has it."""
 
     injected: str
     stack: str
@@ -65,7 +65,7 @@ ROWS = (
 
 
 def sides(conductor: Conductor, options: Options, plan: Plan, row: Row) -> tuple[Arm, Arm] | None:
-    """The two arms of a row, or None where its case cannot run here."""
+    """Return the two arms of a row, or None if its case cannot run here."""
     wanted = (row.stack, row.mode, row.dtype)
     case = next((x for x in plan.cases if (x.stack, x.mode, x.dtype) == wanted), None)
     if case is None:
@@ -74,13 +74,13 @@ def sides(conductor: Conductor, options: Options, plan: Plan, row: Row) -> tuple
     other, unmet = words.case(case, arm.facts(words, options))
     if unmet:
         return None
-    # What is spoilt on purpose cannot prove that it is not.
+    # A case that is slowed on purpose would fail its proof.
     both = arm.arm(conductor, case, arms.ArmWords()), arm.arm(conductor, other, words)
     return replace(both[0], prove=False), replace(both[1], prove=False)
 
 
 def taken(pair: tuple[Arm, Arm], effort: Effort, chance: random.Random) -> float:
-    """The log of how many times slower the second arm of one pair of fresh processes is."""
+    """Return the log ratio of the second arm to the first, of one pair of fresh processes."""
     played = Together().play(pair, effort, chance, lambda _: None)
     for side in played.sides:
         if side.error is not None:
@@ -89,7 +89,7 @@ def taken(pair: tuple[Arm, Arm], effort: Effort, chance: random.Random) -> float
 
 
 def line(row: Row, logs: list[float]) -> str:
-    """A row of the table in Markdown: the slowdown, its interval where there is one, and every pair."""
+    """Format a row in Markdown: the slowdown, its interval if there is one, and every pair."""
     found = combine(logs)
     bounds = f"{percent(found.lo)} to {percent(found.hi)}" if found.lo is not None and found.hi is not None else "-"
     each = ", ".join(percent(math.exp(log)) for log in logs)

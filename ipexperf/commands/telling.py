@@ -1,4 +1,4 @@
-"""What the subcommands that ask a history share: how it is named and opened, and the forms of an answer."""
+"""What subcommands that read a history share: options, opening it, and output formats."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  #
 
 RUN = "last, last~3, YYYY-MM-DD, a branch, or the beginning of a uid or a commit"
 UNBOUNDED = 500
-"""The width of tables that go into a file or a pipe, where nothing has to fit."""
+"""Width of tables in files and pipes."""
 
 
 def declare(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
-    """Declare a subcommand: what it is for stands in the list, and as a sentence above its own help."""
+    """Declare a subcommand with its purpose, for the list of commands and for its own help."""
     return subparsers.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
 
 
 def add_parser(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
-    """Declare a subcommand that reads a history and answers in one of several forms."""
+    """Declare a subcommand that reads a history and prints a table, JSON or CSV."""
     parser = declare(subparsers, name, purpose)
     add_history(parser)
     forms = parser.add_mutually_exclusive_group()
@@ -48,14 +48,14 @@ def add_history(parser: argparse.ArgumentParser) -> None:
 
 
 def add_baselines(parser: argparse.ArgumentParser, text: str) -> None:
-    """Declare where the accepted baselines are; the default is that of a test run."""
+    """Declare the option for the folder of baselines, with the same default as in a run."""
     default = Path(os.environ.get("IPEXPERF_BASELINES") or "baselines")
     text = f"{text} (default: $IPEXPERF_BASELINES or baselines)"
     parser.add_argument("--baselines", type=Path, default=default, metavar="DIR", help=text)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Declare what narrows an answer down; each axis takes a list with commas."""
+    """Declare filters. Each axis takes a comma-separated list."""
     for axis in AXES:
         parser.add_argument(f"--{axis}", type=_names, help=f"only this {axis}, or these: A,B")
     parser.add_argument("--machine", type=_names, metavar="KEY", help="only this machine_key")
@@ -63,7 +63,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 def add_range(parser: argparse.ArgumentParser) -> None:
-    """Declare from when to when."""
+    """Declare the range of time."""
     parser.add_argument("--since", metavar="WHEN", help="only runs from this UTC date, moment or run on")
     parser.add_argument("--until", metavar="WHEN", help="only runs up to this UTC date, moment or run")
 
@@ -97,7 +97,7 @@ def tell(
     rows: Callable[[], Sequence[Mapping[str, Any]]],
     *drawn: Callable[[], RenderableType],
 ) -> int:
-    """Print an answer in the form that was asked for: as JSON, as rows of CSV, or drawn."""
+    """Print an answer in the requested format: JSON, CSV or table."""
     if arguments.json:
         json.dump(document, sys.stdout, indent=2, allow_nan=False)
         sys.stdout.write("\n")
@@ -111,7 +111,7 @@ def tell(
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows to standard output, the names first; what was not measured is an empty cell."""
+    """Write rows as CSV to standard output, with a header. Missing values are empty."""
     if rows:
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -129,13 +129,13 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Write one sentence about what went wrong to standard error."""
-    with suppress(OSError):  # a full or closed standard error: the exit status is all that can be told then
+    """Write an error message of one sentence to standard error."""
+    with suppress(OSError):  # standard error is full or closed: only the exit status is left
         print(f"ipexperf: {text}", file=sys.stderr)
 
 
 def flush(stream: TextIO | None) -> bool:
-    """Write out what a stream holds back, and return whether that can be done; where it cannot, silence the stream."""
+    """Flush a stream. If that fails, silence the stream and return False."""
     if stream is None:
         return True
     try:
@@ -147,7 +147,7 @@ def flush(stream: TextIO | None) -> bool:
 
 
 def silence(stream: TextIO) -> None:
-    """Let a stream lead nowhere: Python would fail once more when it flushes it at its own end, and exit with 120."""
+    """Redirect a stream to /dev/null. Otherwise Python's final flush would fail and set the exit status 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -156,6 +156,6 @@ def make_console() -> Console:
 
     class PlainConsole(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would exit with an error; `main` ends quietly
+            raise BrokenPipeError  # rich would exit with an error; let `main` end quietly
 
     return PlainConsole(width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False, soft_wrap=False)

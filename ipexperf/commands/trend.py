@@ -43,9 +43,7 @@ def run_trend(arguments: argparse.Namespace) -> int:
 
 
 def add_changes(subparsers: telling.Subparsers) -> None:
-    parser = telling.add_parser(
-        subparsers, "changes", "list regressions and improvements, with the runs around them"
-    )
+    parser = telling.add_parser(subparsers, "changes", "list regressions and improvements, with the runs around them")
     several = f"look at this metric (repeatable; default: {PRIMARY})"
     parser.add_argument("--metric", action="append", choices=tuple(METRICS), help=several)
     telling.add_filters(parser)
