@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from ipexperf import __version__
-from ipexperf.commands import compare, export, gate, look, report, telling, trend, upkeep
-from ipexperf.commands.telling import Subparsers
+from ipexperf.commands import compare, console, export, gate, report, runs, trend, upkeep
+from ipexperf.commands.console import Subparsers
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 INTERRUPTED = 130
 ASKING = (
-    look.add_runs,
-    look.add_show,
+    runs.add_runs,
+    runs.add_show,
     compare.add_compare,
     compare.add_speedup,
     trend.add_trend,
@@ -47,10 +47,10 @@ def _answer(words: Sequence[str]) -> int:
             status: int = arguments.run(arguments)
             sys.stdout.flush()
     except IpexperfError as error:
-        telling.complain(str(error))
+        console.complain(str(error))
         return USAGE_ERROR
     except BrokenPipeError:
-        telling.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe
+        console.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -88,7 +88,7 @@ def add_models(subparsers: Subparsers) -> None:
     from ipexperf.commands import models
 
     purpose = "list the models with their tasks, data and sizes"
-    parser = telling.declare(subparsers, "models", purpose)
+    parser = console.declare(subparsers, "models", purpose)
     models.add_models(parser)
     parser.set_defaults(run=models.run_models)
 
@@ -97,16 +97,16 @@ def add_baseline(subparsers: Subparsers) -> None:
     from ipexperf.commands import baseline
 
     purpose = "accept, list, compare and show baselines"
-    parser = telling.declare(subparsers, "baseline", purpose)
+    parser = console.declare(subparsers, "baseline", purpose)
     for made in baseline.add_baseline(parser):
-        telling.add_history(made)
+        console.add_history(made)
 
 
 def add_ab(subparsers: Subparsers) -> None:
     from ipexperf.commands import ab
 
     purpose = "compare two arms in live workers that take turns"
-    parser = telling.declare(subparsers, "ab", purpose)
+    parser = console.declare(subparsers, "ab", purpose)
     ab.add_ab(parser)
     parser.set_defaults(run=ab.run_ab)
 
@@ -115,7 +115,7 @@ def add_prepare(subparsers: Subparsers) -> None:
     from ipexperf.commands import planning, prepare
 
     purpose = "make the weights and quantised networks of cases in advance"
-    parser = telling.declare(subparsers, "prepare", purpose)
+    parser = console.declare(subparsers, "prepare", purpose)
     planning.add_options(parser)
     parser.set_defaults(run=prepare.run_prepare)
 
@@ -124,9 +124,9 @@ def add_why(subparsers: Subparsers) -> None:
     from ipexperf.commands import why
 
     purpose = "show what a case ran differently from before"
-    parser = telling.declare(subparsers, "why", purpose)
+    parser = console.declare(subparsers, "why", purpose)
     why.add_why(parser)
-    telling.add_history(parser)
+    console.add_history(parser)
     parser.set_defaults(run=why.run_why)
 
 
@@ -134,7 +134,7 @@ def add_selftest(subparsers: Subparsers) -> None:
     from ipexperf.commands import selftest
 
     purpose = "test the judge on this machine: false alarms, and slowdowns found"
-    parser = telling.declare(subparsers, "selftest", purpose)
+    parser = console.declare(subparsers, "selftest", purpose)
     selftest.add_selftest(parser)
     parser.set_defaults(run=selftest.run_selftest)
 
@@ -143,7 +143,7 @@ def add_doctor(subparsers: Subparsers) -> None:
     from ipexperf.commands import doctor
 
     purpose = "check this machine for measuring, and find the smallest slowdown it can show"
-    parser = telling.declare(subparsers, "doctor", purpose)
+    parser = console.declare(subparsers, "doctor", purpose)
     doctor.add_doctor(parser)
     parser.set_defaults(run=doctor.run_doctor)
 
@@ -152,7 +152,7 @@ def add_yardstick(subparsers: Subparsers) -> None:
     from ipexperf.commands import yardstick
 
     purpose = "make or show the pinned environment of the yardstick"
-    parser = telling.declare(subparsers, "yardstick", purpose)
+    parser = console.declare(subparsers, "yardstick", purpose)
     yardstick.add_yardstick(parser)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
-from ipexperf.judge import again
+from ipexperf.judge import remeasure
 
 if TYPE_CHECKING:
     from ipexperf.history.store import History, Status
@@ -69,7 +69,7 @@ class Recorder:
         with contextlib.suppress(IpexperfError):
             for measurement, verdict, policy in judged():
                 if measurement.launches:
-                    self.case(measurement, again.unsettled(verdict), policy)
+                    self.case(measurement, remeasure.unsettled(verdict), policy)
 
     def _meta(self) -> dict[str, Any]:
         from ipexperf.history.addresses import hidden

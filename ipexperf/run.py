@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf import known
+from ipexperf import baseline_source
 from ipexperf.bench import registry
 from ipexperf.compare import against
 from ipexperf.conduct import interrupts, placement, yardstick
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
-from ipexperf.judge import again
+from ipexperf.judge import remeasure
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan import groups, matrix
 from ipexperf.plan.groups import Group
@@ -65,7 +65,7 @@ class Run:
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
-        known.check(options)
+        baseline_source.check(options)
         _check_twin(options)
         self.plan = plan(options)
         self._against = against.find(options, self.plan.cases)
@@ -80,7 +80,7 @@ class Run:
         self._conductor = Conductor(options, folder, say)
         self._folder = folder
         self._recorder = Recorder(options, folder, ())
-        self._known = known.Known(options, self.plan.cases, self._recorder.required)
+        self._known = baseline_source.Known(options, self.plan.cases, self._recorder.required)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
         """Cases that looked slower, until they are measured again."""
@@ -199,7 +199,7 @@ class Run:
             for case, measurement in running.measurements(INTERRUPTED).items():
                 # A case that was being measured again keeps its first result, recorded when the run ends.
                 if measurement.launches and case not in self._suspects:
-                    verdict = again.unsettled(self._known.judge(measurement))
+                    verdict = remeasure.unsettled(self._known.judge(measurement))
                     self._keep(*self._screened(measurement, verdict))
             self._keep_rounds(running)
             raise
@@ -223,7 +223,7 @@ class Run:
         verdict = self._known.judge(measurement)
         if case in self._suspects:
             first, before = self._suspects.pop(case)
-            measurement, verdict = again.together(first, measurement), again.settle(before, verdict)
+            measurement, verdict = remeasure.together(first, measurement), remeasure.settle(before, verdict)
         elif verdict.contended and not last and not measurement.cut:
             with interrupts.deferred():
                 self._recorder.case(*self._screened(measurement, verdict))
@@ -232,7 +232,7 @@ class Run:
             return None
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
-                self._recorder.case(*self._screened(measurement, again.never(verdict)))
+                self._recorder.case(*self._screened(measurement, remeasure.never(verdict)))
                 self._suspects[case] = measurement, verdict
             self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
             return None
@@ -245,7 +245,7 @@ class Run:
         with contextlib.suppress(IpexperfError):  # tried again when the case is judged; an error then fails its test
             for case, measurement in running.measurements(UNFINISHED).items():
                 if case not in self._suspects:
-                    verdict = again.unsettled(self._known.judge(measurement))
+                    verdict = remeasure.unsettled(self._known.judge(measurement))
                     self._recorder.case(*self._screened(measurement, verdict))
             self._keep_rounds(running)
 
@@ -288,9 +288,13 @@ class Run:
 
     def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:
         """The fingerprint of the run whose baseline was accepted, if this history has it."""
-        from ipexperf.history import ran
+        from ipexperf.history import recorded_fingerprints
 
-        return ran.accepted(self._recorder.history, before) if self._recorder.history is not None else None
+        return (
+            recorded_fingerprints.accepted(self._recorder.history, before)
+            if self._recorder.history is not None
+            else None
+        )
 
     def settled(self) -> RunVerdict:
         """The verdict on the run as a whole."""
@@ -344,7 +348,7 @@ class Run:
             self._keep(*self._screened(measurement, verdict))
         while self._suspects:
             _, (measurement, verdict) = self._suspects.popitem()
-            self._keep(*self._screened(measurement, again.never(verdict)))
+            self._keep(*self._screened(measurement, remeasure.never(verdict)))
 
     def block(self, measurement: Measurement, verdict: Verdict) -> str:
         """The explanation printed for a failed case."""

@@ -1,7 +1,7 @@
 """What users and stored data rely on: a change of these files is a change for users, and needs a line in the changelog.
 
-Golden files: delete one and run with IPEXPERF_GOLDEN=1 to write it anew, then review it. `history.sql` was recorded once, from
-a run of fake cases, and is never written anew.
+Golden files: delete one and run with IPEXPERF_GOLDEN=1 to write it anew, then review it. `history.sql` was recorded
+once, from a run of fake cases, and is never written anew.
 """
 
 from __future__ import annotations

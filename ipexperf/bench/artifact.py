@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import accuracy, answers, pt2e, registry, weights
+from ipexperf.bench import accuracy, plain_outputs, pt2e, registry, weights
 from ipexperf.bench.facts import Facts, gather
 from ipexperf.bench.kinds import Cell
 from ipexperf.bench.knobs import Knob
@@ -116,7 +116,7 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
     made = bench.stack.quantise(bench.laid_out(weights.network(bench)), example, batches, bench)
     with torch.no_grad():
         if bench.mode.artifact == "script":
-            torch.jit.freeze(answers.traced(made.network, example)).save(path)
+            torch.jit.freeze(plain_outputs.traced(made.network, example)).save(path)
         elif bench.mode.artifact == "program":
             pt2e.save(made.network, example, path)
         else:

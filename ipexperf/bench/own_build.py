@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import answers, own, registry
+from ipexperf.bench import own, plain_outputs, registry
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.own import Shape, Target
 from ipexperf.bench.subjects import Tensors
@@ -31,11 +31,11 @@ def network(target: Target) -> Any:
         return built
     try:
         given = inputs(target, 1)
-        if answers.plain(built, given):
+        if plain_outputs.plain(built, given):
             return built
     except Exception:  # noqa: BLE001 - it rejects its inputs or has none: whoever calls it next reports that
         return built
-    return answers.answering(built, len(given))
+    return plain_outputs.answering(built, len(given))
 
 
 def inputs(target: Target, count: int) -> Tensors:

@@ -243,9 +243,9 @@ class Worker:
 
     def flaw(self) -> str:
         """Return what is wrong with the network itself, after something failed, or an empty text."""
-        from ipexperf.bench import trial
+        from ipexperf.bench import blame
 
-        return trial.flaw(self._bench) if self._bench else ""
+        return blame.flaw(self._bench) if self._bench else ""
 
     def close(self) -> None:
         """End what the session started, if there is one."""

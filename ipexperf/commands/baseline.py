@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 from ipexperf.errors import BaselineError, HistoryError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _say(text: str) -> None:
 
 
 def _candidate(found: Recorded) -> Candidate:
-    from ipexperf.history.ran import ran
+    from ipexperf.history.recorded_fingerprints import ran
     from ipexperf.judge import structure
     from ipexperf.judge.accept import Candidate
 
@@ -188,7 +188,7 @@ def add_baseline(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParse
 
     def add(name: str, purpose: str) -> argparse.ArgumentParser:
         made = subparsers.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
-        telling.add_baselines(made, "their folder")
+        console.add_baselines(made, "their folder")
         return made
 
     accept = add("accept", "accept the numbers of a run as baseline")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 from ipexperf.errors import UsageError
 from ipexperf.result import METRICS, PRIMARY
 
 NOTHING = "No two sound cases differ in a dtype, a stack or a device alone: name more runs, or measure both."
 
 
-def add_compare(subparsers: telling.Subparsers) -> None:
-    parser = telling.add_parser(subparsers, "compare", "compare every case of two runs")
-    parser.add_argument("first", metavar="RUN", help=telling.RUN)
+def add_compare(subparsers: console.Subparsers) -> None:
+    parser = console.add_parser(subparsers, "compare", "compare every case of two runs")
+    parser.add_argument("first", metavar="RUN", help=console.RUN)
     parser.add_argument("second", metavar="RUN", nargs="?", default="last", help="as above (default: %(default)s)")
     parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
     parser.set_defaults(run=run_compare)
@@ -24,12 +24,12 @@ def run_compare(arguments: argparse.Namespace) -> int:
     from ipexperf.history.comparison import compare
     from ipexperf.history.ratio_tables import OVER_LAUNCHES, compared_table, comparison_text
 
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         first, second = history.show(arguments.first), history.show(arguments.second)
     if first.run.uid == second.run.uid:
         raise UsageError(f"{arguments.first!r} and {arguments.second!r} are the same run {first.run.uid}: name two")
     found = compare(first, second, arguments.metric)
-    return telling.tell(
+    return console.tell(
         arguments,
         asdict(found),
         lambda: [asdict(case) for case in found.cases],
@@ -39,11 +39,11 @@ def run_compare(arguments: argparse.Namespace) -> int:
     )
 
 
-def add_speedup(subparsers: telling.Subparsers) -> None:
+def add_speedup(subparsers: console.Subparsers) -> None:
     from ipexperf.history.speedups import KINDS
 
-    parser = telling.add_parser(subparsers, "speedup", "show the speed-up of dtypes, stacks and devices")
-    parser.add_argument("selectors", metavar="RUN", nargs="*", help=f"{telling.RUN} (default: last)")
+    parser = console.add_parser(subparsers, "speedup", "show the speed-up of dtypes, stacks and devices")
+    parser.add_argument("selectors", metavar="RUN", nargs="*", help=f"{console.RUN} (default: last)")
     parser.add_argument("--over", action="append", choices=tuple(KINDS), help="only this kind (repeatable)")
     parser.set_defaults(run=run_speedup)
 
@@ -52,11 +52,11 @@ def run_speedup(arguments: argparse.Namespace) -> int:
     from ipexperf.history.ratio_tables import explanation, speedups_table, twins_text
     from ipexperf.history.speedups import KINDS, speedups
 
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         cases = history.cases(arguments.selectors or ["last"])
         paired = history.paired(cases)
     found = speedups(cases, arguments.over or tuple(KINDS), paired)
     rows = [asdict(one) for one in found]
     drawn = (lambda: speedups_table(found), lambda: explanation(found)) if found else (lambda: NOTHING,)
     twins = [twin for one in paired.values() for twin in one.twins]
-    return telling.tell(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))
+    return console.tell(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))

@@ -75,7 +75,7 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan import arms
-    from ipexperf.report import reach as report
+    from ipexperf.report import detectable_effect as report
 
     plan = run.plan(options)
     facts = arm.facts(arms.ArmWords(), options)

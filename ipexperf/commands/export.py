@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 from ipexperf.errors import UsageError
 from ipexperf.result import METRICS
 
@@ -21,16 +21,16 @@ ONE = ("pytest-benchmark", "bencher")
 """Formats with one run."""
 
 
-def add_export(subparsers: telling.Subparsers) -> None:
+def add_export(subparsers: console.Subparsers) -> None:
     purpose = "export the history or one run for other tools"
     parser = subparsers.add_parser("export", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    telling.add_history(parser)
+    console.add_history(parser)
     parser.add_argument("form", choices=(*WHOLE, *ONE), help="csv and parquet: every point; the others: one run")
-    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{telling.RUN} (default: last)")
+    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: last)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write there instead of to standard output")
     parser.add_argument("--metric", choices=tuple(METRICS), help="csv and parquet: only this metric")
-    telling.add_filters(parser)
-    telling.add_range(parser)
+    console.add_filters(parser)
+    console.add_range(parser)
     parser.set_defaults(run=run_export)
 
 
@@ -55,13 +55,13 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 def _asked(arguments: argparse.Namespace) -> dict[str, Any]:
     names = {name: getattr(arguments, name) for name in ("metric", "since", "until")}
-    return {**names, **telling.filters(arguments)}
+    return {**names, **console.filters(arguments)}
 
 
 def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     from ipexperf.history import exports
 
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         detail = history.show(arguments.selector or "last")
     return exports.bencher(detail) if arguments.form == "bencher" else exports.pytest_benchmark(detail)
 
@@ -69,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> dict[str, Any]:
 def _points(arguments: argparse.Namespace) -> pd.DataFrame:
     from ipexperf.history.frame import trend
 
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         history.check_begun()
     return trend(arguments.db, **_asked(arguments))
 

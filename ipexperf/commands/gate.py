@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ TOLD = ("ok", "improved")
 """Outcomes that mean that nothing became slower."""
 
 
-def add_gate(subparsers: telling.Subparsers) -> None:
+def add_gate(subparsers: console.Subparsers) -> None:
     purpose = "turn a run into an exit status: 0 fine, 1 not fine, 125 not judged"
     parser = subparsers.add_parser("gate", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    telling.add_history(parser)
-    parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{telling.RUN} (default: last)")
+    console.add_history(parser)
+    parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{console.RUN} (default: last)")
     parser.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
     purpose = "for git bisect run: 1 only if a case regressed; anything else that is not fine is 125"
     parser.add_argument(BISECT, action="store_true", help=purpose)
@@ -53,12 +53,12 @@ def guarded(words: Sequence[str], answer: Callable[[Sequence[str]], int]) -> int
     except SystemExit as error:  # argparse has printed the reason
         status = trouble if error.code else FINE
     except Exception as error:  # noqa: BLE001 - Python would exit with 1, which is a verdict
-        telling.complain(_unexpected(error))
+        console.complain(_unexpected(error))
         status = trouble
-    if not telling.flush(sys.stdout):
-        telling.complain(UNWRITTEN)
+    if not console.flush(sys.stdout):
+        console.complain(UNWRITTEN)
         status = trouble
-    telling.flush(sys.stderr)
+    console.flush(sys.stderr)
     return trouble if status == CANNOT_ASK else status
 
 
@@ -77,16 +77,16 @@ def _unexpected(error: Exception) -> str:
 def run_gate(arguments: argparse.Namespace) -> int:
     if sys.stdout is None:
         raise UsageError(f"{UNWRITTEN}: it is closed; send what nobody reads to /dev/null")
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
     cases = _chosen(detail, arguments.case)
     status = _for_bisect(cases) if arguments.bisect else _for_pipeline(cases, _fails(detail) and not arguments.case)
     try:
         _say(detail, cases, status)
     except BrokenPipeError:
-        telling.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe: the exit status still counts
+        console.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe: the exit status still counts
     except OSError as error:
-        telling.silence(sys.stdout)
+        console.silence(sys.stdout)
         raise UsageError(f"{UNWRITTEN}: {error.strerror}") from error
     return status
 
@@ -95,11 +95,11 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
     counts = Counter(recorded.outcome for recorded in cases)
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no case"
     word = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}[status]
-    telling.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {told}")
+    console.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {told}")
     for recorded in cases:
         if recorded.outcome not in TOLD:
             reason = recorded.verdict.reason if recorded.verdict else "it was not judged"
-            telling.say(f"  {recorded.case.id} (batch {recorded.case.batch}): {recorded.outcome}: {reason}")
+            console.say(f"  {recorded.case.id} (batch {recorded.case.batch}): {recorded.outcome}: {reason}")
     sys.stdout.flush()
 
 

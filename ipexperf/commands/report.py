@@ -6,25 +6,25 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 from ipexperf.errors import UsageError
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
-    from ipexperf.history.in_turns import Paired
     from ipexperf.history.records import Recorded
+    from ipexperf.history.round_ratios import Paired
     from ipexperf.report.markdown import Row
 
 
-def add_report(subparsers: telling.Subparsers) -> None:
+def add_report(subparsers: console.Subparsers) -> None:
     purpose = "write the history as pages for a browser, or one run as markdown"
     parser = subparsers.add_parser("report", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    telling.add_history(parser)
-    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"of --markdown: {telling.RUN} (default: last)")
+    console.add_history(parser)
+    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"of --markdown: {console.RUN} (default: last)")
     parser.add_argument("--html", type=Path, metavar="DIR", help="write pages there: new, empty, or an older report")
     newest = "of --html: draw the newest N runs (default: 400)"
-    parser.add_argument("--limit", type=telling.positive, metavar="N", help=newest)
+    parser.add_argument("--limit", type=console.positive, metavar="N", help=newest)
     parser.add_argument("--markdown", action="store_true", help="print the run as markdown")
     parser.set_defaults(run=run_report)
 
@@ -43,22 +43,22 @@ def _write_pages(arguments: argparse.Namespace) -> int:
     from ipexperf.dashboard import folder, site
 
     folder.check(arguments.html)
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         written = site.write(history, arguments.html, arguments.limit or site.RUNS)
     older = f"; {plural(written.older, 'older run')} not drawn" if written.older else ""
-    telling.say(f"{written.index}: {plural(written.cases, 'case')} of {plural(written.runs, 'run')}{older}")
+    console.say(f"{written.index}: {plural(written.cases, 'case')} of {plural(written.runs, 'run')}{older}")
     return 0
 
 
 def _tell(arguments: argparse.Namespace) -> int:
     from ipexperf.report import markdown
 
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         detail = history.show(arguments.selector or "last")
         paired = history.paired(detail.cases)
     line = detail.run.meta.get("settled", {}).get("line", "")
     rows = [_row(recorded, paired.get((recorded.run_uid, recorded.machine_key))) for recorded in detail.cases]
-    telling.say(markdown.text(rows, line, detail.run.uid).rstrip())
+    console.say(markdown.text(rows, line, detail.run.uid).rstrip())
     return 0
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 from ipexperf.result import METRICS, PRIMARY
 
 
-def add_trend(subparsers: telling.Subparsers) -> None:
-    parser = telling.add_parser(subparsers, "trend", "follow one metric through time")
+def add_trend(subparsers: console.Subparsers) -> None:
+    parser = console.add_parser(subparsers, "trend", "follow one metric through time")
     parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
-    telling.add_filters(parser)
-    telling.add_range(parser)
+    console.add_filters(parser)
+    console.add_range(parser)
     newest = "the newest N runs of each series (default: %(default)s)"
-    parser.add_argument("--limit", type=telling.positive, default=30, metavar="N", help=newest)
+    parser.add_argument("--limit", type=console.positive, default=30, metavar="N", help=newest)
     rolling = "add the median of N good runs, each with those before it"
-    parser.add_argument("--rolling", type=telling.positive, metavar="N", help=rolling)
+    parser.add_argument("--rolling", type=console.positive, metavar="N", help=rolling)
     parser.add_argument("--spark", action="store_true", help="draw each series in one line")
     parser.set_defaults(run=run_trend)
 
@@ -25,7 +25,7 @@ def add_trend(subparsers: telling.Subparsers) -> None:
 def run_trend(arguments: argparse.Namespace) -> int:
     from ipexperf.history.trend_tables import spark_table, trend_table
 
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         history.check_begun()
         points = history.trend(
             arguments.metric,
@@ -33,21 +33,21 @@ def run_trend(arguments: argparse.Namespace) -> int:
             until=arguments.until,
             limit=arguments.limit,
             rolling=arguments.rolling,
-            **telling.filters(arguments),
+            **console.filters(arguments),
         )
     rows = [asdict(point) for point in points]
     if not points:
-        return telling.tell(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches.")
+        return console.tell(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches.")
     draw = spark_table if arguments.spark else lambda told: trend_table(told, rolling=arguments.rolling is not None)
-    return telling.tell(arguments, rows, lambda: rows, lambda: draw(points))
+    return console.tell(arguments, rows, lambda: rows, lambda: draw(points))
 
 
-def add_changes(subparsers: telling.Subparsers) -> None:
-    parser = telling.add_parser(subparsers, "changes", "list regressions and improvements, with the runs around them")
+def add_changes(subparsers: console.Subparsers) -> None:
+    parser = console.add_parser(subparsers, "changes", "list regressions and improvements, with the runs around them")
     several = f"look at this metric (repeatable; default: {PRIMARY})"
     parser.add_argument("--metric", action="append", choices=tuple(METRICS), help=several)
-    telling.add_filters(parser)
-    telling.add_range(parser)
+    console.add_filters(parser)
+    console.add_range(parser)
     parser.set_defaults(run=run_changes)
 
 
@@ -55,15 +55,15 @@ def run_changes(arguments: argparse.Namespace) -> int:
     from ipexperf.history.changed import changes
     from ipexperf.history.trend_tables import brackets_text, changes_table
 
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         found = changes(
             history,
             list(dict.fromkeys(arguments.metric or [PRIMARY])),
             since=arguments.since,
             until=arguments.until,
-            **telling.filters(arguments),
+            **console.filters(arguments),
         )
-    return telling.tell(
+    return console.tell(
         arguments,
         asdict(found),
         lambda: [asdict(one) for one in found.changes],

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 from ipexperf.errors import HistoryError
 from ipexperf.report.units import plural
 
 
-def add_merge(subparsers: telling.Subparsers) -> None:
+def add_merge(subparsers: console.Subparsers) -> None:
     purpose = "copy the runs of other histories into this one"
     parser = subparsers.add_parser("merge", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    telling.add_history(parser)
+    console.add_history(parser)
     parser.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
     parser.set_defaults(run=run_merge)
 
@@ -25,7 +25,7 @@ def run_merge(arguments: argparse.Namespace) -> int:
     for other in arguments.others:
         found = merging.merge(path, other)
         if not found.new:
-            telling.say(f"{other}: nothing that is not in {path} already")
+            console.say(f"{other}: nothing that is not in {path} already")
             continue
         new = (
             plural(found.runs, "run"),
@@ -36,11 +36,11 @@ def run_merge(arguments: argparse.Namespace) -> int:
             *((plural(found.trials, "trial") + " of a selftest",) if found.trials else ()),
         )
         went_on = f", and {plural(found.updated, 'run')} went on" if found.updated else ""
-        telling.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
+        console.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
     return 0
 
 
-def add_db(subparsers: telling.Subparsers) -> None:
+def add_db(subparsers: console.Subparsers) -> None:
     purpose = "check, upgrade, vacuum or back up a history"
     parser = subparsers.add_parser("db", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
     made = parser.add_subparsers(metavar="check|upgrade|vacuum|backup", required=True)
@@ -51,7 +51,7 @@ def add_db(subparsers: telling.Subparsers) -> None:
         ("backup", "copy the history, while others may write to it", run_backup),
     ):
         one = made.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-        telling.add_history(one)
+        console.add_history(one)
         if name == "backup":
             one.add_argument("copy", type=Path, nargs="?", metavar="FILE", help="default: beside it, with the time")
         one.set_defaults(run=run)
@@ -62,12 +62,12 @@ def run_check(arguments: argparse.Namespace) -> int:
 
     found = sqlite_files.check(arguments.db)
     rows = ", ".join(f"{count} {name}" for name, count in found.rows.items())
-    telling.say(f"{found.path}: no fault found, schema {found.revision}, {found.bytes} bytes")
-    telling.say(f"rows: {rows}")
+    console.say(f"{found.path}: no fault found, schema {found.revision}, {found.bytes} bytes")
+    console.say(f"rows: {rows}")
     if found.unfinished:
-        telling.say(f"{plural(found.unfinished, 'run')} without an end: still running, or killed")
+        console.say(f"{plural(found.unfinished, 'run')} without an end: still running, or killed")
     if found.revision != found.newest:
-        telling.say(f"this program writes schema {found.newest}: `ipexperf db upgrade` brings it up to date")
+        console.say(f"this program writes schema {found.newest}: `ipexperf db upgrade` brings it up to date")
     return 0
 
 
@@ -77,11 +77,11 @@ def run_upgrade(arguments: argparse.Namespace) -> int:
     path = sqlite_files.path_of(arguments.db)
     with sqlite_files.opened(path) as connection:
         old = sqlite_files.revision(connection, path)
-    telling.open_history(arguments).close()
+    console.open_history(arguments).close()
     if old == schema.REVISION:
-        telling.say(f"{path}: schema {old} is the newest, nothing was done")
+        console.say(f"{path}: schema {old} is the newest, nothing was done")
     else:
-        telling.say(f"{path}: schema {old} became {schema.REVISION}; as it was: {path.name}.backup-{old}")
+        console.say(f"{path}: schema {old} became {schema.REVISION}; as it was: {path.name}.backup-{old}")
     return 0
 
 
@@ -89,24 +89,24 @@ def run_vacuum(arguments: argparse.Namespace) -> int:
     from ipexperf.history import sqlite_files
 
     before, after = sqlite_files.vacuum(arguments.db)
-    telling.say(f"{arguments.db}: {before} bytes became {after}")
+    console.say(f"{arguments.db}: {before} bytes became {after}")
     return 0
 
 
 def run_backup(arguments: argparse.Namespace) -> int:
     from ipexperf.history import sqlite_files
 
-    telling.say(f"{arguments.db}: copied to {sqlite_files.backup(arguments.db, arguments.copy)}")
+    console.say(f"{arguments.db}: copied to {sqlite_files.backup(arguments.db, arguments.copy)}")
     return 0
 
 
-def add_prune(subparsers: telling.Subparsers) -> None:
+def add_prune(subparsers: console.Subparsers) -> None:
     purpose = "list old runs, and with --yes delete them"
     parser = subparsers.add_parser("prune", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    telling.add_history(parser)
+    console.add_history(parser)
     parser.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")
     parser.add_argument("--samples", action="store_true", help="only their samples: every number of a run stays")
-    telling.add_baselines(parser, "baselines whose runs stay")
+    console.add_baselines(parser, "baselines whose runs stay")
     parser.add_argument("--yes", action="store_true", help="delete; without it nothing is changed")
     parser.set_defaults(run=run_prune)
 
@@ -114,7 +114,7 @@ def add_prune(subparsers: telling.Subparsers) -> None:
 def run_prune(arguments: argparse.Namespace) -> int:
     from ipexperf.history.pruning import prune
 
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         found = prune(
             history,
             arguments.before,
@@ -125,11 +125,11 @@ def run_prune(arguments: argparse.Namespace) -> int:
     rows = ", ".join(f"{count} rows of {name}" for name, count in found.rows.items())
     done = "deleted" if arguments.yes else "would delete"
     of = "the samples of " if arguments.samples else ""
-    telling.say(f"{done} {of}{plural(len(found.runs), 'run')} before {found.before[:19]} ({rows})")
+    console.say(f"{done} {of}{plural(len(found.runs), 'run')} before {found.before[:19]} ({rows})")
     for uid in found.kept:
-        telling.say(f"kept {uid}: a baseline was accepted from it")
+        console.say(f"kept {uid}: a baseline was accepted from it")
     if not arguments.yes and found.runs:
-        telling.say("nothing was changed: --yes deletes, and `ipexperf db vacuum` then gives the room back")
+        console.say("nothing was changed: --yes deletes, and `ipexperf db vacuum` then gives the room back")
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def add_why(parser: argparse.ArgumentParser) -> None:
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument("--against", default=BASELINE, metavar="RUN", help="another run, or baseline (the default)")
     sides.add_argument("--arm", action="store_true", help="the other arm, of a case that was measured in pairs")
-    telling.add_baselines(parser, "their folder")
+    console.add_baselines(parser, "their folder")
 
 
 def run_why(arguments: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def _named(history: History, selector: str, case_id: str) -> list[Recorded]:
 
 
 def _told(history: History, recorded: Recorded, arguments: argparse.Namespace) -> Iterable[str]:
-    from ipexperf.history.ran import ran
+    from ipexperf.history.recorded_fingerprints import ran
     from ipexperf.judge import structure
     from ipexperf.report import fingerprints
 
@@ -106,7 +106,7 @@ def _before(
     history: History, recorded: Recorded, arguments: argparse.Namespace
 ) -> tuple[str, Mapping[str, Any] | None]:
     """The fingerprint to compare with, and a description of where it is from."""
-    from ipexperf.history import ran
+    from ipexperf.history import recorded_fingerprints
 
     if arguments.arm:
         return _arm(recorded)
@@ -114,7 +114,7 @@ def _before(
         others = [x for x in _named(history, arguments.against, recorded.case.id) if x.case == recorded.case]
         if not others:
             raise UsageError(f"run {arguments.against} has {recorded.case.id} in other batches or versions alone")
-        return f"run {others[0].run_uid}", ran.ran(others[0])[1]
+        return f"run {others[0].run_uid}", recorded_fingerprints.ran(others[0])[1]
     from ipexperf.judge import baseline
 
     known = baseline.read(arguments.baselines, recorded.machine_key).find(recorded.case)
@@ -122,7 +122,7 @@ def _before(
         raise UsageError(
             f"nothing was accepted for {recorded.case.id} on {recorded.machine_key}: name a run with --against"
         )
-    old = ran.accepted(history, known)
+    old = recorded_fingerprints.accepted(history, known)
     if old is None:
         raise UsageError(
             f"this history does not have what ran when the baseline of {recorded.case.id} was accepted: "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data, roof
-from ipexperf.history.ran import ran
+from ipexperf.history.recorded_fingerprints import ran
 from ipexperf.judge import structure
 from ipexperf.judge.environment import differences
 from ipexperf.report import fingerprints, units

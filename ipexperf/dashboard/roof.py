@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.history.ran import medians, roof
+from ipexperf.history.recorded_fingerprints import medians, roof
 from ipexperf.report import roofs, units
 
 if TYPE_CHECKING:

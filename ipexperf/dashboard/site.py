@@ -17,7 +17,7 @@ from ipexperf import __version__
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import case_page, folder, pages
 from ipexperf.dashboard.story import by_run, gather
-from ipexperf.history import collector
+from ipexperf.history import gc_pause
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Written:
 
 def write(history: History, target: Path, limit: int = RUNS) -> Written:
     """Write a report of the newest runs. An older report in the same place is replaced when this one is complete."""
-    with folder.whole(target) as new, collector.held_off():
+    with folder.whole(target) as new, gc_pause.held_off():
         story = gather(history, limit)
         _Site(new, story).write(history)
     return Written(target / "index.html", len(story.entries), len(story.board.runs), story.board.older)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.history import History
     from ipexperf.history.board import Board, BoardRun, Line, Spot
-    from ipexperf.history.in_turns import Paired
     from ipexperf.history.records import Recorded
+    from ipexperf.history.round_ratios import Paired
 
 MEMORY = "peak_memory"
 TRENDS = (PRIMARY, MEMORY, *ACCURACIES)

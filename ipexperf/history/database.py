@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import collector, schema
+from ipexperf.history import gc_pause, schema
 from ipexperf.history.addresses import file_of, hidden, url_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def reading(engine: Engine, name: str) -> Iterator[Connection]:
         # SQLite's transactions are snapshots by default. Elsewhere each statement would have a snapshot of its own.
         one = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         connection = plain.execution_options(**one)
-        with connection.begin(), collector.held_off():
+        with connection.begin(), gc_pause.held_off():
             yield connection
 
 

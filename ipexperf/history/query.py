@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Engine, RowMapping, and_, select
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import board, in_turns, past, rounds, rows, selectors, statements
+from ipexperf.history import board, round_ratios, rounds, rows, selectors, statements, window_runs
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rolling import roll
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from ipexperf.case import Case
     from ipexperf.history.board import Board, BoardRun
-    from ipexperf.history.in_turns import Paired
-    from ipexperf.history.past import PastRun
     from ipexperf.history.records import Wanted
+    from ipexperf.history.round_ratios import Paired
+    from ipexperf.history.window_runs import PastRun
     from ipexperf.result import RoundRecord
 
 
@@ -138,7 +138,7 @@ class Queries:
     def past(self, uid: str, *, branch: str | None, before: str | None, launches: int) -> Iterator[PastRun]:
         """Yield the runs that a window of a series can consist of, newest first, as far back as the caller iterates."""
         before = utc(before) if before else None
-        return past.read(self._engine, self._name, uid, branch=branch, before=before, launches=launches)
+        return window_runs.read(self._engine, self._name, uid, branch=branch, before=before, launches=launches)
 
     def samples(self, selector: str, case_uid: str, metric: str = PRIMARY) -> dict[int, tuple[float, ...]]:
         """Return the samples of one case in one run, by launch that counts: `step_time`, `cpu_time` or `run_delay`."""
@@ -162,7 +162,7 @@ class Queries:
             return {row.launch: unpack(row.data) for row in connection.execute(asked)}
 
     def rounds_of_machine(
-        self, machine_key: str, limit: int = in_turns.RUNS, *, before: str | None = None
+        self, machine_key: str, limit: int = round_ratios.RUNS, *, before: str | None = None
     ) -> tuple[RoundRecord, ...]:
         """Return the rounds of a machine's newest runs that have rounds, oldest first."""
         moment = utc(before) if before else None
@@ -176,7 +176,7 @@ class Queries:
             return {
                 (uid, machine): found
                 for uid, machine in wanted
-                if (found := in_turns.read(connection, uid, machine)) is not None
+                if (found := round_ratios.read(connection, uid, machine)) is not None
             }
 
     def board(self, metrics: Sequence[str], limit: int) -> Board:

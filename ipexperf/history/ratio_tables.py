@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ipexperf.history.comparison import Compared, Comparison
-    from ipexperf.history.in_turns import Twin
+    from ipexperf.history.round_ratios import Twin
     from ipexperf.history.speedups import Speedup
 
 OVER_LAUNCHES = (

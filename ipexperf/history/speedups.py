@@ -16,7 +16,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.result import EMULATED, METRICS
 
 if TYPE_CHECKING:
-    from ipexperf.history.in_turns import Paired
+    from ipexperf.history.round_ratios import Paired
     from ipexperf.judge.rounds import Estimate
 
 BASES = {"dtype": "fp32", "stack": "stock", "device": "cpu"}

@@ -7,7 +7,7 @@ import statistics
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ipexperf.history.ran import ran
+from ipexperf.history.recorded_fingerprints import ran
 from ipexperf.history.values import series_uid
 from ipexperf.judge import structure, yardstick
 from ipexperf.judge.baseline import CaseBaseline, Session

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.experimental import optimization  # noqa: E402 - what they need is there
 
-from ipexperf.bench import answers, own_build, straight, trial  # noqa: E402
+from ipexperf.bench import blame, control_flow_check, own_build, plain_outputs  # noqa: E402
 from ipexperf.bench.subjects import tensors  # noqa: E402
 
 # Torch warns of what a trace may lose, and does so for harmless things too.
@@ -181,7 +181,9 @@ def test_a_network_that_looks_at_its_values_is_caught_where_it_is_traced(name: s
 
 def test_a_number_of_its_own_is_no_look_at_its_inputs() -> None:
     """What a network reads from its weights, and from shapes, is the same in every call."""
-    assert straight.reads(own_build.network(target("constant")), own_build.inputs(target("constant"), 4)) == []
+    assert (
+        control_flow_check.reads(own_build.network(target("constant")), own_build.inputs(target("constant"), 4)) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -265,9 +267,9 @@ def test_a_network_of_another_size_is_told_from_a_fault_of_a_stack() -> None:
         lambda _: None,
     )
     told = "mynets.small.3x9x9 does not take its inputs, 16x3x9x9 float32: RuntimeError: mat1 and mat2 shapes"
-    assert trial.flaw(other).startswith(told)
-    assert trial.flaw(workbench) == ""
-    assert "no parameters" in trial.flaw(bench("bare"))
+    assert blame.flaw(other).startswith(told)
+    assert blame.flaw(workbench) == ""
+    assert "no parameters" in blame.flaw(bench("bare"))
 
 
 @pytest.mark.parametrize("lie", ["another number in one example", "not a number"])
@@ -293,7 +295,7 @@ def test_a_trace_of_a_mapping_answers_in_tensors() -> None:
     build: Callable[[], Any] = registry.load_file(NETS).packed
     network, images = build().eval(), torch.randn(2, 3, 8, 8)
     with torch.no_grad():
-        found, expected = answers.traced(network, (images,))(images), network(images)
+        found, expected = plain_outputs.traced(network, (images,))(images), network(images)
     assert torch.equal(found[0], expected.logits)
     assert torch.equal(found[1], expected.hidden)
 

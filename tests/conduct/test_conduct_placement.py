@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import conduct_play
 import pytest
 
-from ipexperf.bench import placement as bench_placement
 from ipexperf.bench import heap, registry
+from ipexperf.bench import placement as bench_placement
 from ipexperf.bench.environment import hardware, machine_key
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ipexperf.bench import answers, facts, quantised, registry, weights
+from ipexperf.bench import facts, plain_outputs, quantised, registry, weights
 from ipexperf.bench.kinds import Cell, Settings
 from ipexperf.bench.models._dlrm import Dlrm
 from ipexperf.bench.subjects import Dataset, Examples, Split
@@ -123,7 +123,7 @@ def in_int8() -> dict[str, Any]:
         for stack in ("stock", "ipex"):
             workbench = bench("infer_jit", stack, "int8")
             made = workbench.stack.quantise(copy.deepcopy(plain), given, [given], workbench).network
-            script = torch.jit.freeze(answers.traced(made, given))
+            script = torch.jit.freeze(plain_outputs.traced(made, given))
             for _ in range(3):
                 outputs = script(*given)
             graph = quantised.graph(str(script.graph_for(*given)), LAYERS)

@@ -18,7 +18,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ipexperf import cli
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, collector, database, schema
+from ipexperf.history import History, database, gc_pause, schema
 
 SECOND = """
 import sqlalchemy as sa
@@ -219,7 +219,7 @@ def test_a_reader_holds_the_collector_off_and_gives_it_back(path):
     assert gc.isenabled()
     gc.disable()
     try:
-        with collector.held_off():
+        with gc_pause.held_off():
             pass
         assert not gc.isenabled()
     finally:

@@ -9,7 +9,7 @@ import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 from sqlalchemy import select
 
-from ipexperf.history import History, board, past, rounds, schema, statements
+from ipexperf.history import History, board, rounds, schema, statements, window_runs
 from ipexperf.history.values import series_uid
 
 
@@ -52,7 +52,7 @@ def test_a_baseline_window_is_found_by_indices(history, branch):
 def test_a_page_of_past_runs_is_found_by_indices(history, branch, after):
     """The verdict and the environment of each are looked up, not searched for."""
     uid = series_uid(make_case().uid, "xeon-8480-2s", "step_time")
-    lines = plan(history, past.page(uid, branch=branch, before="2026-05-03", launches=2, after=after))
+    lines = plan(history, window_runs.page(uid, branch=branch, before="2026-05-03", launches=2, after=after))
     tables = ("series", "measurement", "run", "launch", "verdict", "later")
     assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
     assert any("SEARCH measurement USING PRIMARY KEY" in line for line in lines), lines

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
-from ipexperf.history import past
+from ipexperf.history import window_runs
 from ipexperf.history.windows import Windows
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Launch, Verdict
@@ -117,11 +117,11 @@ def other_yardstick(history, number):
     night(history, number, where=environment(yardstick={"content": "bbbb"}), launches=launches)
 
 
-@pytest.mark.parametrize("size", [past.PAGE, 3, 1])
+@pytest.mark.parametrize("size", [window_runs.PAGE, 3, 1])
 @pytest.mark.parametrize("left_out", [one_launch, wrong, other_threads, other_yardstick])
 def test_what_is_left_out_takes_no_other_runs_place(history, monkeypatch, left_out, size):
     """Quick tries by hand after good nights: the window is the nights still, however many pages it takes."""
-    monkeypatch.setattr(past, "PAGE", size)
+    monkeypatch.setattr(window_runs, "PAGE", size)
     uids = [night(history, number) for number in range(1, 6)]
     for number in (3, *range(6, 13)):
         left_out(history, number)
@@ -140,7 +140,7 @@ def test_with_a_yardstick_too(history):
 
 def test_runs_of_one_moment_are_all_counted_once_over_pages(history, monkeypatch):
     """As imported ones may be."""
-    monkeypatch.setattr(past, "PAGE", 2)
+    monkeypatch.setattr(window_runs, "PAGE", 2)
     uids = {night(history, 1) for _ in range(5)}
     found = [session.run for session in window(history).sessions]
     assert (len(found), set(found)) == (5, uids)
@@ -148,15 +148,15 @@ def test_runs_of_one_moment_are_all_counted_once_over_pages(history, monkeypatch
 
 def test_no_more_is_read_than_the_window_holds(history, monkeypatch):
     """Neither what is left out, nor what is older: a history may be long."""
-    monkeypatch.setattr(past, "PAGE", 3)
+    monkeypatch.setattr(window_runs, "PAGE", 3)
     for number in range(1, 10):
         night(history, number)
     for number in range(10, 20):
         (wrong, one_launch, other_threads)[number % 3](history, number)
     read, pages = [], []
-    measurements, page = history.measurements, past.page
+    measurements, page = history.measurements, window_runs.page
     monkeypatch.setattr(history, "measurements", lambda uid: read.append(uid) or measurements(uid))
-    monkeypatch.setattr(past, "page", lambda *given, **more: pages.append(1) or page(*given, **more))
+    monkeypatch.setattr(window_runs, "page", lambda *given, **more: pages.append(1) or page(*given, **more))
     assert [session.run for session in window(history, 3).sessions] == read[::-1]
     assert (len(read), len(pages)) == (3, 3)
 

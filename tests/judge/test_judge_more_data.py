@@ -18,7 +18,7 @@ from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.sequence import Comparison, Contest, Why
 from ipexperf.compare.together import Together
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.judge import again, sequential
+from ipexperf.judge import remeasure, sequential
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.judge.run import settle
 from ipexperf.judge.sequential import Decision
@@ -120,7 +120,7 @@ def test_what_was_called_regressed_once_is_never_silently_fine(
     """Whatever the second look says, and the run as a whole after it: the reason tells of the first."""
     first = Verdict("regressed", "it was slower", ratio=before)
     second = Verdict(outcome, why, ratio=after)
-    found = again.settle(first, second)
+    found = remeasure.settle(first, second)
     assert found.outcome not in ("ok", "improved", "no_baseline", "not_comparable")
     told = "by an unknown share" if before is None else f"{100 * (before - 1):+.1f} %"
     assert told in found.reason
@@ -137,7 +137,7 @@ def test_what_was_called_regressed_once_is_never_silently_fine(
 
 @given(RATIOS)
 def test_an_alarm_that_nobody_looked_at_again_is_told_too(ratio: float | None) -> None:
-    found = again.never(Verdict("regressed", "it was slower", ratio=ratio))
+    found = remeasure.never(Verdict("regressed", "it was slower", ratio=ratio))
     assert found.outcome == "inconclusive"
     assert found.reason.startswith("it looked slower (")
     assert found.reason.endswith("it was slower")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ipexperf.bench import answers, artifact, fingerprint, proof, quantised, registry, straight
+from ipexperf.bench import artifact, control_flow_check, fingerprint, plain_outputs, proof, quantised, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.fingerprint import Look
 from ipexperf.bench.kinds import Cell, Device, Mode, Session
@@ -42,7 +42,7 @@ class JitSession(InferenceSession):
         # Checked before tracing: the graph has no modules.
         self._untraced = self.bench.stack.proof_of_inference(network, self.bench)
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
-            return torch.jit.freeze(answers.traced(network, example))
+            return torch.jit.freeze(plain_outputs.traced(network, example))
 
     @property
     def script(self) -> Any:
@@ -69,7 +69,7 @@ class JitSession(InferenceSession):
             *super().proof(),
             *self._untraced,
             proof.jitted(self.script),
-            straight.check(self.untouched(), self.example()),
+            control_flow_check.check(self.untouched(), self.example()),
             *converted,
             *self.bench.stack.proof_of_graph(graph, self.bench),
         ]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipexperf.judge.detectable_effect import Reach, reach
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.judge.reach import Reach, reach
 from ipexperf.judge.sequential import decide
 
 POLICY = PairPolicy()

@@ -8,7 +8,7 @@ from typing import Any
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
 from ipexperf.history import History
-from ipexperf.history.ran import accepted, ran
+from ipexperf.history.recorded_fingerprints import accepted, ran
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.result import Measurement, Structure, Verdict
 

@@ -5,39 +5,39 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from ipexperf.commands import telling
+from ipexperf.commands import console
 
 
-def add_runs(subparsers: telling.Subparsers) -> None:
-    parser = telling.add_parser(subparsers, "runs", "list the newest runs")
+def add_runs(subparsers: console.Subparsers) -> None:
+    parser = console.add_parser(subparsers, "runs", "list the newest runs")
     parser.add_argument(
-        "--limit", type=telling.positive, default=20, metavar="N", help="how many (default: %(default)s)"
+        "--limit", type=console.positive, default=20, metavar="N", help="how many (default: %(default)s)"
     )
     parser.set_defaults(run=run_runs)
 
 
 def run_runs(arguments: argparse.Namespace) -> int:
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         found = [*history.runs(arguments.limit)]
     rows = [asdict(run) for run in found]
     from ipexperf.history.tables import runs_table
 
-    return telling.tell(arguments, rows, lambda: rows, lambda: runs_table(found) if found else "No runs yet.")
+    return console.tell(arguments, rows, lambda: rows, lambda: runs_table(found) if found else "No runs yet.")
 
 
-def add_show(subparsers: telling.Subparsers) -> None:
-    parser = telling.add_parser(subparsers, "show", "show every case of one run")
-    parser.add_argument("selector", metavar="RUN", help=telling.RUN)
+def add_show(subparsers: console.Subparsers) -> None:
+    parser = console.add_parser(subparsers, "show", "show every case of one run")
+    parser.add_argument("selector", metavar="RUN", help=console.RUN)
     parser.set_defaults(run=run_show)
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    with telling.open_history(arguments) as history:
+    with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
         paired = history.paired(detail.cases)
     from ipexperf.history.flat import shown
-    from ipexperf.history.ran import medians, ran, roof
     from ipexperf.history.ratio_tables import twins_text
+    from ipexperf.history.recorded_fingerprints import medians, ran, roof
     from ipexperf.history.tables import cases_table, failures_text, run_text
     from ipexperf.history.values import finite
     from ipexperf.report.fingerprints import ran_text
@@ -47,7 +47,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     failures = failures_text(detail.cases)
     structures = ran_text((recorded.case.id, ran(recorded)[1]) for recorded in detail.cases)
     reached = roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in detail.cases)
-    return telling.tell(
+    return console.tell(
         arguments,
         finite(asdict(detail)),  # a turn may have taken no time that is a number
         lambda: shown(detail),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ipexperf.judge.detectable_effect import SURE, reach
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.reach import SURE, reach
 from ipexperf.report.units import plural
 
 if TYPE_CHECKING:

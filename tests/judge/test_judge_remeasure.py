@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from judge_records import QUIET, baseline, candidate, measurement
 
-from ipexperf.judge import again, anchor, screen
+from ipexperf.judge import anchor, remeasure, screen
 from ipexperf.judge.accept import accept
 from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
@@ -19,7 +19,7 @@ OK = Verdict("ok", "a slowdown above 5 % is excluded", ratio=1.01, policy="p", b
 
 
 def test_what_is_slow_twice_has_regressed() -> None:
-    found = again.settle(replace(SLOW, ratio=1.3), SLOW)
+    found = remeasure.settle(replace(SLOW, ratio=1.3), SLOW)
     assert (found.outcome, found.ratio) == ("regressed", 1.2)
     assert found.reason == "20 % slower; measured twice in this run, +30.0 % at first"
 
@@ -27,18 +27,18 @@ def test_what_is_slow_twice_has_regressed() -> None:
 @pytest.mark.parametrize("outcome", ["ok", "improved", "inconclusive"])
 def test_what_is_slow_once_is_an_open_question(outcome: Outcome) -> None:
     """Neither an alarm nor an all-clear: the machine, or the case, differs from itself."""
-    found = again.settle(SLOW, replace(OK, outcome=outcome))
+    found = remeasure.settle(SLOW, replace(OK, outcome=outcome))
     assert (found.outcome, found.fails) == ("inconclusive", False)
     assert found.reason.startswith("it looked slower at first (+20.0 %) and was measured again after the other cases: ")
 
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid"])
 def test_what_breaks_at_the_second_look_is_broken(outcome: Outcome) -> None:
-    assert again.settle(SLOW, replace(OK, outcome=outcome)).outcome == outcome
+    assert remeasure.settle(SLOW, replace(OK, outcome=outcome)).outcome == outcome
 
 
 def test_a_run_that_ends_before_the_second_look_calls_nothing_regressed() -> None:
-    found = again.never(SLOW)
+    found = remeasure.never(SLOW)
     assert (found.outcome, found.fails) == ("inconclusive", False)
     assert "the run ended before it was measured again" in found.reason
 
@@ -51,7 +51,7 @@ def test_what_was_surely_slow_when_its_run_ended_joins_no_baseline(sessions: int
         slow = [times * value for value in QUIET[0]]
         verdict = screen.judge(measurement(slow), known.cases[0], POLICY)
         assert (verdict.outcome == "regressed") is not accepted
-        stored = again.never(verdict)
+        stored = remeasure.never(verdict)
         offered = [candidate(slow, 9, outcome=stored.outcome, ratio=stored.ratio)]
         done = accept(known, offered, reason="r", by="ada", now="2026-02-01T00:00:00+00:00")
         assert bool(done.accepted) is accepted, done.refused
@@ -62,7 +62,7 @@ def test_what_was_surely_slow_when_its_run_ended_joins_no_baseline(sessions: int
 def test_all_launches_of_both_looks_are_on_record() -> None:
     """Numbered on, so that none hides another."""
     one, other = measurement([0.02, 0.03]), measurement([0.01, 0.04, 0.05])
-    found = again.together(one, replace(other, cut="the budget was spent"))
+    found = remeasure.together(one, replace(other, cut="the budget was spent"))
     assert [launch.index for launch in found.launches] == [0, 1, 2, 3, 4]
     assert found.values("step_time") == (0.02, 0.03, 0.01, 0.04, 0.05)
     assert found.cut == "the budget was spent"
