@@ -252,18 +252,19 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         from ipexperf.errors import IpexperfError
         from ipexperf.plan import matrix
         from ipexperf.report import ecosystem, junit
+        from ipexperf.run import Postponed
 
         node = request.node
         try:
             tolerance = matrix.tolerance(matrix.said(node.iter_markers("perf"), node.nodeid), node.nodeid)
-            found = run.measure(request.param, tolerance)
+            answer = run.measure(request.param, tolerance)
         except IpexperfError as error:
             told = f"{request.param.id}: {error}"
             raise pytest.fail.Exception(told, pytrace=False) from None  # one sentence, no traceback
-        if found is None:
+        if isinstance(answer, Postponed):
             request.node.stash[LATER_KEY] = True
             pytest.skip("measured again after the other cases")  # not reported: the test runs once more
-        measurement, verdict = found
+        measurement, verdict = answer
         request.node.user_properties.extend(junit.properties(measurement, verdict))
         if benchmark is not None:
             ecosystem.feed(benchmark, measurement, verdict)

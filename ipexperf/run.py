@@ -7,7 +7,7 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf import baseline_source
 from ipexperf.bench import registry
@@ -37,6 +37,18 @@ if TYPE_CHECKING:
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
+
+
+class Judged(NamedTuple):
+    """A finished case."""
+
+    measurement: Measurement
+    verdict: Verdict
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Postponed:
+    """A case that must be measured again after all others: it looked slower, or the machine was busy."""
 
 
 def plan(options: Options) -> matrix.Plan:
@@ -88,8 +100,8 @@ class Run:
         """Cases measured on a busy machine, until they are measured again."""
         self._expected: dict[Case, float | None] = {}
         """The cases still to be measured, each with the tolerance of its test."""
-        self._judged: dict[Case, tuple[Measurement, Verdict] | IpexperfError | None] = {}
-        """The result of each measured case. None means that the next `measure` measures it once more."""
+        self._judged: dict[Case, Judged | Postponed | IpexperfError] = {}
+        """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
         self._tolerances: dict[Case, float | None] = {}
         """The tolerance that each case of `--perf-against` was judged with."""
         self.trouble = ""
@@ -129,11 +141,11 @@ class Run:
         for case, tolerance in cases:
             self._expected.setdefault(case, tolerance)
 
-    def measure(self, case: Case, tolerance: float | None = None) -> tuple[Measurement, Verdict] | None:
+    def measure(self, case: Case, tolerance: float | None = None) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
-        Returns None if the case must be measured again after all others; progress has said why. `tolerance` is the
-        test's own, for pairs. Two tests of one case get one measurement, unless their tolerances differ.
+        `tolerance` is the test's own, for pairs. Two tests of one case get one measurement, unless their tolerances
+        differ.
         """
         if self._tolerances.get(case, tolerance) != tolerance:
             self._judged.pop(case, None)
@@ -141,7 +153,7 @@ class Run:
             self._expected[case] = tolerance
             self._measure(self._group(case))
         answer = self._judged[case]
-        if answer is None:
+        if isinstance(answer, Postponed):
             del self._judged[case]
         if isinstance(answer, IpexperfError):
             raise answer
@@ -218,8 +230,8 @@ class Run:
         except IpexperfError as error:
             self._judged[case] = error
 
-    def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> tuple[Measurement, Verdict] | None:
-        """Judge a case. Returns None if it must be measured again."""
+    def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> Judged | Postponed:
+        """Judge a case. If it must be measured again, progress says why."""
         verdict = self._known.judge(measurement)
         if case in self._suspects:
             first, before = self._suspects.pop(case)
@@ -229,13 +241,13 @@ class Run:
                 self._recorder.case(*self._screened(measurement, verdict))
                 self._disturbed[case] = measurement, verdict
             self._say(f"{case.id}: the machine was not ours: what it disturbed is measured again after the other cases")
-            return None
+            return Postponed()
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
                 self._recorder.case(*self._screened(measurement, remeasure.never(verdict)))
                 self._suspects[case] = measurement, verdict
             self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
-            return None
+            return Postponed()
         return self._keep(*self._screened(measurement, verdict))
 
     def _keep_so_far(self, running: GroupRun) -> None:
@@ -263,13 +275,13 @@ class Run:
         policy = self._known.policy(measurement)
         return measurement, self._structured(measurement, verdict), policy
 
-    def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> tuple[Measurement, Verdict]:
+    def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> Judged:
         """Record a case that is finished, and add it to the results of the run."""
         with interrupts.deferred():
             self._recorder.case(measurement, verdict, policy)
             self.measurements.append(measurement)
             self.verdicts[measurement.case.uid] = verdict
-        return measurement, verdict
+        return Judged(measurement, verdict)
 
     def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """Add to the verdict whether the kernels that ran differ from those of the accepted baseline."""
