@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 AXES = ("model", "device", "dtype", "mode", "stack")
-DTYPES = ("fp32", "bf16", "fp16", "int8")
 AGAINST = "against"
 """The knob that names the other arm of a case measured in pairs. Such times are a series of their own."""
 ITSELF = "itself"

@@ -20,10 +20,11 @@ from ipexperf.bench.subjects import Dataset, Examples, Model, Packaged, Split, T
 from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.result import METRICS, Check, Metric
+from ipexperf.result import METRICS, Accuracy, Check, Metric
 
 __all__ = [
     "INFERENCE_KNOBS",
+    "Accuracy",
     "Case",
     "Cell",
     "Check",

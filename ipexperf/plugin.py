@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shlex
 from contextlib import ExitStack, nullcontext
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipexperf import pytest_private
 from ipexperf.case import AXES, Case
 
 if TYPE_CHECKING:
@@ -160,33 +160,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
         try:
             name = metafunc.definition.nodeid
-            chosen = matrix.taken(cases, matrix.said(metafunc.definition.iter_markers("perf"), name), name)
+            chosen = matrix.taken(cases, matrix.mark_arguments(metafunc.definition.iter_markers("perf"), name), name)
         except UsageError as error:
             metafunc.config.stash[ERROR_KEY] = str(error)
     chosen_models = [case.model for case in chosen]
     taken: frozenset[str] = metafunc.config.stash.get(TAKEN_KEY, frozenset[str]()).union(chosen_models)
     metafunc.config.stash[TAKEN_KEY] = taken
-    parameters = [
-        pytest.param(case, id=case.id, marks=[_mark(getattr(case, axis)) for axis in AXES]) for case in chosen
-    ]
+    parameters = [pytest.param(case, id=case.id, marks=_marks(case)) for case in chosen]
     metafunc.parametrize(FIXTURE, parameters or [pytest.param(None, id=NO_CASE)], indirect=True)
+
+
+def _marks(case: Case) -> list[pytest.Mark]:
+    """The marks of a case: its value on each axis, so that `-m bf16` works."""
+    return [pytest_private.mark(getattr(case, axis)) for axis in AXES]
 
 
 def _takes_ours(metafunc: pytest.Metafunc) -> bool:
     """Whether the test's `perf` is our fixture, or overrides and uses it. Other projects may have a `perf` too."""
-    # pytest has no public API for this. The last definition is the one that the test gets.
-    for fixture in reversed(metafunc._arg2fixturedefs.get(FIXTURE, ())):  # noqa: SLF001
+    for fixture in reversed(pytest_private.definitions(metafunc, FIXTURE)):
         if fixture.func.__module__ == __name__:
             return True
         if FIXTURE not in fixture.argnames:
             return False
     return False
-
-
-@functools.cache
-def _mark(name: str) -> pytest.Mark:
-    """The mark of one value of an axis, shared by its cases. Not `pytest.mark`, which refuses some names."""
-    return pytest.Mark(name, (), {}, _ispytest=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -235,7 +231,7 @@ def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, float | None]]:
     for item in items:
         case = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
         if isinstance(case, Case):
-            yield case, matrix.tolerance(matrix.said(item.iter_markers("perf"), item.nodeid), item.nodeid)
+            yield case, matrix.tolerance(matrix.mark_arguments(item.iter_markers("perf"), item.nodeid), item.nodeid)
 
 
 @pytest.fixture
@@ -256,7 +252,7 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
 
         node = request.node
         try:
-            tolerance = matrix.tolerance(matrix.said(node.iter_markers("perf"), node.nodeid), node.nodeid)
+            tolerance = matrix.tolerance(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
             answer = run.measure(request.param, tolerance)
         except IpexperfError as error:
             told = f"{request.param.id}: {error}"
@@ -291,7 +287,7 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
         *config.invocation_params.args,
     ]
     ours = config.stash.get(FED_KEY, set[str]())
-    return groups if ecosystem.asked(map(str, words)) else ecosystem.others(groups, ours)
+    return groups if ecosystem.table_requested(map(str, words)) else ecosystem.others(groups, ours)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -300,11 +296,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     found = getattr(item, "callspec", None)
     if found is None or not isinstance(found.params.get(FIXTURE), Case):
         return None
-    # pytest has no public API for this. Plugins that rerun tests use it too.
-    from _pytest.runner import runtestprotocol
-
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    reports = pytest_private.run_protocol(item, nextitem)
     if item.stash.get(LATER_KEY, False):
         del item.stash[LATER_KEY]
         item.session.items.append(item)

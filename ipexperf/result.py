@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ipexperf.case import Case
+from ipexperf.outcomes import Outcome, row
 
 LaunchOutcome = Literal[
     "ok",
@@ -21,23 +22,20 @@ LaunchOutcome = Literal[
     "version_mismatch",
     "interrupted",
 ]
-Outcome = Literal[
-    "ok",
-    "improved",
-    "regressed",
-    "inconclusive",
-    "no_baseline",
-    "not_comparable",
-    "invalid",
-    "failed",
-    "platform_shift",
-]
-
-
 Role = Literal["case", "twin", "reference"]
 """The role of an arm in a round: a launch of its case, its twin, or the reference once more for a part of a group."""
 Schedule = Literal["together", "apart"]
 """Whether the arms of a round took turns, or ran one after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """What makes a metric one of accuracy: its name in narrow tables, and by what a change is measured."""
+
+    brief: str
+    bound: Literal["difference", "share", "factor"]
+    """`difference`: absolute, of `Policy.accuracy_bound`; `share`: of the baseline, `Policy.loss_bound`; `factor`:
+    `Policy.fidelity_factor`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,8 @@ class Metric:
     name: str
     unit: str
     higher_is_better: bool | None
+    accuracy: Accuracy | None = None
+    """A metric with this is judged, accepted into baselines, and shown as the accuracy of a case."""
 
 
 METRICS: dict[str, Metric] = {
@@ -78,14 +78,21 @@ METRICS: dict[str, Metric] = {
         Metric("input_time", "s", False),
         Metric("frequency", "Hz", None),
         Metric("utilisation", "fraction", None),
-        Metric("accuracy", "fraction", None),
+        Metric("accuracy", "fraction", None, Accuracy("acc {:.1%}", "difference")),
+        Metric("agreement", "fraction", None, Accuracy("agr {:.1%}", "difference")),
+        Metric("fidelity", "relative rmse", None, Accuracy("rmse {:.1e}", "factor")),
+        Metric("loss", "nat", None, Accuracy("loss {:.3g}", "share")),
         Metric("trivial_accuracy", "fraction", None),
-        Metric("loss", "nat", None),
-        Metric("fidelity", "relative rmse", None),
-        Metric("agreement", "fraction", None),
         Metric("perplexity", "tokens", None),
     )
 }
+
+
+def accuracies() -> tuple[str, ...]:
+    """The metrics of accuracy, the one that says most first: tables show the first that was measured."""
+    return tuple(name for name, metric in METRICS.items() if metric.accuracy is not None)
+
+
 PRIMARY = "step_time"
 """The metric of speed: seconds per step, the median of a launch's samples."""
 RELATIVE = "relative_time"
@@ -268,4 +275,4 @@ class Verdict:
     def fails(self) -> bool:
         """Whether this verdict fails the test. Doubt does not."""
         structure = self.structure is not None and self.structure.fails
-        return structure or (self.outcome in ("regressed", "invalid", "failed") and not self.contended)
+        return structure or (row(self.outcome).fails and not self.contended)

@@ -15,10 +15,10 @@ from ipexperf.compare.sequence import Comparison, Contest
 from ipexperf.conduct import conductor as conducting
 from ipexperf.errors import WorkerError
 from ipexperf.judge.selftest import Trial
+from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.plan import arms, injections
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.injections import Injection
-from ipexperf.result import Outcome
 
 if TYPE_CHECKING:
     from ipexperf.bench.facts import Facts
@@ -111,7 +111,7 @@ class Selftest:
     def _keep(self, trial: Trial, found: Comparison | None) -> None:
         self.done.append(trial)
         self._say(f"{trial.injection}, {trial.case.id}: {trial.outcome}: {trial.reason}")
-        if trial.size == 0 and trial.outcome in ("failed", "invalid"):
+        if trial.size == 0 and not has_numbers(trial.outcome):
             self._broken.add(trial.case.uid)
         if found is None or not found.taken:
             return  # no worker described the machine: nothing to record

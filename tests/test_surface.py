@@ -95,7 +95,7 @@ def test_options_are_the_same() -> None:
     short = {"--device", "--dtype", "--mode", "--model", "--stack"}
     lines = [f"pytest {name}" for name in sorted(set(options(ours))) if name in short or name.startswith("--perf-")]
     whole = told(sys.executable, "-m", "ipexperf.cli", "--help")
-    for command in re.findall(r"^    ([a-z]+)\b", whole, re.MULTILINE):
+    for command in sorted(re.findall(r"^    ([a-z]+)\b", whole, re.MULTILINE)):
         found = options(told(sys.executable, "-m", "ipexperf.cli", command, "--help"))
         lines.append(" ".join([f"ipexperf {command}", *sorted(set(found) - {"--help"})]))
     compare("options.txt", "\n".join(lines) + "\n")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.precision import BOUNDS
 from ipexperf.bench.subjects import Examples, Task, Tensors, tensors
+from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -85,7 +85,7 @@ def fidelity(
     `rounding` is the error of eager stock PyTorch in the same dtype, and `agreed` its agreement, if known: a stack
     must not be several times worse.
     """
-    bounds = BOUNDS[dtype]
+    bounds = DTYPES[dtype].bounds
     error = distance(outputs, known, task)
     most = bounds.fidelity
     if rounding is not None:

@@ -20,7 +20,7 @@ from ipexperf.bench import fingerprint, outcome, precision
 from ipexperf.bench.facts import cpu_flags
 from ipexperf.bench.kinds import Device
 from ipexperf.bench.lazy import torch
-from ipexperf.case import DTYPES
+from ipexperf.dtypes import DTYPES, quantised
 
 VERSION = 2
 """Version of the method. Ceilings of another version are measured again."""
@@ -106,7 +106,7 @@ def timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], flo
 def _products(device: Device, dtype: str) -> tuple[list[Trial], str]:
     """Return every available product of this dtype, or the reason if there is none."""
     found, reasons = [], []
-    for make in MAKERS[dtype]:
+    for make in QUANTISED if quantised(dtype) else FLOATING:
         try:
             found.append(grown(make, device, dtype))
         except (AttributeError, RuntimeError) as error:  # noqa: PERF203 - each may be missing
@@ -125,7 +125,7 @@ def grown(make: Maker, device: Device, dtype: str, long: float = LONG) -> Trial:
 
 
 def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:
-    if dtype == "int8":
+    if quantised(dtype):
         a, b = (torch.randint(-64, 64, (size, size), dtype=torch.int8) for _ in range(2))
     else:
         a, b = (torch.randn(size, size).to(precision.torch_dtype(dtype)) for _ in range(2))
@@ -180,10 +180,12 @@ def _quantised(engine: str, device: Device, dtype: str, size: int) -> Trial:
     return Trial(how, 2.0 * size**3, lambda: linear(a, weights, 1.0, 64))
 
 
-MAKERS: dict[str, tuple[Maker, ...]] = {
-    **dict.fromkeys(("fp32", "bf16", "fp16"), (plain, _packed, _convolution)),
-    "int8": (integers, functools.partial(_quantised, "fbgemm"), functools.partial(_quantised, "onednn")),
-}
+FLOATING: tuple[Maker, ...] = (plain, _packed, _convolution)
+QUANTISED: tuple[Maker, ...] = (
+    integers,
+    functools.partial(_quantised, "fbgemm"),
+    functools.partial(_quantised, "onednn"),
+)
 
 
 def _passes(device: Device) -> list[Trial]:

@@ -9,49 +9,26 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import facts, onednn
 from ipexperf.bench import proof as proofs
 from ipexperf.bench.proof import Kernel
 from ipexperf.case import Case
+from ipexperf.dtypes import DTYPES, Instructions
 from ipexperf.result import Check
 
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """Instructions for a dtype: their common name, the flag in Linux, and the names in oneDNN."""
-
-    called: str
-    flag: str
-    words: tuple[str, ...]
-
-
-_LATER = ("amx", "avx512_core_fp16", "avx10_")
-MEANS = {
-    "bf16": (
-        Means("AMX", "amx_bf16", ("amx",)),
-        Means("AVX-512 BF16", "avx512_bf16", ("avx512_core_bf16", *_LATER)),
-    ),
-    "int8": (
-        Means("AMX", "amx_int8", ("amx",)),
-        Means("AVX-512 VNNI", "avx512_vnni", ("avx512_core_vnni", "avx512_core_bf16", *_LATER)),
-    ),
-}
-"""For each dtype, best first. Names of newer instructions count for older ones too."""
 FREE = ("", "all", "default")
-OPERANDS = {"bf16": {"bfloat16"}, "int8": {"int8", "uint8"}}
 SHOWN = 4
 """Number of implementations to list."""
 
 
-def best(dtype: str, flags: frozenset[str]) -> Means | None:
+def best(dtype: str, flags: frozenset[str]) -> Instructions | None:
     """Return the best instructions of this CPU for the dtype, or None."""
-    return next((means for means in MEANS.get(dtype, ()) if means.flag in flags), None)
+    return next((means for means in DTYPES[dtype].instructions if means.flag in flags), None)
 
 
-def limit(means: Means, variables: Mapping[str, str]) -> str:
+def limit(means: Instructions, variables: Mapping[str, str]) -> str:
     """Return the setting that keeps oneDNN from using these instructions, or an empty text."""
     for name in onednn.ISA_VARIABLES:
         value = variables.get(name, "").lower()
@@ -60,13 +37,13 @@ def limit(means: Means, variables: Mapping[str, str]) -> str:
     return ""
 
 
-def check(kernels: Iterable[Kernel], dtype: str, means: Means) -> Check:
+def check(kernels: Iterable[Kernel], dtype: str, means: Instructions) -> Check:
     """Check that at least one kernel in the dtype used them. Small and depthwise layers may not."""
-    ran = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= OPERANDS[dtype])
+    ran = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= DTYPES[dtype].operands)
     used = sum(count for name, count in ran.items() if any(word in name for word in means.words))
     shown = ", ".join(f"{name} x{count}" for name, count in ran.most_common(SHOWN))
     told = f"{means.called} in {used} of {ran.total()} kernels of oneDNN in {dtype}"
-    if not ran and dtype == "int8":
+    if not ran and DTYPES[dtype].quantised:
         # FBGEMM computes stock's quantised layers and has no log.
         told = "no kernel of oneDNN in int8, and those of others do not tell"
         return Check("instructions", True, told, f"{means.called} where it is told")

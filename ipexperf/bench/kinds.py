@@ -289,6 +289,8 @@ class Mode(ABC):
     family: str = ""
     """The kind of step. Modes of one family are compared in the same rounds. Empty: the family of all modes that
     train, or of all that infer a batch."""
+    plain: str = ""
+    """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     cold: bool = False
     """Whether only the first step of a process is measured, without warm-up."""
     artifact: str = ""

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+_MODULES = {"pillow": "PIL"}
+"""Packages whose module has another name than theirs."""
+
+
+def import_packages(names: Iterable[str]) -> None:
+    """Import these packages, as far as they are installed."""
+    for name in names:
+        module = _MODULES.get(name, name.replace("-", "_"))
+        if importlib.util.find_spec(module):
+            importlib.import_module(module)
+
 
 if TYPE_CHECKING:
     import torch as torch

@@ -19,7 +19,7 @@ INSIDE = "The following operation failed in the TorchScript interpreter."
 """First line of errors in a frozen graph. The reason is the last line."""
 
 
-def told(text: str) -> Literal["device_lost", "out_of_memory"] | None:
+def indicated(text: str) -> Literal["device_lost", "out_of_memory"] | None:
     """Return the outcome that an error message indicates, or None. A lost device takes precedence over full memory."""
     if LOST.search(text):
         return "device_lost"

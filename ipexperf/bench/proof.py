@@ -18,8 +18,8 @@ from typing import Any
 
 from ipexperf.bench import onednn
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.precision import torch_dtype
 from ipexperf.bench.subjects import IMAGES
+from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 
 ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
@@ -153,11 +153,9 @@ def jitted(network: Any) -> Check:
 def dtype_of_kernels(found: Counter[str], dtype: str) -> Check:
     """Check that every arithmetic operator took its inputs in the case's dtype."""
     told = ", ".join(f"{kind} x{count}" for kind, count in found.most_common()) or "no kernel with a dtype"
-    if dtype == "int8":
-        whole = {kind for kind in found if set(kind.split(" x ")) <= {"int8", "uint8"}}
-        return Check("dtype", bool(found) and whole == set(found), told, "int8 or uint8 in all")
-    expected = str(torch_dtype(dtype)).removeprefix("torch.")
-    return Check("dtype", set(found) == {expected}, told, f"{expected} in all")
+    operands = DTYPES[dtype].operands
+    ok = bool(found) and all(set(kind.split(" x ")) <= operands for kind in found)
+    return Check("dtype", ok, told, f"{' or '.join(sorted(operands))} in all")
 
 
 def dtypes(kernels: Iterable[Kernel]) -> Counter[str]:

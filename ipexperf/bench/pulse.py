@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ipexperf.bench import ceilings
 from ipexperf.bench.ceilings import Trial
 from ipexperf.bench.lazy import torch
+from ipexperf.dtypes import PLAIN, quantised
 
 if TYPE_CHECKING:
     from ipexperf.bench.kinds import Device
@@ -53,11 +54,11 @@ class Pulse:
 
 def product(device: Device, dtype: str) -> Trial:
     """Return a product that takes long enough, of this dtype if the device has one."""
-    make = ceilings.integers if dtype == "int8" else ceilings.plain
+    make = ceilings.integers if quantised(dtype) else ceilings.plain
     try:
         return ceilings.grown(make, device, dtype, LONG)
     except (AttributeError, RuntimeError):
-        return ceilings.grown(ceilings.plain, device, "fp32", LONG)
+        return ceilings.grown(ceilings.plain, device, PLAIN, LONG)
 
 
 def copy(device: Device) -> Trial:

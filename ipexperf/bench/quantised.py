@@ -9,9 +9,10 @@ from typing import Any
 
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.proof import ATTENTION, Kernel
+from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 
-INTEGERS = frozenset({"int8", "uint8"})
+INTEGERS = DTYPES["int8"].operands
 LAYERS = ("aten::linear", "aten::convolution", "aten::lstm", "aten::gru")
 """Operators with weights that do the arithmetic, whatever module or function called them."""
 PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul", ATTENTION)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
-import importlib.util
 import json
 import os
 import signal
@@ -21,7 +19,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ipexperf.bench import guard, registry, worker
+from ipexperf.bench import guard, lazy, registry, worker
 
 CARDS = ("cuda", "xpu")
 MESSAGE = 1 << 16
@@ -48,9 +46,7 @@ def imports(stack: str, load: Sequence[str], needs: Sequence[str]) -> None:
         for kind in registry.KINDS.values():
             kind.names()
         registry.stacks.get(stack).start()
-        for name in needs:
-            if importlib.util.find_spec(name.replace("-", "_")):
-                importlib.import_module(name.replace("-", "_"))
+        lazy.import_packages(needs)
     settle()
 
 

@@ -129,7 +129,7 @@ def restore(path: str) -> Any:
     try:
         return torch.load(path, weights_only=True, map_location="cpu")
     except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
-        if outcome.told(str(error)) or isinstance(error, (FileNotFoundError, PermissionError)):
+        if outcome.indicated(str(error)) or isinstance(error, (FileNotFoundError, PermissionError)):
             raise  # being out of memory says nothing about the file
         raise WorkerError("error", f"{path} is cut short or holds something else than tensors: {AGAIN}") from error
 

@@ -11,6 +11,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.subjects import IMAGES
 from ipexperf.case import Case
+from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError, WorkerError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Workbench:
     @property
     def operators(self) -> tuple[str, ...]:
         """Operators that must run because the network was tuned. int8 networks are converted, not tuned."""
-        return () if self.case.dtype == "int8" else self.model.operators.get(self.stack.name, ())
+        return () if quantised(self.case.dtype) else self.model.operators.get(self.stack.name, ())
 
     def turned(self, name: str) -> bool:
         """Whether the case sets this knob."""

@@ -22,7 +22,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import environment, facts, guard, heap, injections, measure, outcome, placement, precision, registry
+from ipexperf.bench import (
+    environment,
+    facts,
+    guard,
+    heap,
+    injections,
+    lazy,
+    measure,
+    outcome,
+    placement,
+    precision,
+    registry,
+)
 from ipexperf.bench.kinds import Device, Session, Settings
 from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
@@ -43,6 +55,8 @@ def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     stack.start()
     device.start(settings)
     model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
+    # Before anything is timed: IPEX imports more than stock PyTorch does, so that a model would find its packages there.
+    lazy.import_packages(model.needs)
     return Workbench(case, model, device, mode, stack, registry.datasets.get(case.data), settings, say)
 
 
@@ -260,7 +274,7 @@ def outcome_of(error: BaseException) -> str:
         return error.outcome
     if isinstance(error, MemoryError):
         return "out_of_memory"
-    if named := outcome.told(text):
+    if named := outcome.indicated(text):
         return named
     return "import_error" if isinstance(error, ImportError) else "error"
 

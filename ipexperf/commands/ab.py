@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.commands import planning
+from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
+from ipexperf.outcomes import has_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +32,8 @@ SLOWER = 1
 """Exit status of `--fail` if b is slower, or not what its label says."""
 
 
-def add_ab(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_ab(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "ab", "compare two arms in live workers that take turns")
     parser.add_argument(
         "--a", default="", metavar="ARM", help="first arm: PYTHON, KEY=VALUE, stack=stock, level=O0, ..."
     )
@@ -46,6 +47,7 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail", action="store_true", help="end with 1 where b is slower in any case")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
+    parser.set_defaults(run=run_ab)
 
 
 def run_ab(arguments: argparse.Namespace) -> int:
@@ -151,7 +153,7 @@ class _Answer:
                 self._recorder.case(measurement, verdict, policy)
             comparison = comparisons.get(case)
             flaw = _flaw(comparison)
-            if comparison is None or verdict.outcome in ("failed", "invalid"):
+            if comparison is None or not has_numbers(verdict.outcome):
                 self._fail(flaw or verdict.reason, measurement.launches[-1].log if measurement.launches else "")
             if comparison is None:
                 continue
@@ -237,3 +239,6 @@ def _ran(comparison: Comparison) -> Sequence[str]:
         return []
     state = structure.between(*sides)
     return [f"ran      {line}" for line in state.changes or (state.reason or "the same kernels in both arms",)]
+
+
+COMMANDS = (add_ab,)

@@ -182,16 +182,17 @@ def run_diff(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def add_baseline(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """Declare the four subcommands. Returns those that read a history."""
-    subparsers = parser.add_subparsers(metavar="accept|list|diff|show", required=True)
+def add_baseline(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "baseline", "accept, list, compare and show baselines")
+    below = parser.add_subparsers(metavar="accept|list|diff|show", required=True)
 
     def add(name: str, purpose: str) -> argparse.ArgumentParser:
-        made = subparsers.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+        made = console.declare(below, name, purpose)
         console.add_baselines(made, "their folder")
         return made
 
     accept = add("accept", "accept the numbers of a run as baseline")
+    console.add_history(accept)
     accept.add_argument("run_selector", metavar="RUN", help="last, last~1, a date, the start of a uid or commit")
     accept.add_argument("--reason", required=True, help="why these numbers are right")
     accept.add_argument("--by", help="who accepts (default: the user's name)")
@@ -207,4 +208,6 @@ def add_baseline(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParse
     different = add("diff", "compare with another folder of baselines")
     different.add_argument("other", type=Path, metavar="OTHER")
     different.set_defaults(run=run_diff)
-    return [accept]
+
+
+COMMANDS = (add_baseline,)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ipexperf.commands import planning
+from ipexperf.commands import console, planning
+
+
+def add_cases(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "cases", "list the cases that would run")
+    parser.add_argument("--why", action="store_true", help="list the cells left out too, each with its reason")
+    planning.add_options(parser)
+    parser.set_defaults(run=run_cases)
 
 
 def run_cases(arguments: argparse.Namespace) -> int:
@@ -26,3 +33,6 @@ def run_cases(arguments: argparse.Namespace) -> int:
         f"{plural(len(plan.left_out), 'cell')} left out\n"
     )
     return 0
+
+
+COMMANDS = (add_cases,)

@@ -60,3 +60,6 @@ def run_speedup(arguments: argparse.Namespace) -> int:
     drawn = (lambda: speedups_table(found), lambda: explanation(found)) if found else (lambda: NOTHING,)
     twins = [twin for one in paired.values() for twin in one.twins]
     return console.tell(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))
+
+
+COMMANDS = (add_compare, add_speedup)

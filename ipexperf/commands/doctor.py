@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import planning, progress
+from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ WRONG = 1
 MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 
 
-def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_doctor(subparsers: console.Subparsers) -> None:
+    purpose = "check this machine for measuring, and find the smallest slowdown it can show"
+    parser = console.declare(subparsers, "doctor", purpose)
     parser.add_argument("--no-pairs", action="store_true", help="look only: measure nothing")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
+    parser.set_defaults(run=run_doctor)
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
@@ -90,3 +92,6 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     finally:
         done.close()
     return report.lines(done.done[0], policy) if done.done else ["nothing was measured: the time was over"]
+
+
+COMMANDS = (add_doctor,)

@@ -91,3 +91,6 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
         raise UsageError("parquet needs pyarrow or fastparquet, which are not installed: use csv") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
+COMMANDS = (add_export,)

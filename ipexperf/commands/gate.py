@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
+from ipexperf.outcomes import is_fine
 
 if TYPE_CHECKING:
     from ipexperf.history.records import Recorded, RunDetail
@@ -20,8 +21,6 @@ FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
 """`git bisect run` skips a commit on 125 and takes 1 to 124 for a bad one, so 2 must not be used there."""
 BISECT = "--bisect"
 UNWRITTEN = "the answer cannot be written to standard output"
-TOLD = ("ok", "improved")
-"""Outcomes that mean that nothing became slower."""
 
 
 def add_gate(subparsers: console.Subparsers) -> None:
@@ -97,7 +96,7 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
     word = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}[status]
     console.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {told}")
     for recorded in cases:
-        if recorded.outcome not in TOLD:
+        if not is_fine(recorded.outcome):
             reason = recorded.verdict.reason if recorded.verdict else "it was not judged"
             console.say(f"  {recorded.case.id} (batch {recorded.case.batch}): {recorded.outcome}: {reason}")
     sys.stdout.flush()
@@ -131,7 +130,7 @@ def _for_bisect(cases: Sequence[Recorded]) -> int:
 
 def _fine(recorded: Recorded) -> bool:
     """Whether the case's own test found nothing slower, regardless of the run as a whole."""
-    return (recorded.tested or recorded.outcome) in TOLD
+    return is_fine(recorded.tested or recorded.outcome)
 
 
 def _regressed(recorded: Recorded) -> bool:
@@ -152,3 +151,6 @@ def _only_contended(recorded: Recorded) -> bool:
     documents = [launch.document for launch in recorded.counted]
     checks = [check for one in documents for kind in ("proof", "accuracy") for check in one.get(kind, ())]
     return any(one.get("contended") for one in documents) and all(check["ok"] for check in checks)
+
+
+COMMANDS = (add_gate,)

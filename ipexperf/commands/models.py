@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.commands import planning, progress
+from ipexperf.commands import console, planning, progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,12 +36,13 @@ class Told:
     measured_at: str | None = None
 
 
-def add_models(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_models(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "models", "list the models with their tasks, data and sizes")
     told = "count parameters and FLOPs of an example, in a worker process for each model"
     parser.add_argument("--measure", action="store_true", help=told)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     planning.add_options(parser)
+    parser.set_defaults(run=run_models)
 
 
 def run_models(arguments: argparse.Namespace) -> int:
@@ -126,3 +127,6 @@ def _text(told: Told, *, measured: bool) -> str:
         )
     lines += [f"  not      {name}: {reason}" for name, reason in told.why_nots.items()]
     return "\n".join(lines) + "\n"
+
+
+COMMANDS = (add_models,)

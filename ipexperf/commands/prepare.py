@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import planning, progress
+from ipexperf.commands import console, planning, progress
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 FAILED = 1
 """Exit status if something could not be made. Everything else is."""
+
+
+def add_prepare(subparsers: console.Subparsers) -> None:
+    purpose = "make the weights and quantised networks of cases in advance"
+    parser = console.declare(subparsers, "prepare", purpose)
+    planning.add_options(parser)
+    parser.set_defaults(run=run_prepare)
 
 
 def run_prepare(arguments: argparse.Namespace) -> int:
@@ -51,3 +58,6 @@ def _ready(prerequisites: Prerequisites, case: Case) -> bool:
                 sys.stdout.write(f"{'made' if made else 'there already':<13}  {path.parent.name}/{path.name}\n")
         sys.stdout.flush()
     return True
+
+
+COMMANDS = (add_prepare,)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
+from ipexperf.outcomes import has_numbers
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY
 
@@ -76,7 +77,10 @@ def _factor(recorded: Recorded, paired: Paired | None) -> str:
     from ipexperf.report.table import to_beat
 
     base = to_beat(recorded.case)
-    if paired is None or base == recorded.case or recorded.outcome in ("failed", "invalid"):
+    if paired is None or base == recorded.case or not has_numbers(recorded.outcome):
         return ""
     found = paired.between(base, recorded.case)
     return "" if found is None else Compared(found.ratio(inverted=True), paired=True).cell
+
+
+COMMANDS = (add_report,)

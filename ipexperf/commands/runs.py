@@ -58,3 +58,6 @@ def run_show(arguments: argparse.Namespace) -> int:
         *((lambda: reached,) if reached else ()),
         *((lambda: failures,) if failures else ()),
     )
+
+
+COMMANDS = (add_runs, add_show)

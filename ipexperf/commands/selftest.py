@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import planning, progress
+from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,10 +22,11 @@ NOTHING = 1
 """Exit status if no trial was judged."""
 
 
-def add_selftest(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_selftest(subparsers: console.Subparsers) -> None:
     from ipexperf.plan.values import positive, words
 
+    purpose = "test the judge on this machine: false alarms, and slowdowns found"
+    parser = console.declare(subparsers, "selftest", purpose)
     add = parser.add_argument
     add("--rounds", type=positive, default=1, help="how often all of it is done (default: %(default)s)")
     told = "injections to try, or none: busy3, busy10, avx, channels_last, ... (default: all)"
@@ -35,6 +36,7 @@ def add_selftest(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=None, help="of the random start order")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
+    parser.set_defaults(run=run_selftest)
 
 
 def run_selftest(arguments: argparse.Namespace) -> int:
@@ -79,7 +81,10 @@ def _tell(done: Selftest, left_out: Counter[str]) -> None:
     lines = report.lines(selftest.summarise(done.done, tolerance), selftest.spread(done.done), left_out)
     kept = done.kept()
     if len(kept) > len(done.done):
-        told = report.told(selftest.summarise(kept, tolerance).slower)
+        told = report.rate_text(selftest.summarise(kept, tolerance).slower)
         lines.append(f"false alarms over all selftests of this machine that are kept: {told}")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
+
+
+COMMANDS = (add_selftest,)

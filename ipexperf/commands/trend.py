@@ -70,3 +70,6 @@ def run_changes(arguments: argparse.Namespace) -> int:
         *((lambda: changes_table(found.changes),) if found.changes else ()),
         lambda: brackets_text(found),
     )
+
+
+COMMANDS = (add_trend, add_changes)

@@ -143,3 +143,6 @@ def _accepted(folder: Path) -> set[str]:
         return set()
     files = (baseline.read(folder, path.stem) for path in sorted(folder.glob("*.json")))
     return {session.run for found in files for known in found.cases for session in known.sessions}
+
+
+COMMANDS = (add_merge, add_prune, add_db)

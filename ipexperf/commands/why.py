@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 BASELINE = "baseline"
 
 
-def add_why(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+def add_why(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "why", "show what a case ran differently from before")
     parser.add_argument("selector", metavar="RUN", help="last, last~1, a date, the start of a uid or commit")
     parser.add_argument("case_id", metavar="CASE", help="the id of a case of that run")
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument("--against", default=BASELINE, metavar="RUN", help="another run, or baseline (the default)")
     sides.add_argument("--arm", action="store_true", help="the other arm, of a case that was measured in pairs")
     console.add_baselines(parser, "their folder")
+    console.add_history(parser)
+    parser.set_defaults(run=run_why)
 
 
 def run_why(arguments: argparse.Namespace) -> int:
@@ -58,9 +60,9 @@ def _told(history: History, recorded: Recorded, arguments: argparse.Namespace) -
 
     yield f"{recorded.case.id} (batch {recorded.case.batch})"
     state, found = ran(recorded)
-    yield f"  now     run {recorded.run_uid}: {fingerprints.told(found)}"
+    yield f"  now     run {recorded.run_uid}: {fingerprints.in_one_line(found)}"
     whose, old = _before(history, recorded, arguments)
-    yield f"  before  {whose}: {fingerprints.told(old)}"
+    yield f"  before  {whose}: {fingerprints.in_one_line(old)}"
     if found is None or old is None:
         yield "  structure: unknown, for one of the two has no fingerprint"
     elif found["version"] != old["version"]:
@@ -80,11 +82,11 @@ def _lines(outcome: str, shown: Difference) -> Iterable[str]:
     moved = f"; the captured step took {shown.total * 1e3:+.3g} ms" if shown.total is not None else ""
     yield f"  structure: {outcome}{moved}"
     for number, change in enumerate(shown.changes, 1):
-        yield f"  {number:>3}. {structure.told(change.text, shown.share(change))}"
+        yield f"  {number:>3}. {structure.with_share(change.text, shown.share(change))}"
         yield from (f"         {line}" for line in change.evidence)
     if shown.slower:
         yield "  what differs in time alone (under the profiler, one step):"
-        yield from (f"       {structure.told(change.text, shown.share(change))}" for change in shown.slower)
+        yield from (f"       {structure.with_share(change.text, shown.share(change))}" for change in shown.slower)
     if shown.unknown:
         yield "  not compared:"
         yield from (f"       {line}" for line in shown.unknown)
@@ -129,3 +131,6 @@ def _before(
             "name a run with --against"
         )
     return f"baseline, accepted {known.accepted_at[:10]} by {known.accepted_by}", old
+
+
+COMMANDS = (add_why,)

@@ -7,12 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from ipexperf.commands import progress
+from ipexperf.commands import console, progress
 from ipexperf.errors import UsageError, WorkerError
 
 
-def add_yardstick(parser: argparse.ArgumentParser) -> None:
-    """Declare the two subcommands."""
+def add_yardstick(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "yardstick", "make or show the pinned environment of the yardstick")
     made = parser.add_subparsers(metavar="make|show", required=True)
     one = made.add_parser("make", help="make it, in place of one that is there", description="Make the yardstick.")
     told = "the packages of it, each with its version (default: the list that comes with ipexperf)"
@@ -45,3 +45,6 @@ def run_show(arguments: argparse.Namespace) -> int:
     lines = [f"yardstick {found['content']} in {arguments.cache / yardstick.FOLDER}", f"  Python {found['python']}"]
     sys.stdout.write("\n".join([*lines, *(f"  {name}" for name in found["packages"])]) + "\n")
     return 0
+
+
+COMMANDS = (add_yardstick,)

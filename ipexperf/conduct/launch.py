@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ipexperf.bench.outcome import told as told_by
+from ipexperf.bench.outcome import indicated
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
@@ -73,7 +73,7 @@ def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  
     outcome: LaunchOutcome = error.outcome  # type: ignore[assignment]
     if outcome in ("crashed", "timed_out") and accelerator:
         for line in error.log.splitlines():
-            if named := told_by(line):
+            if named := indicated(line):
                 return named, f"{error.reason}: {line.strip()}"
     return outcome, error.reason
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.conduct import memory_limit
+from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.errors import WorkerError
 
 COPIES = 3
 """Least number of copies of the weights in memory. Training also holds gradients and optimizer state; the accuracy
 pass of inference holds the weights in fp32 and in float64, which is twice as wide."""
-WIDTHS = {"fp32": 1.0, "bf16": 1 / 2, "fp16": 1 / 2, "int8": 1 / 4}
-"""Size of activations relative to fp32."""
 
 
 def larger(case: Case) -> bool:
@@ -24,7 +23,8 @@ def larger(case: Case) -> bool:
 
 def refuse(case: Case, told: Mapping[str, float], processes: int = 1) -> None:
     """Raise WorkerError if the case needs more memory than a worker may use, by a lower bound."""
-    on_its_way = told["kept" if registry.modes.get(case.mode).trains else "passing"] * WIDTHS[case.dtype]
+    narrower = DTYPES[case.dtype].width / DTYPES[PLAIN].width
+    on_its_way = told["kept" if registry.modes.get(case.mode).trains else "passing"] * narrower
     needed = processes * (told["examples"] + COPIES * told["weights"] + case.batch * on_its_way)
     limit = memory_limit.limit()
     if needed > limit:

@@ -18,6 +18,7 @@ from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache, checksum, memory_fit, placement, yardstick
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import ask_facts
+from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import yardstick as yardsticks
 from ipexperf.plan.options import Options
@@ -55,13 +56,13 @@ class Prerequisites:
         conditions = self._conditions(case)
         self._fit(case, conditions)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
-        if mode.trains or not (model.learned or case.dtype == "int8"):
+        if mode.trains or not (model.learned or quantised(case.dtype)):
             return conditions
         made_of = weights.address(model, case.data, conditions.settings.data_file or "", case.size)
         if model.learned:
             path = self._weights(made_of, case, conditions)
             conditions = conditions.given(weights=str(path))
-        if case.dtype == "int8":
+        if quantised(case.dtype):
             made_of += checksum.digest(path) if model.learned else ""
             quantiser = dataclasses.replace(conditions, python=python or conditions.python)
             name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))

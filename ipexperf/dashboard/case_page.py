@@ -62,10 +62,10 @@ def _figures(entry: Entry) -> list[tuple[str, str, str]]:
     if spot.median is not None:
         apart = f", {(spot.hi - spot.lo) / spot.median:.1%} apart" if spot.lo and spot.hi and spot.n > 1 else ""
         told = units.plural(spot.n, "launch", "launches")
-        found.append(("step", data.told(PRIMARY, spot.median), f"median of {told}{apart}"))
+        found.append(("step", data.formatted(PRIMARY, spot.median), f"median of {told}{apart}"))
     speed = recorded.metrics.get("throughput")
     if speed is not None and speed.median is not None:
-        found.append(("throughput", data.told("throughput", speed.median), f"batch {entry.case.batch}"))
+        found.append(("throughput", data.formatted("throughput", speed.median), f"batch {entry.case.batch}"))
     verdict = recorded.verdict
     if verdict and verdict.ratio is not None:
         known = verdict.lo is not None and verdict.hi is not None
@@ -75,10 +75,10 @@ def _figures(entry: Entry) -> list[tuple[str, str, str]]:
     if entry.factor is not None:
         found.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
     if right := data.right(recorded):
-        found.append((right.metric, data.told(right.metric, right.value), ""))
+        found.append((right.metric, data.formatted(right.metric, right.value), ""))
     memory = recorded.metrics.get("peak_memory")
     if memory is not None and memory.median is not None:
-        found.append(("peak memory", data.told("peak_memory", memory.median), ""))
+        found.append(("peak memory", data.formatted("peak_memory", memory.median), ""))
     return found
 
 
@@ -93,9 +93,9 @@ def _metrics(recorded: Recorded) -> list[dict[str, str]]:
     return [
         {
             "name": one.metric,
-            "median": data.told(one.metric, one.median),
-            "lo": data.told(one.metric, one.lo) if one.n > 1 else "",
-            "hi": data.told(one.metric, one.hi) if one.n > 1 else "",
+            "median": data.formatted(one.metric, one.median),
+            "lo": data.formatted(one.metric, one.lo) if one.n > 1 else "",
+            "hi": data.formatted(one.metric, one.hi) if one.n > 1 else "",
             "n": str(one.n),
         }
         for one in recorded.metrics.values()
@@ -149,7 +149,7 @@ def _ran(entry: Entry) -> dict[str, Any] | None:
         told.append(("otherwise than in the run before", lines[:CHANGES] or ["the digest alone is known to differ"]))
     if state.changes:
         told.append(("between the launches of this run", list(state.changes[:CHANGES])))
-    return {"line": fingerprints.told(found), "reason": state.reason, "changes": told}
+    return {"line": fingerprints.in_one_line(found), "reason": state.reason, "changes": told}
 
 
 def _differs(entry: Entry) -> list[str]:
@@ -159,7 +159,7 @@ def _differs(entry: Entry) -> list[str]:
 
 def _told(story: Story, mark: Mark) -> dict[str, Any]:
     run = story.board.runs[mark.run]
-    levels = [data.told(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
+    levels = [data.formatted(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
     return {"mark": mark, "run": run, "when": data.moment(run.started_at), "levels": levels}
 
 

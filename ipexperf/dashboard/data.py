@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.dashboard.story import MEMORY, Entry
-from ipexperf.history.comparison import ACCURACIES, accuracy
+from ipexperf.history.comparison import accuracy
+from ipexperf.outcomes import place
 from ipexperf.report import units
-from ipexperf.result import METRICS, PRIMARY
+from ipexperf.result import METRICS, PRIMARY, accuracies
 
 if TYPE_CHECKING:
     from ipexperf.history.board import Line, Spot
@@ -20,7 +22,6 @@ DIGITS = 5
 """Significant digits of a number on a page: more than a chart can show."""
 SPARK = 32
 """Number of newest runs in the small chart beside a case in a table."""
-SHARES = ("accuracy", "agreement", "trivial_accuracy")
 
 
 def short(value: float | None) -> float | None:
@@ -30,7 +31,7 @@ def short(value: float | None) -> float | None:
     return float(f"{value:.{DIGITS}g}")
 
 
-def told(metric: str, value: float | None) -> str:
+def formatted(metric: str, value: float | None) -> str:
     """Format a number for people."""
     if value is None:
         return "-"
@@ -39,7 +40,7 @@ def told(metric: str, value: float | None) -> str:
         return units.seconds(value)
     if unit == "bytes":
         return units.size(value)
-    if metric in SHARES:
+    if unit == "fraction":
         return f"{value:.1%}"
     return f"{units.digits(value)} {unit}"
 
@@ -51,7 +52,9 @@ def moment(text: str) -> str:
 
 def trends(line: Line) -> dict[str, dict[str, Any]]:
     """Return the step time with its launches, the memory and the accuracy through time, in columns."""
-    right = next((name for name in ACCURACIES if any(spot.median is not None for spot in line.spots.get(name, ()))), "")
+    right = next(
+        (name for name in accuracies() if any(spot.median is not None for spot in line.spots.get(name, ()))), ""
+    )
     spots = line.spots[PRIMARY]
     found = {PRIMARY: columns(spots)}
     if any(spot.n > 1 for spot in spots):
@@ -92,7 +95,7 @@ class Right:
     @property
     def text(self) -> str:
         """Format it for people."""
-        return f"{self.metric} {told(self.metric, self.value)}"
+        return f"{self.metric} {formatted(self.metric, self.value)}"
 
 
 def right(recorded: Recorded | None) -> Right | None:
@@ -147,11 +150,5 @@ def drop(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def counted(outcomes: Iterable[str]) -> dict[str, int]:
     """Count the outcomes, the most important first."""
-    order = (
-        "regressed", "failed", "invalid", "platform_shift", "improved",
-        "ok", "inconclusive", "not_comparable", "no_baseline", "interrupted",
-    )  # fmt: skip
-    found: dict[str, int] = {}
-    for outcome in outcomes:
-        found[outcome] = found.get(outcome, 0) + 1
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
+    found = Counter(outcomes)
+    return {name: found[name] for name in sorted(found, key=place)}

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
 from ipexperf.history import selftests
-from ipexperf.history.ratio_tables import counted, told_twin
+from ipexperf.history.ratio_tables import counted, twin_text
 from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.report.selftest import told
+from ipexperf.report.selftest import rate_text
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def trust(history: History, story: Story) -> list[tuple[str, str]]:
     for machine in sorted({entry.line.machine_key for entry in story.entries}):
         alarms = selftest.summarise(selftests.trials(history, machine, policy), policy.tolerance).slower
         if alarms.of:
-            found.append((machine, told(alarms)))
+            found.append((machine, rate_text(alarms)))
     return found
 
 
@@ -228,11 +228,11 @@ def gains(story: Story) -> dict[str, Any]:
 
 def twins(story: Story, runs: Collection[str]) -> list[str]:
     """Return the twins of these runs, where their rounds are known."""
-    return [told_twin(twin) for (uid, _), one in story.paired.items() if uid in runs for twin in one.twins]
+    return [twin_text(twin) for (uid, _), one in story.paired.items() if uid in runs for twin in one.twins]
 
 
 def _rights(metric: str | None, base: float | None, value: float | None) -> str:
     if metric is None:
         return "-"
-    both = [data.told(metric, x) for x in (base, value) if x is not None]
+    both = [data.formatted(metric, x) for x in (base, value) if x is not None]
     return f"{metric} " + " \N{RIGHTWARDS ARROW} ".join(dict.fromkeys(both))

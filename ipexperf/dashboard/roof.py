@@ -21,7 +21,7 @@ SIDES = (
 def block(recorded: Recorded) -> dict[str, Any] | None:
     """Return each rate beside its ceiling, if the work of the case was counted."""
     known, ceilings = medians(recorded), roof(recorded)
-    line = roofs.told(known, ceilings)
+    line = roofs.rates_text(known, ceilings)
     if not line:
         return None
     return {"line": line, "sides": [] if ceilings is None else _sides(known, ceilings)}

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from ipexperf import __version__
+from ipexperf import __version__, outcomes
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import case_page, folder, pages
 from ipexperf.dashboard.story import by_run, gather
+from ipexperf.dtypes import DTYPES
 from ipexperf.history import gc_pause
 from ipexperf.result import PRIMARY
 
@@ -79,6 +80,7 @@ class _Site:
             (self._root / name).mkdir()
         shutil.copytree(HERE / "assets", self._root / "assets")
         shutil.copytree(HERE / "vendor" / "uplot", self._root / "assets" / "uplot")
+        self._write_tables()
         self._write_runs()
         self._draw("index.html", "overview.html", pages.overview(self._story, pages.trust(history, self._story)))
         found = by_run(self._story.entries)
@@ -105,6 +107,14 @@ class _Site:
             self._draw(
                 f"cases/{entry.slug}.html", "case.html", {**case_page.context(self._story, entry, own), **beside}
             )
+
+    def _write_tables(self) -> None:
+        """Write what the scripts need to know of outcomes and dtypes, so that they have no list of their own."""
+        known = {name: outcomes.row(name) for name in (*outcomes.OUTCOMES, outcomes.NEVER_BEGAN)}
+        looks = {name: {"glyph": one.glyph, "tone": one.tone, "numbers": one.numbers} for name, one in known.items()}
+        told = {"outcomes": looks, "dtypes": list(DTYPES)}
+        text = f"window.ipexperfTables = {json.dumps(told, separators=(',', ':'))};\n"
+        (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8")
 
     def _write_runs(self) -> None:
         """Write the list of runs that all pages share: time and name of each."""
@@ -137,7 +147,10 @@ def _pages(**known: Any) -> jinja2.Environment:
     )
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     made.globals.update(
-        known, version=__version__, made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00")
+        known,
+        look_of=outcomes.row,
+        version=__version__,
+        made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00"),
     )
     return made
 

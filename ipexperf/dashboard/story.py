@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ipexperf.history.comparison import ACCURACIES, unsound
+from ipexperf.history.comparison import unsound
 from ipexperf.judge import changes
 from ipexperf.judge.environment import differences
 from ipexperf.report.table import to_beat
-from ipexperf.result import PRIMARY
+from ipexperf.result import PRIMARY, accuracies
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ipexperf.history.round_ratios import Paired
 
 MEMORY = "peak_memory"
-TRENDS = (PRIMARY, MEMORY, *ACCURACIES)
 """Metrics that are shown through time."""
 LONGEST = 60
 """Length limit for the part of a case's id in a file name."""
@@ -96,7 +95,7 @@ class Story:
 
 def gather(history: History, limit: int) -> Story:
     """Read the newest runs."""
-    board = history.board(TRENDS, limit)
+    board = history.board((PRIMARY, MEMORY, *accuracies()), limit)
     lines = sorted(board.lines, key=lambda line: (line.case.id, line.case.batch, line.machine_key, line.case.uid))
     recorded = _recorded(history, board, lines)
     paired = history.paired(one for line in lines if (one := _of(recorded, board, line, 1)) is not None)

@@ -12,10 +12,9 @@ from ipexperf.history.records import Recorded, RunDetail, RunRecord
 from ipexperf.judge import ratios
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
-from ipexperf.result import METRICS, PRIMARY, Metric
+from ipexperf.outcomes import has_numbers
+from ipexperf.result import METRICS, PRIMARY, Metric, accuracies
 
-ACCURACIES = ("accuracy", "agreement", "fidelity", "loss")
-"""Metrics that describe a case's accuracy, best first: the first one that was measured is shown."""
 SINGLE = "a single launch has no interval"
 
 
@@ -88,7 +87,7 @@ def unsound(recorded: Recorded | None, metric: str) -> str:
     """Return why a case's numbers must not be compared, or an empty text."""
     if recorded is None:
         return "is not in the run"
-    if recorded.outcome in ("failed", "invalid"):
+    if not has_numbers(recorded.outcome):
         return f"is {recorded.outcome}"
     values = recorded.values.get(metric, ())
     if not values:
@@ -101,7 +100,7 @@ def unsound(recorded: Recorded | None, metric: str) -> str:
 def accuracy(recorded: Recorded | None) -> tuple[str, float] | None:
     """Return the name and the median of the metric that describes a case's accuracy best."""
     found = {} if recorded is None else recorded.metrics
-    told = ((name, found[name].median) for name in ACCURACIES if name in found)
+    told = ((name, found[name].median) for name in accuracies() if name in found)
     return next(((name, value) for name, value in told if value is not None), None)
 
 

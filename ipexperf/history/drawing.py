@@ -6,6 +6,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ipexperf.outcomes import OUTCOMES
+from ipexperf.result import METRICS
+
 SHORT = 13
 """Leading characters of a uid that hold the millisecond: enough to identify a run."""
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
@@ -18,8 +21,10 @@ _SCALES |= {
 }
 _GOOD, _BAD = "green", "red"
 _STYLES = {
-    **dict.fromkeys(("regressed", "failed", "invalid", "worse"), _BAD),
-    **dict.fromkeys(("improved", "ok", "better"), _GOOD),
+    **{name: _BAD for name, row in OUTCOMES.items() if row.fails},
+    **{name: _GOOD for name, row in OUTCOMES.items() if row.fine},
+    "worse": _BAD,
+    "better": _GOOD,
 }
 WIDE = 1e3
 """Intervals whose ends differ by a larger factor are not shown."""
@@ -67,4 +72,4 @@ def share(metric: str, value: float | None) -> str:
     """Format an accuracy: shares in per cent, anything else with three digits."""
     if value is None:
         return "-"
-    return f"{value:.1%}" if metric in ("accuracy", "agreement") else f"{value:.3g}"
+    return f"{value:.1%}" if METRICS[metric].unit == "fraction" else f"{value:.3g}"

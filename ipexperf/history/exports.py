@@ -9,6 +9,7 @@ from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.judge import rounds
+from ipexperf.outcomes import has_numbers
 from ipexperf.result import PRIMARY
 
 BUILT_IN = {"step_time": ("latency", 1e9), "throughput": ("throughput", 1.0)}
@@ -50,7 +51,7 @@ def bencher(detail: RunDetail) -> dict[str, Any]:
 
 
 def _sound(detail: RunDetail) -> list[Recorded]:
-    found = [x for x in detail.cases if x.outcome not in ("failed", "invalid") and x.values.get(PRIMARY)]
+    found = [x for x in detail.cases if has_numbers(x.outcome) and x.values.get(PRIMARY)]
     if not found:
         raise HistoryError(f"the run {detail.run.uid} has no case with numbers that count: there is nothing to export.")
     return found

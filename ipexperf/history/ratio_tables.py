@@ -72,10 +72,10 @@ def explanation(found: Sequence[Speedup]) -> str:
 
 def twins_text(twins: Iterable[Twin]) -> Text:
     """Describe the ratios of twins, which show the noise."""
-    return Text("\n".join(told_twin(one) for one in twins))
+    return Text("\n".join(twin_text(one) for one in twins))
 
 
-def told_twin(twin: Twin) -> str:
+def twin_text(twin: Twin) -> str:
     """Describe one twin, and what it means if it differs significantly."""
     found = twin.estimate.ratio(inverted=True)
     name = f"{twin.case.id}, batch {twin.case.batch}, the same again"

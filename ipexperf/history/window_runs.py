@@ -11,6 +11,7 @@ from sqlalchemy import Select, and_, exists, func, or_, select
 from ipexperf.history import statements
 from ipexperf.history.database import reading
 from ipexperf.history.schema import environment, launch, measurement, run, series, verdict
+from ipexperf.outcomes import without_numbers
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -71,7 +72,7 @@ def page(
         verdict.c.run_id == one.id,
         verdict.c.series_id == series.c.id,
         series.c.case_id == one.case_id,
-        verdict.c.outcome.in_(("failed", "invalid")),
+        verdict.c.outcome.in_(without_numbers()),
         statements.newest_verdict(),
     )
     return select(

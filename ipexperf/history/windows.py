@@ -12,6 +12,8 @@ from ipexperf.history.values import series_uid
 from ipexperf.judge import structure, yardstick
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.environment import incomparable
+from ipexperf.outcomes import has_numbers
+from ipexperf.result import accuracies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Recorded
     from ipexperf.history.store import History
 
-ACCURACIES = ("accuracy", "loss", "fidelity", "agreement")
 LAUNCHES = 2
 """Sessions with fewer launches have no spread and are left out."""
 
@@ -69,7 +70,7 @@ def _branch(environment: Mapping[str, Any]) -> str | None:
 
 def _sound(found: Recorded, metric: str) -> bool:
     values = found.values.get(metric, ())
-    good = found.outcome not in ("failed", "invalid") and all(0 < value < math.inf for value in values)
+    good = has_numbers(found.outcome) and all(0 < value < math.inf for value in values)
     return good and len(values) >= LAUNCHES
 
 
@@ -99,4 +100,4 @@ def _medians(found: Recorded) -> dict[str, float]:
 
 
 def _measured(medians: Sequence[Mapping[str, float]]) -> list[str]:
-    return [name for name in ACCURACIES if any(name in one for one in medians)]
+    return [name for name in accuracies() if any(name in one for one in medians)]

@@ -27,14 +27,13 @@ from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
 from ipexperf.judge.spread import compare
-from ipexperf.result import METRICS, Outcome
+from ipexperf.outcomes import Outcome, has_numbers
+from ipexperf.result import METRICS, accuracies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ipexperf.case import Case
-
-ACCURACY = ("accuracy", "loss", "fidelity", "agreement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ def accept(
         joined = old is not None and len(sessions) > 1
         medians = _medians(candidate)
         # The accuracy stays the one first accepted, or it could walk away in small steps.
-        accuracy = old.accuracy if old and joined else {name: medians[name] for name in ACCURACY if name in medians}
+        accuracy = old.accuracy if old and joined else {name: medians[name] for name in accuracies() if name in medians}
         baselines = baselines.put(
             CaseBaseline(
                 case=candidate.case,
@@ -182,7 +181,7 @@ def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sur
 
 
 def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Session:
-    if candidate.outcome in ("failed", "invalid"):
+    if not has_numbers(candidate.outcome):
         raise _RefusedError(f"it is {candidate.outcome}" + (f": {candidate.reason}" if candidate.reason else ""))
     if arm := dict(candidate.case.knobs).get(AGAINST):
         raise _RefusedError(f"it was measured in pairs with another arm ({arm}): measure it alone")

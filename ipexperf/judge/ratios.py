@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.spread import Spread
+from ipexperf.outcomes import has_numbers
 from ipexperf.result import PRIMARY, Measurement, Verdict
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def sound(measurement: Measurement, verdict: Verdict | None) -> bool:
         bool(values)
         and all(0 < value < math.inf for value in values)
         and not (measurement.failure or measurement.invalid or measurement.contended)
-        and not (verdict and verdict.outcome in ("failed", "invalid"))
+        and not (verdict and not has_numbers(verdict.outcome))
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ipexperf.outcomes import has_numbers
 from ipexperf.result import Measurement, Verdict
 
 
@@ -20,7 +21,7 @@ def settle(first: Verdict, second: Verdict) -> Verdict:
     if second.outcome == "regressed":
         return replace(second, reason=f"{second.reason}; measured twice in this run, {_percent(first)} at first")
     told = f"it looked slower at first ({_percent(first)}) and was measured again after the other cases: "
-    if second.outcome in ("failed", "invalid"):
+    if not has_numbers(second.outcome):
         return replace(second, reason=told + second.reason)
     return replace(second, outcome="inconclusive", reason=f"{told}{second.outcome}: {second.reason}")
 

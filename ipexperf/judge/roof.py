@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ipexperf.dtypes import DTYPES
 from ipexperf.result import Launch
 
-WIDTHS = {"fp32": 4, "bf16": 2, "fp16": 2, "int8": 1}
-"""Bytes of an element in each dtype."""
 ABOVE = 1.1
 """A case beyond this share of the compute ceiling shows that the ceiling is too low."""
 
@@ -20,7 +19,7 @@ ABOVE = 1.1
 def rated(launch: Launch, work: Mapping[str, Any], dtype: str) -> Launch:
     """Add operations and bytes per second to the launch. Bytes are a lower bound: those that no fusion can avoid."""
     speed = launch.metrics["throughput"] / work["items"]
-    rates = {"flop_rate": work["flops"] * speed, "byte_rate": work["elements"] * WIDTHS[dtype] * speed}
+    rates = {"flop_rate": work["flops"] * speed, "byte_rate": work["elements"] * DTYPES[dtype].width * speed}
     return replace(launch, metrics={**launch.metrics, **rates})
 
 

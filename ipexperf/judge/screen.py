@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.judge import yardstick
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.spread import Comparison, compare
-from ipexperf.result import METRICS, Measurement, Outcome, Verdict
+from ipexperf.outcomes import Outcome
+from ipexperf.result import METRICS, Measurement, Verdict, accuracies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Policy
 
+LONGEST = 1e12
+"""No step takes so many seconds or yardsticks."""
 SHOWN = 4
 """Most differences of the environment that a reason names. The rest are counted."""
 
@@ -40,8 +43,8 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
     launches = measurement.values(metric)
     if not launches:
         return Verdict("failed", f"no launch reported {metric}", policy=policy.label)
-    if not all(0 < value < math.inf for value in launches):
-        reason = f"a launch reported {metric} of {min(launches):g} {METRICS[metric].unit}"
+    if absurd := [value for value in launches if not 0 < value < LONGEST]:
+        reason = f"a launch reported {metric} of {absurd[0]:g} {METRICS[metric].unit}"
         return Verdict("invalid", reason, policy=policy.label)
     if baseline is None:
         return Verdict("no_baseline", "nothing was accepted for this case on this machine yet", policy=policy.label)
@@ -105,16 +108,18 @@ def smallest_effect(comparison: Comparison, policy: Policy) -> float:
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:
     """The metrics of accuracy that left their bounds, in either direction, in words."""
-    for name in ("accuracy", "agreement", "loss", "fidelity"):
+    for name in accuracies():
         before, after = old.get(name), new.get(name)
         if before is None or after is None:
             continue
         if not math.isfinite(after):
             return f"{name} changed from the baseline's {before:.4g} to {after}"
-        if name == "fidelity":
+        metric = METRICS[name].accuracy
+        kind = metric.bound if metric else "difference"
+        if kind == "factor":
             low, high = sorted(max(value, policy.fidelity_floor) for value in (before, after))
             changed, bound = high > low * policy.fidelity_factor, f"a factor of {policy.fidelity_factor:g}"
-        elif name == "loss":
+        elif kind == "share":
             changed = abs(after - before) > policy.loss_bound * abs(before)
             bound = f"{policy.loss_bound:.0%}"
         else:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ipexperf.case import Case
-from ipexperf.result import Outcome
+from ipexperf.outcomes import Outcome
 
 CONFIDENCE = 0.95
 """Confidence of the intervals of rates."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipexperf.judge.policy import PairPolicy
-    from ipexperf.result import Outcome
+    from ipexperf.outcomes import Outcome
 
 MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""

@@ -53,10 +53,10 @@ class Difference:
 
     def lines(self) -> list[str]:
         """Each change in words, with its share if it has one."""
-        return [told(change.text, self.share(change)) for change in self.changes]
+        return [with_share(change.text, self.share(change)) for change in self.changes]
 
 
-def told(text: str, share: float | None) -> str:
+def with_share(text: str, share: float | None) -> str:
     """A change with its share of the time difference. Changes in the other direction have no share."""
     return text if share is None or share < 0.005 else f"{text}; {min(share, 1):.0%} of the time difference"
 

@@ -28,6 +28,12 @@ def family(case: Case) -> str:
     return mode.family or ("train" if mode.trains else "infer")
 
 
+def plain_mode(case: Case) -> str:
+    """The plain mode of this case's kind of step. A recorded mode that nobody registers any more is its own."""
+    known = case.mode in registry.modes.names()
+    return (registry.modes.get(case.mode).plain if known else "") or case.mode
+
+
 def name(case: Case) -> str:
     """The name of the group of a case: everything that comparable cases have in common."""
     inputs = f"{case.batch}x{case.size}" + (f" {case.data}" if case.data else "")

@@ -9,6 +9,7 @@ from typing import Any
 from ipexperf.bench import injections, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.case import Case
+from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError
 from ipexperf.plan import arms
 from ipexperf.plan.arms import ArmWords
@@ -106,7 +107,7 @@ def _graph(injection: Injection, case: Case, facts: Facts) -> str | None:
     del facts
     if injection.name not in (injections.UNFROZEN, injections.UNFUSED):
         return None
-    if case.mode != "infer_jit" or case.dtype == "int8":
+    if case.mode != "infer_jit" or quantised(case.dtype):
         return f"{injection.name} is for a graph that infer_jit traces itself"
     if injection.name == injections.UNFUSED and (case.stack, case.device) != ("ipex", "cpu"):
         return "it is IPEX's fusion on the CPU that can be switched off"

@@ -31,7 +31,7 @@ def everyone() -> dict[str, list[Knob]]:
     return found
 
 
-def asked(options: Options) -> dict[str, list[str]]:
+def requested(options: Options) -> dict[str, list[str]]:
     """The values asked for, by knob. Several values make a sweep."""
     found: dict[str, list[str]] = {}
     short = [(name, value) for name in SHORTHANDS for value in getattr(options, name)]
@@ -69,7 +69,7 @@ def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
 def check(options: Options) -> None:
     """Refuse unknown knobs and values that no owner of the knob takes."""
     known = everyone()
-    for name, values in asked(options).items():
+    for name, values in requested(options).items():
         for value in values:
             short = name in SHORTHANDS and value in getattr(options, name)
             source = options.sources.get(*((name, f"--perf-{name}") if short else ("knobs", "--perf-knobs")))
@@ -80,7 +80,7 @@ def check(options: Options) -> None:
     for name in options.ablate:
         source = options.sources.get("ablate", "--perf-ablate")
         _refuse_unknown(name, known, source)
-        if name in asked(options):
+        if name in requested(options):
             raise UsageError(f"{source}: {name} is set by --perf-knobs too: ablation takes it from its default")
 
 
@@ -91,7 +91,7 @@ def _refuse_unknown(name: str, known: Iterable[str], source: str) -> None:
 
 def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell, str | None]]:
     """Yield the cell with each combination of settings, and why it cannot have it, or None."""
-    wishes = asked(options)
+    wishes = requested(options)
     if not (wishes or options.ablate):
         yield cell, None
         return

@@ -14,7 +14,8 @@ from ipexperf.bench import own as targets
 from ipexperf.bench import precision, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell
-from ipexperf.case import AXES, DTYPES, Case
+from ipexperf.case import AXES, Case
+from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
@@ -99,7 +100,7 @@ class Plan:
 def names(axis: str) -> tuple[str, ...]:
     """All values of an axis."""
     if axis == "dtype":
-        return DTYPES
+        return tuple(DTYPES)
     return registry.KINDS[axis].names()
 
 
@@ -131,7 +132,7 @@ def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[C
     return [case for case in cases if case.model in wanted or (own and registry.models.get(case.model).target)]
 
 
-def said(marks: Iterable[Any], source: str) -> dict[str, Any]:
+def mark_arguments(marks: Iterable[Any], source: str) -> dict[str, Any]:
     """Merge the `perf` marks of a test. The test's own win over those of its class and module."""
     found: dict[str, Any] = {}
     for mark in marks:
@@ -274,7 +275,7 @@ def _refuse_what_was_named(options: Options, cases: list[Case], left_out: list[L
 
 def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
     """Raise UsageError if a setting asked for by name is in no case, not even as a default."""
-    wishes = [(name, value) for name, values in knobs.asked(options).items() for value in values]
+    wishes = [(name, value) for name, values in knobs.requested(options).items() for value in values]
     for name, value in wishes:
         for case in cases:
             cell = Cell(case.model, case.device, case.dtype, case.mode, case.stack)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf import bench
-from ipexperf.case import AXES, DTYPES
+from ipexperf.case import AXES
+from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, start

@@ -6,21 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ipexperf.case import AGAINST, DTYPES, Case
+from ipexperf.case import AGAINST, Case
+from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.judge.policy import Policy
+from ipexperf.outcomes import is_fine
 from ipexperf.plan.groups import Group, groups, reference
 from ipexperf.report.lines import named
 from ipexperf.report.speeds import APART, SINGLE, Speeds
 from ipexperf.report.units import plural
-from ipexperf.report.words import PLAIN_DTYPE, STOCK, Words, labels
-from ipexperf.result import Measurement, Verdict
+from ipexperf.report.words import STOCK, Words, labels
+from ipexperf.result import METRICS, Measurement, Verdict, accuracies
 
 TURNS = "ratios compare cases that took turns in the same rounds"
 NO_TURNS = f"those with {APART} compare launches that did not, and are less exact"
 BRACKETS = "in brackets the 95 % interval of each ratio by itself"
 NOTHING = "no difference seen"
 UNSOUND = "one of the two has no numbers that count"
-SCORES = ("accuracy", "agreement")
 TIES = 2
 """Most cases to name that are not known to be slower than the best."""
 
@@ -104,26 +105,27 @@ def _alike(case: Case, best: Case, speeds: Speeds) -> bool:
 
 def _score(best: Case, base: Case, speeds: Speeds) -> str:
     """The accuracy of the best, compared with stock fp32 if that was measured."""
-    for name in SCORES:
-        if (value := speeds.counted[best].median(name)) is None:
+    for name in accuracies():
+        value = speeds.counted[best].median(name)
+        if value is None or METRICS[name].unit != "fraction":
             continue
         told = f"; {name} {value:.1%}"
         before = speeds.counted[base].median(name)
-        if best == base or before is None or (base.stack, base.dtype) != (STOCK, PLAIN_DTYPE):
+        if best == base or before is None or (base.stack, base.dtype) != (STOCK, PLAIN):
             return told
         if abs(value - before) <= Policy().accuracy_bound:
             return f"{told}, unchanged"
         way = "above" if value > before else "below"
-        return f"{told}, {100 * abs(value - before):.1f} points {way} {STOCK} {PLAIN_DTYPE}"
+        return f"{told}, {100 * abs(value - before):.1f} points {way} {STOCK} {PLAIN}"
     return ""
 
 
 def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]:
     """The gain of each stack over stock and of each dtype over fp32, all else being equal."""
-    order = sorted(cases, key=lambda x: (DTYPES.index(x.dtype), x.stack, len(x.knobs), len(x.mode), x.id))
+    order = sorted(cases, key=lambda x: (list(DTYPES).index(x.dtype), x.stack, len(x.knobs), len(x.mode), x.id))
     for axis, plain, values in (
         ("stack", STOCK, sorted({case.stack for case in cases})),
-        ("dtype", PLAIN_DTYPE, [dtype for dtype in DTYPES if any(case.dtype == dtype for case in cases)]),
+        ("dtype", PLAIN, [dtype for dtype in DTYPES if any(case.dtype == dtype for case in cases)]),
     ):
         for value in values:
             parts, lost = [], []
@@ -151,10 +153,10 @@ def _slower(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]
     slower = [case.id for case, outcome in outcomes.items() if outcome == "regressed"]
     if slower:
         return f"{question}: {len(slower)} of {plural(len(known), 'case')}: {named(slower)}"
-    fine = counts["ok"] + counts["improved"]
+    fine = sum(counts[name] for name in counts if is_fine(name))
     if fine:
         told = [f"{fine} of {plural(len(known), 'case')}"]
-        told += [f"{counts[name]} {name}" for name in sorted(counts) if name not in ("ok", "improved")]
+        told += [f"{counts[name]} {name}" for name in sorted(counts) if not is_fine(name)]
         return f"{question}: none of those that could be judged ({', '.join(told)})"
     if counts["no_baseline"] == len(known):
         return f"{question}: not known, for there is none yet"

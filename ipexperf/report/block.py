@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
+from ipexperf.outcomes import has_numbers
 from ipexperf.report.units import digits, percent, plural, seconds
 from ipexperf.result import METRICS, PRIMARY, Launch, Measurement, Structure, Verdict
 
@@ -63,7 +64,7 @@ def _rows(
     yield "reproduce", reproduce
     if not accept:
         return
-    if verdict.outcome in ("failed", "invalid"):
+    if not has_numbers(verdict.outcome):
         yield "accept", f"not possible: what is {verdict.outcome} never becomes a baseline"
     else:
         yield "accept", accept

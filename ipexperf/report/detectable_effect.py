@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.judge.detectable_effect import SURE, reach
 from ipexperf.judge.policy import Policy
+from ipexperf.outcomes import has_numbers
 from ipexperf.report.units import plural
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def lines(trial: Trial, policy: PairPolicy) -> list[str]:
     """The result of the A/A, and what follows from it."""
     told = [f"A/A of {trial.case.id}: {trial.outcome}: {trial.reason}"]
     found = reach(trial.log_ratios, policy)
-    if found is None or trial.outcome in ("failed", "invalid"):
+    if found is None or not has_numbers(trial.outcome):
         return [*told, "how small a slowdown this machine can show is not known"]
     told.append(f"pairs spread by {found.spread:.1%}, and by no more than {found.at_most:.1%} with {SURE:.0%}")
     effects = ", ".join(f"{effect:.1%} after {pairs}" for pairs, effect in found.effects)

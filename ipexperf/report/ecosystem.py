@@ -25,7 +25,7 @@ DISPLAY = frozenset(
 """Options that ask for pytest-benchmark's table."""
 
 
-def asked(words: Iterable[str]) -> bool:
+def table_requested(words: Iterable[str]) -> bool:
     """Whether these command line words ask for pytest-benchmark's table."""
     return any(word.partition("=")[0] in DISPLAY for word in words)
 

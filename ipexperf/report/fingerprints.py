@@ -45,7 +45,7 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:TOLD]) + more
 
 
-def told(found: Mapping[str, Any] | None) -> str:
+def in_one_line(found: Mapping[str, Any] | None) -> str:
     """A fingerprint in one line."""
     if found is None:
         return "no fingerprint"
@@ -73,4 +73,4 @@ def told(found: Mapping[str, Any] | None) -> str:
 
 def ran_text(found: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
     """A line for each case that has a fingerprint."""
-    return "\n".join(f"{name} ran {told(one)}" for name, one in found if one is not None)
+    return "\n".join(f"{name} ran {in_one_line(one)}" for name, one in found if one is not None)

@@ -3,29 +3,7 @@
 from __future__ import annotations
 
 from ipexperf.case import AXES
-from ipexperf.result import PRIMARY, Measurement, Verdict
-
-METRICS = (
-    "throughput",
-    "flop_rate",
-    "byte_rate",
-    "of_roof",
-    PRIMARY,
-    "p50",
-    "p90",
-    "p99",
-    "cpu_time",
-    "import_time",
-    "build_time",
-    "optimise_time",
-    "trace_time",
-    "first_inference",
-    "accuracy",
-    "agreement",
-    "fidelity",
-    "loss",
-    "peak_memory",
-)
+from ipexperf.result import METRICS, Measurement, Verdict
 
 
 def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ipexperf import outcomes
 from ipexperf.case import Case
 from ipexperf.report.table import speedups
 from ipexperf.report.units import digits, interval, percent, plural, seconds
@@ -17,14 +18,8 @@ if TYPE_CHECKING:
     from ipexperf.report.speeds import Speeds
     from ipexperf.result import Measurement
 
-SIGNS = {
-    "regressed": "🔴", "failed": "❌", "invalid": "⚠️", "platform_shift": "🟠", "inconclusive": "❔",
-    "not_comparable": "❔", "no_baseline": "⚪", "improved": "🔵", "ok": "🟢",
-}  # fmt: skip
-"""Each verdict, the worst first, with a sign that does not depend on colour."""
 HEAD = "| | case | batch | step | items/s | {}time vs baseline | verdict |\n|---|---|--:|--:|--:|{}--:|---|\n"
 FACTOR = "x fp32"
-LOUD = ("regressed", "failed", "invalid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +51,15 @@ def rows(
 
 def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = None, advice: Sequence[str] = ()) -> str:
     """The run as markdown of limited size: the verdict on the run, problems, conclusions, and every case."""
-    order = list(SIGNS)
-    known = sorted(cases, key=lambda row: (_place(order, row.outcome), row.case.id, row.case.batch))
+    known = sorted(cases, key=lambda row: (outcomes.place(row.outcome), row.case.id, row.case.batch))
     counts = Counter(row.outcome for row in known)
-    told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=lambda name: _place(order, name)))
+    told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=outcomes.place))
     parts = [f"## ipexperf: {told or 'no case was measured'}\n"]
     if line:
         parts.append(f"**{_plain(line)}**\n")
-    parts += [f"- {_why(row)}\n" for row in known if row.outcome in LOUD or (row.verdict and row.verdict.fails)]
+    parts += [
+        f"- {_why(row)}\n" for row in known if outcomes.row(row.outcome).fails or (row.verdict and row.verdict.fails)
+    ]
     # Indented lines below a sentence become a nested list.
     parts += [f"{'  ' if one.startswith(' ') else ''}- {_plain(one)}\n" for one in advice]
     if known:
@@ -91,13 +87,9 @@ def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
     return "".join(kept) + f"\n{plural(len(parts) - len(kept), 'line')} left out: there is no room for more.\n" + end
 
 
-def _place(order: Sequence[str], outcome: str) -> int:
-    return order.index(outcome) if outcome in order else len(order)
-
-
 def _line(row: Row, *, factors: bool) -> str:
     cells = (
-        SIGNS.get(row.outcome, ""),
+        outcomes.row(row.outcome).emoji,
         f"`{_code(row.case.id)}`",
         str(row.case.batch),
         "-" if row.step is None else seconds(row.step),
@@ -120,7 +112,7 @@ def _why(row: Row) -> str:
     reason = _plain(row.verdict.reason) if row.verdict else ""
     changed = row.verdict.structure.changes[:1] if row.verdict and row.verdict.structure else ()
     ran = "".join(f"; what ran changed: {_plain(change)}" for change in changed)
-    name = f"{SIGNS.get(row.outcome, '')} `{_code(row.case.id)}` (batch {row.case.batch})"
+    name = f"{outcomes.row(row.outcome).emoji} `{_code(row.case.id)}` (batch {row.case.batch})"
     return f"{name}: **{row.outcome}**: {reason}{ran}"
 
 

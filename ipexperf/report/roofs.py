@@ -21,7 +21,7 @@ def short(measurement: Measurement) -> str:
     return "-" if share is None or roof is None else f"{share:.0%} {roof['bound'][0]}"
 
 
-def told(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | None) -> str:
+def rates_text(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | None) -> str:
     """The rates of a case and their ceilings, or an empty text."""
     rates = [scaled(value, unit) for name, unit in RATES if (value := metrics.get(name)) is not None]
     if not rates:
@@ -39,4 +39,4 @@ def told(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | None) ->
 
 def roofs_text(found: Iterable[tuple[str, Mapping[str, float | None], Mapping[str, Any] | None]]) -> str:
     """A line for each case whose work was counted."""
-    return "\n".join(f"{name} did {line}" for name, metrics, roof in found if (line := told(metrics, roof)))
+    return "\n".join(f"{name} did {line}" for name, metrics, roof in found if (line := rates_text(metrics, roof)))

@@ -27,7 +27,7 @@ def lines(summary: Summary, spread: float | None, left_out: Mapping[str, int]) -
     return found
 
 
-def told(rate: Rate) -> str:
+def rate_text(rate: Rate) -> str:
     """A rate in words: '1 of 40 (95 % interval 0.1 % to 13.2 %)'."""
     if not rate.of:
         return "none was judged"
@@ -38,7 +38,7 @@ def _alarms(summary: Summary) -> str:
     if not summary.slower.of:
         return "false alarms: no A/A was judged"
     more = f"called improved: {summary.faster.found}; inconclusive: {summary.undecided}"
-    return f"false alarms, A/A called regressed: {told(summary.slower)}; {more}"
+    return f"false alarms, A/A called regressed: {rate_text(summary.slower)}; {more}"
 
 
 def _known(rows: Sequence[Row]) -> list[str]:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
+from ipexperf.dtypes import PLAIN
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.rounds import PRIORS, Odd, Pools, odd
+from ipexperf.outcomes import OUTCOMES, is_fine, place, title
 from ipexperf.plan import placement, start, yardstick
-from ipexperf.plan.groups import groups
+from ipexperf.plan.groups import groups, plain_mode
 from ipexperf.report import roofs
 from ipexperf.report.advice import advice
 from ipexperf.report.fingerprints import structure_lines
@@ -20,7 +22,7 @@ from ipexperf.report.shares import ratio_lines
 from ipexperf.report.speeds import Compared, Speeds
 from ipexperf.report.units import digits, interval, percent, plural, seconds
 from ipexperf.report.words import labels
-from ipexperf.result import EMULATED, FEWER, PRIMARY, Measurement, Outcome, RoundRecord, Verdict
+from ipexperf.result import EMULATED, FEWER, METRICS, PRIMARY, Measurement, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,21 +39,6 @@ OPTIONAL = (ROOF, VS_BASELINE, OTHER_ARM)
 LEFT = ("case", "accuracy", FACTOR, VS_BASELINE, OTHER_ARM, "verdict")
 """Columns with text, aligned to the left. Columns of numbers are aligned to the right."""
 TWIN = "  the same again (A/A twin)"
-ACCURACIES = (
-    ("accuracy", "acc {:.1%}"),
-    ("agreement", "agr {:.1%}"),
-    ("fidelity", "rmse {:.1e}"),
-    ("loss", "loss {:.3g}"),
-)
-LOUD: tuple[tuple[Outcome, str, str], ...] = (
-    ("failed", "FAILED", "nothing was measured"),
-    ("invalid", "INVALID", "measured, but the numbers count for nothing"),
-    ("regressed", "REGRESSED", "slower than the baseline or the other arm, beyond doubt"),
-    ("platform_shift", "PLATFORM SHIFT", "moved together with the whole run"),
-    ("no_baseline", "NO BASELINE", "speed was measured, not judged"),
-    ("not_comparable", "NOT COMPARABLE", "the baseline is of other hardware or other work"),
-    ("inconclusive", "INCONCLUSIVE", "neither a slowdown nor its absence was shown"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +167,7 @@ def speedups(speeds: Speeds) -> dict[str, Compared]:
 def to_beat(case: Case) -> Case:
     """The plain case to compare with: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
     conditions = tuple(knob for knob in case.knobs if knob[0] in (placement.KNOB, start.KNOB, yardstick.KNOB, AGAINST))
-    return replace(case, dtype="fp32", stack="stock", mode=case.mode.split("_", 1)[0], knobs=conditions)
+    return replace(case, dtype=PLAIN, stack="stock", mode=plain_mode(case), knobs=conditions)
 
 
 def _row(measurement: Measurement, verdict: Verdict | None, factor: str) -> tuple[str, ...]:
@@ -195,11 +182,19 @@ def _row(measurement: Measurement, verdict: Verdict | None, factor: str) -> tupl
         "-" if step is None else seconds(step),
         "-" if speed is None else digits(speed),
         roofs.short(measurement),
-        next((text.format(value) for name, text in ACCURACIES if (value := measurement.median(name)) is not None), "-"),
+        _accuracy(measurement),
         factor,
         _against(verdict),
         "not judged" if verdict is None else verdict.outcome,
     )
+
+
+def _accuracy(measurement: Measurement) -> str:
+    """The metric of accuracy that says most, of those that were measured."""
+    for metric in METRICS.values():
+        if metric.accuracy is not None and (value := measurement.median(metric.name)) is not None:
+            return metric.accuracy.brief.format(value)
+    return "-"
 
 
 def _against(verdict: Verdict | None) -> str:
@@ -270,11 +265,12 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
     spoilt = {uid for uid in outcomes if verdicts[uid].contended}
     told = [
         (
-            word,
-            meaning,
+            title(outcome).upper(),
+            row.meaning,
             [x.case.id for x in measurements if (outcomes.get(x.case.uid), x.case.uid in spoilt) == (outcome, False)],
         )
-        for outcome, word, meaning in LOUD
+        for outcome, row in OUTCOMES.items()
+        if not row.fine
     ]
     contended = [x.case.id for x in measurements if x.case.uid in spoilt]
     told.append(("CONTENDED", "measured on a machine that was not ours, so the numbers count for nothing", contended))
@@ -285,7 +281,7 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
             lines += labelled(f"{word} ({len(names)})", f"{meaning}: {named(names)}")
     lines += _emulated(measurements)
     lines += _fewer(measurements)
-    fine = [f"{counts[name]} {name}" for name in ("ok", "improved") if counts[name]]
+    fine = [f"{counts[name]} {name}" for name in sorted(counts, key=place, reverse=True) if is_fine(name)]
     return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ipexperf.case import Case
+from ipexperf.dtypes import PLAIN
 from ipexperf.plan import groups
 from ipexperf.plan.groups import Group
 
-STOCK, PLAIN_DTYPE = "stock", "fp32"
+STOCK = "stock"
 KINDS = {
     "train": "training",
     "train_ddp": "training on several ranks",
@@ -67,8 +68,8 @@ class Words:
 
     def base(self, case: Case) -> str:
         """The name of the reference: 'stock fp32' if it is the plainest case possible."""
-        plain = (case.stack, case.dtype, case.mode) == (STOCK, PLAIN_DTYPE, groups.family(case))
-        return f"{STOCK} {PLAIN_DTYPE}" if plain and not self._turned(case) else self.whole(case)
+        plain = (case.stack, case.dtype, case.mode) == (STOCK, PLAIN, groups.family(case))
+        return f"{STOCK} {PLAIN}" if plain and not self._turned(case) else self.whole(case)
 
     def short(self, case: Case, axis: str) -> str:
         """The configuration without its stack or its dtype, if the context says that already: 'bf16 traced'."""

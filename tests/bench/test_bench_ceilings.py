@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from ipexperf.bench import ceilings, registry  # noqa: E402 - nothing here without torch
 from ipexperf.bench.ceilings import Trial  # noqa: E402
 from ipexperf.bench.kinds import Device, Settings  # noqa: E402
-from ipexperf.case import DTYPES  # noqa: E402
+from ipexperf.dtypes import DTYPES  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 
@@ -104,7 +104,7 @@ def test_a_dtype_without_a_product_says_why(quick: None, monkeypatch: pytest.Mon
     def none(device: Device, dtype: str, size: int) -> Trial:
         raise RuntimeError('"addmm" not implemented for this\nand more')
 
-    monkeypatch.setitem(ceilings.MAKERS, "int8", (none,))
+    monkeypatch.setattr(ceilings, "QUANTISED", (none,))
     found = ceilings.measure(cpu(), lambda _: None)
     assert "int8" not in found["peaks"]
     assert found["missing"]["int8"] == 'no product of int8 on cpu: RuntimeError: "addmm" not implemented for this'

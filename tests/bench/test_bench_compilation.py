@@ -108,7 +108,7 @@ def failed(checks: dict[str, Check]) -> set[str]:
 def test_a_whole_network_is_one_graph_and_stays_it() -> None:
     """One graph, no break, nothing compiled after the first call, and no way back to eager."""
     checks = looked_at(Whole())
-    assert failed(checks) == set()
+    assert failed(checks) == set(), checks
     assert checks["graphs"].found == "1 graphs in 1 frames, 0 graph breaks"
     assert list(checks) == ["graphs", "recompilation", "eager_fallback"]
 

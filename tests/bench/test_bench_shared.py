@@ -17,6 +17,7 @@ from ipexperf.bench import accuracy, registry, shared
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.infer import EagerSession
 from ipexperf.bench.workbench import Workbench
+from ipexperf.dtypes import CURVE_STEPS, DTYPES
 
 torch = pytest.importorskip("torch")
 
@@ -147,13 +148,13 @@ def test_a_curve_is_trained_once_for_all_that_train_so(
     def reference(bench: Workbench, split: Any, processes: int, skipped: Any, noise: float = 0.0) -> list[float]:
         del bench, split, processes, skipped
         made.append(noise)
-        return [1.0 + noise] * _curve.STEPS
+        return [1.0 + noise] * CURVE_STEPS
 
     monkeypatch.setattr(_curve, "reference", reference)
     fp32 = bench("train")
     bf16 = dataclasses.replace(fp32, case=dataclasses.replace(fp32.case, dtype="bf16"))
     for told in (fp32, bf16, fp32, bf16):
-        assert _curve.check(told, None, [[1.0] * _curve.STEPS]).ok  # type: ignore[arg-type]
-    assert made == [0.0, _curve.NOISE["fp32"], _curve.NOISE["bf16"]]
-    _curve.check(fp32, None, [[1.0] * _curve.STEPS], [3])  # type: ignore[arg-type]
+        assert _curve.check(told, None, [[1.0] * CURVE_STEPS]).ok  # type: ignore[arg-type]
+    assert made == [0.0, DTYPES["fp32"].curve.noise, DTYPES["bf16"].curve.noise]
+    _curve.check(fp32, None, [[1.0] * CURVE_STEPS], [3])  # type: ignore[arg-type]
     assert len(made) == 5

@@ -21,6 +21,7 @@ from ipexperf.bench.modes.train import TrainSession
 from ipexperf.bench.workbench import Workbench
 from ipexperf.bench.worker import workbench
 from ipexperf.case import Case
+from ipexperf.dtypes import CURVE_STEPS, DTYPES
 from ipexperf.result import Check
 
 pytestmark = [
@@ -81,7 +82,7 @@ def test_bf16_follows_the_fp32_curve_from_afar() -> None:
     _, checks = session.accuracy()
     assert failed(checks) == set()
     plain = _curve.reference(session.bench, session.split, 1, ())
-    assert 0 < _curve.distance(_curve.told(session.losses), plain) < 0.1
+    assert 0 < _curve.distance(_curve.first_losses(session.losses), plain) < 0.1
 
 
 def test_accumulated_batches_are_one_step() -> None:
@@ -197,7 +198,7 @@ def test_gradients_that_are_not_scaled_are_caught_by_the_curve() -> None:
     for weight in session.trained:
         weight.register_hook(lambda gradient: 4 * gradient)
     session.train_on()
-    assert not _curve.check(session.bench, session.split, [_curve.told(session.losses)]).ok
+    assert not _curve.check(session.bench, session.split, [_curve.first_losses(session.losses)]).ok
 
 
 def test_other_batches_than_stocks_are_caught_by_the_curve() -> None:
@@ -205,7 +206,7 @@ def test_other_batches_than_stocks_are_caught_by_the_curve() -> None:
     session = TrainSession(bench())
     session.feed.ring.reverse()
     session.train_on()
-    assert not _curve.check(session.bench, session.split, [_curve.told(session.losses)]).ok
+    assert not _curve.check(session.bench, session.split, [_curve.first_losses(session.losses)]).ok
 
 
 def test_training_that_only_says_bf16_is_caught() -> None:
@@ -224,14 +225,14 @@ def test_training_that_only_says_bf16_is_caught() -> None:
     assert {"dtype"} <= failed(sampled(session).proof()) <= {"dtype", "instructions"}
 
 
-KNOWN = [2.3 - 0.1 * step for step in range(_curve.STEPS)]
+KNOWN = [2.3 - 0.1 * step for step in range(CURVE_STEPS)]
 
 
 def followed(dtype: str, noise: float = 0.0, **changed: float) -> bool:
     """Whether a curve that differs in these steps, `at3=1.7`, is near enough to one that noise changes so much."""
     losses = [changed.get(f"at{step}", loss) for step, loss in enumerate(KNOWN)]
     noisy = [loss * (1 + noise) for loss in KNOWN]
-    return _curve.followed(losses, KNOWN, noisy, dtype).ok
+    return _curve.followed(losses, KNOWN, noisy, DTYPES[dtype].curve).ok
 
 
 def test_the_curve_is_held_as_closely_as_the_dtype_allows() -> None:

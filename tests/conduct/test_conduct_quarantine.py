@@ -56,7 +56,7 @@ def measure(fake: str, tmp_path: Path) -> Callable[[Case], Measurement]:
 )
 def test_the_runtimes_words_are_understood(text: str, told: str | None) -> None:
     """Level Zero, Unified Runtime and CUDA each say it in their way; a memory that was full first changes nothing."""
-    assert outcome.told(text) == told
+    assert outcome.indicated(text) == told
 
 
 @pytest.mark.parametrize(

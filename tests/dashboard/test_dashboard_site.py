@@ -264,9 +264,9 @@ def test_thinning_keeps_the_distribution(values: list[float]) -> None:
 def test_what_is_no_number_is_not_told() -> None:
     """Infinity and NaN are no JSON, and 0.1 + 0.2 needs no seventeen digits."""
     assert [data.short(value) for value in (math.inf, math.nan, None, 0.1 + 0.2)] == [None, None, None, 0.3]
-    assert data.told("accuracy", 0.945) == "94.5%"
-    assert data.told("peak_memory", 2**30) == "1.00 GiB"
-    assert data.told("step_time", None) == "-"
+    assert data.formatted("accuracy", 0.945) == "94.5%"
+    assert data.formatted("peak_memory", 2**30) == "1.00 GiB"
+    assert data.formatted("step_time", None) == "-"
 
 
 def test_what_is_vendored_is_what_was_published() -> None:

@@ -18,7 +18,8 @@ from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Device
 from ipexperf.bench.modes.infer import Infer
 from ipexperf.bench.subjects import Model
-from ipexperf.case import AXES, DTYPES, Case
+from ipexperf.case import AXES, Case
+from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
@@ -361,7 +362,7 @@ CASES = st.builds(
     Case,
     model=NAMES,
     device=NAMES,
-    dtype=st.sampled_from(DTYPES),
+    dtype=st.sampled_from(list(DTYPES)),
     mode=NAMES,
     stack=NAMES,
     batch=st.integers(1, 4096),

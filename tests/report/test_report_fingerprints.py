@@ -99,14 +99,16 @@ def test_junit_has_the_outcome_and_each_change() -> None:
 
 
 def test_a_fingerprint_is_one_line() -> None:
-    assert fingerprints.told(FINGERPRINT) == (
+    assert fingerprints.in_one_line(FINGERPRINT) == (
         "0123456789ab, 20 convolution (brg_conv_fwd:avx2), 2 reorder (jit:uni), 1 operator call, 1.82 GFLOP a step, "
         "1 line of oneDNN's log could not be read, looked at for 1.50 s"
     )
     taken = {"beside": {"memory": {"allocations": 12, "allocated": 2**22, "peak": 2**21}}}
-    assert "12 allocations, at most 2.00 MiB at once" in fingerprints.told({**FINGERPRINT, **taken})
-    assert fingerprints.told(None) == "no fingerprint"
-    assert fingerprints.told({**FINGERPRINT, "unstable": ["operators"]}).startswith("unstable: operators differed")
-    missing = fingerprints.told({**FINGERPRINT, "missing": {"operators": "no profiler"}})
+    assert "12 allocations, at most 2.00 MiB at once" in fingerprints.in_one_line({**FINGERPRINT, **taken})
+    assert fingerprints.in_one_line(None) == "no fingerprint"
+    assert fingerprints.in_one_line({**FINGERPRINT, "unstable": ["operators"]}).startswith(
+        "unstable: operators differed"
+    )
+    missing = fingerprints.in_one_line({**FINGERPRINT, "missing": {"operators": "no profiler"}})
     assert missing == "not all could be captured: operators: no profiler"
     assert fingerprints.ran_text([("a", None), ("b", FINGERPRINT)]).startswith("b ran 0123456789ab, 20 convolution")

@@ -68,7 +68,7 @@ class Stopwatch:
 
     def _give_up(self, error: Exception) -> None:
         """Give up if the runtime has no such clock. Raise if the device was lost."""
-        if self.unable or outcome.told(str(error)):
+        if self.unable or outcome.indicated(str(error)):
             raise error
         self.unable = str(error).strip().split("\n")[0]
 

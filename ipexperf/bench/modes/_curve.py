@@ -12,31 +12,17 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input, _optimizers
 from ipexperf.bench.subjects import Split
 from ipexperf.bench.workbench import Workbench
+from ipexperf.dtypes import CURVE_STEPS, DTYPES, Curve
+from ipexperf.errors import UsageError
 from ipexperf.result import Check
 
-STEPS = 12
-"""Number of steps to compare. Training amplifies rounding, so later steps tell little."""
-NOISE = {"fp32": 2.0**-14, "bf16": 2.0**-8, "fp16": 2.0**-10}
-"""Relative noise on the initial weights of a second reference: it shows how much this training amplifies rounding."""
 TIMES = 10.0
-"""If this noise moves the curve by a tenth of MOST, the bound is MOST. If it moves it less, the bound is tighter."""
-LEAST = {
-    "fp32": {1: 1e-3, 2: 0.01, 4: 0.02, STEPS: 0.05},
-    "bf16": {1: 0.025, 2: 0.1, 4: 0.1, STEPS: 0.2},
-    "fp16": {1: 0.025, 2: 0.1, 4: 0.1, STEPS: 0.2},
-}
-"""Largest distance of a curve over this many steps, for training that does not amplify rounding at all."""
-MOST = {
-    "fp32": {1: 1e-3, 2: 0.2, 4: 0.25, STEPS: 0.4},
-    "bf16": {1: 0.2, 2: 0.25, 4: 0.35, STEPS: 0.6},
-    "fp16": {1: 0.2, 2: 0.25, 4: 0.35, STEPS: 0.6},
-}
-"""The same for training that amplifies it like ResNets: about twice the largest distance of correct code."""
+"""If this noise moves the curve by a tenth of `Curve.most`, that is the bound. If by less, the bound is tighter."""
 
 
-def told(losses: Sequence[Any]) -> list[float]:
+def first_losses(losses: Sequence[Any]) -> list[float]:
     """Return the losses to compare, as plain numbers."""
-    return [float(loss) for loss in losses[:STEPS]]
+    return [float(loss) for loss in losses[:CURVE_STEPS]]
 
 
 def order(bench: Workbench, split: Split, process: int, processes: int) -> Iterator[Any]:
@@ -66,7 +52,7 @@ def reference(
     ]
     accumulate = int(bench.knob("accumulate"))
     losses = []
-    for step in range(STEPS):
+    for step in range(CURVE_STEPS):
         optimizer.zero_grad()
         parts = []
         for feed in feeds * accumulate:
@@ -82,11 +68,13 @@ def reference(
 
 def check(bench: Workbench, split: Split, curves: Sequence[Sequence[float]], skipped: Collection[int] = ()) -> Check:
     """Train the references, and compare them with the mean of these curves, one per process."""
-    bench.say(f"training the first {STEPS} steps in stock fp32, twice")
+    bench.say(f"training the first {CURVE_STEPS} steps in stock fp32, twice")
     losses = [sum(parts) / len(parts) for parts in zip(*curves, strict=True)]
-    dtype = bench.case.dtype
-    known, noisy = (_kept(bench, split, len(curves), skipped, noise) for noise in (0.0, NOISE[dtype]))
-    return followed(losses, known, noisy, dtype)
+    curve = DTYPES[bench.case.dtype].curve
+    if curve is None:
+        raise UsageError(f"nothing trains in {bench.case.dtype}")
+    known, noisy = (_kept(bench, split, len(curves), skipped, noise) for noise in (0.0, curve.noise))
+    return followed(losses, known, noisy, curve)
 
 
 def _kept(bench: Workbench, split: Split, processes: int, skipped: Collection[int], noise: float) -> list[float]:
@@ -99,16 +87,15 @@ def _kept(bench: Workbench, split: Split, processes: int, skipped: Collection[in
     return found
 
 
-def followed(losses: Sequence[float], known: Sequence[float], noisy: Sequence[float], dtype: str) -> Check:
+def followed(losses: Sequence[float], known: Sequence[float], noisy: Sequence[float], curve: Curve) -> Check:
     """Check that the curve stays as close to that of stock fp32 as the dtype and this training allow."""
-    least, most = LEAST[dtype], MOST[dtype]
     # Over all steps: the effect of noise after a few is random.
-    amplified = TIMES * distance(noisy, known) / most[STEPS]
+    amplified = TIMES * distance(noisy, known) / curve.most[CURVE_STEPS]
     share = min(1.0, amplified) if math.isfinite(amplified) else 1.0
-    found = [distance(losses[:steps], known[:steps]) for steps in most]
-    allowed = [max(least[steps], share * most[steps]) for steps in most]
+    found = [distance(losses[:steps], known[:steps]) for steps in curve.most]
+    allowed = [max(curve.least[steps], share * most) for steps, most in curve.most.items()]
     ok = all(math.isfinite(off) and off <= bound for off, bound in zip(found, allowed, strict=True))
-    told = f"{_listed(found)} off stock fp32 over {', '.join(map(str, most))} steps"
+    told = f"{_listed(found)} off stock fp32 over {', '.join(map(str, curve.most))} steps"
     return Check("loss_curve", ok, told, f"at most {_listed(allowed)}")
 
 

@@ -9,8 +9,9 @@ from ipexperf.bench import registry
 from ipexperf.bench.kinds import Cell
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import InferenceSession
-from ipexperf.bench.precision import BOUNDS, autocast
+from ipexperf.bench.precision import autocast
 from ipexperf.bench.subjects import Tensors
+from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 
 TASK = "language_modelling"
@@ -42,7 +43,7 @@ class GenerationSession(InferenceSession):
             *super().proof(),
             *self.bench.stack.proof_of_inference(self.network, self.bench),
             given(self.network, self.step, self.items(self.bench.case.batch)),
-            remembered(self, tokens, BOUNDS[self.bench.case.dtype].fidelity),
+            remembered(self, tokens, DTYPES[self.bench.case.dtype].bounds.fidelity),
         ]
 
 

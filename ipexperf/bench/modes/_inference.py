@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from ipexperf import dtypes
 from ipexperf.bench import accuracy, artifact, fingerprint, instructions, proof, quantised, shared, weights, work
 from ipexperf.bench.accuracy import Reference
 from ipexperf.bench.fingerprint import Look
@@ -73,7 +74,7 @@ class InferenceSession(Session):
         outputs = accuracy.predict(self.forward, held_out.inputs, bench.case.batch, bench.put)
         reference = self._reference()
         dtype, agreed = bench.case.dtype, None
-        if dtype == "int8":
+        if dtypes.quantised(dtype):
             agreed = artifact.recipe(bench)["agreed"]
         rounding = self._rounding(reference)
         metrics, checks = accuracy.fidelity(outputs, reference, held_out.targets, dtype, bench.task, rounding, agreed)
@@ -94,7 +95,7 @@ class InferenceSession(Session):
     def _rounding(self, reference: Reference) -> float | None:
         """Return the error of eager stock PyTorch in the case's dtype: the part due to the dtype, not the stack."""
         case = self.bench.case
-        if case.dtype == "int8":
+        if dtypes.quantised(case.dtype):
             known: float | None = artifact.recipe(self.bench)["rounding"]
             return known
 
@@ -119,7 +120,7 @@ class InferenceSession(Session):
     def proof(self) -> list[Check]:
         case = self.bench.case
         kernels = self.kernels()
-        arithmetic = quantised.layers(kernels) if case.dtype == "int8" else kernels
+        arithmetic = quantised.layers(kernels) if dtypes.quantised(case.dtype) else kernels
         return [
             proof.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
             self.feed.proof(self.step),
@@ -128,7 +129,7 @@ class InferenceSession(Session):
             *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
             *instructions.proof(self.step, case),
-            *([] if case.dtype != "int8" else self._converted(kernels)),
+            *([] if not dtypes.quantised(case.dtype) else self._converted(kernels)),
         ]
 
     def _converted(self, kernels: list[Kernel]) -> list[Check]:
@@ -161,5 +162,5 @@ class InferenceSession(Session):
         return tuple(value.cpu().contiguous() for value in self.inputs[0])
 
     def notes(self) -> list[str]:
-        told = artifact.notes(self.bench) if self.bench.case.dtype == "int8" else []
+        told = artifact.notes(self.bench) if dtypes.quantised(self.bench.case.dtype) else []
         return [*self.bench.stack.notes(self.bench), *told, *instructions.notes(self.bench.case)]

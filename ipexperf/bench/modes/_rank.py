@@ -147,7 +147,7 @@ class Rank:
         return {
             "metrics": metrics,
             "checks": [asdict(check) for check in checks],
-            "losses": _curve.told(self._session.losses),
+            "losses": _curve.first_losses(self._session.losses),
             "skipped": self._session.skipped(),
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ipexperf import dtypes
 from ipexperf.bench import artifact, quantised, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.kinds import Cell, Mode, Session
@@ -14,12 +15,12 @@ from ipexperf.result import Check
 
 class EagerSession(InferenceSession):
     def build(self, network: Any, example: Any) -> Any:
-        if self.bench.case.dtype == "int8":
+        if dtypes.quantised(self.bench.case.dtype):
             return artifact.state(network, example, self.bench)
         return self.bench.stack.for_inference(network, example, self.bench)
 
     def proof(self) -> list[Check]:
-        converted = [quantised.modules(self.network)] if self.bench.case.dtype == "int8" else []
+        converted = [quantised.modules(self.network)] if dtypes.quantised(self.bench.case.dtype) else []
         return [*super().proof(), *converted, *self.bench.stack.proof_of_inference(self.network, self.bench)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ipexperf import dtypes
 from ipexperf.bench import artifact, compilation, fingerprint, proof, quantised, registry
 from ipexperf.bench.compilation import Tally
 from ipexperf.bench.facts import Facts
@@ -19,7 +20,7 @@ from ipexperf.result import Check
 
 class CompiledSession(InferenceSession):
     def ready(self, example: Any) -> Any:
-        if self.bench.case.dtype != "int8":
+        if not dtypes.quantised(self.bench.case.dtype):
             return super().ready(example)
         return self.build(artifact.program(self.bench), example)
 
@@ -36,7 +37,7 @@ class CompiledSession(InferenceSession):
     def kernels(self) -> list[Kernel]:
         self.events = proof.traced(self.step)
         kernels = proof.kernels(self.events)
-        if self.bench.case.dtype == "int8":
+        if dtypes.quantised(self.bench.case.dtype):
             # Also from oneDNN's log: the name of an operator says little about its kernel.
             kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
         return kernels
@@ -51,7 +52,7 @@ class CompiledSession(InferenceSession):
         # Read the counters first, before the proof runs further steps.
         later = Tally.read().since(self.compiled)
         code = "\n".join(self.sources)
-        int8 = self.bench.case.dtype == "int8"
+        int8 = dtypes.quantised(self.bench.case.dtype)
         return [
             *super().proof(),
             *compilation.whole(self.first, later),
@@ -64,6 +65,7 @@ class CompiledSession(InferenceSession):
 
 class InferCompile(Mode):
     name = "infer_compile"
+    plain = "infer"
     fresh = "what torch.compile starts and keeps was not proven under a fork"
     knobs = (*KNOBS, artifact.Quantisation())
     artifact = "program"

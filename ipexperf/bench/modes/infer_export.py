@@ -85,7 +85,7 @@ def _exported(network: Any, example: Any, name: str) -> Any:
         while first.__context__ is not None:
             first = first.__context__  # torch may fail again while it handles an error: the first one is the reason
         reason = next(iter(str(first).strip().splitlines()), type(first).__name__)
-        named = outcome.told(str(first)) or "error"
+        named = outcome.indicated(str(first)) or "error"
         raise WorkerError(named, f"torch.export makes no graph of {name}: {reason}") from error
 
 
@@ -111,6 +111,7 @@ def weighed(network: Any) -> Check:
 
 class InferExport(Mode):
     name = "infer_export"
+    plain = "infer"
     fresh = "what torch.export and inductor start and keep was not proven under a fork"
     knobs = KNOBS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ipexperf import dtypes
 from ipexperf.bench import artifact, control_flow_check, fingerprint, plain_outputs, proof, quantised, registry
 from ipexperf.bench.facts import Facts
 from ipexperf.bench.fingerprint import Look
@@ -21,7 +22,7 @@ PROFILING_CALLS = 3
 
 class JitSession(InferenceSession):
     def ready(self, example: Any) -> Any:
-        if self.bench.case.dtype != "int8":
+        if not dtypes.quantised(self.bench.case.dtype):
             return super().ready(example)
         # As in deployment: load the network that another process has quantised, traced and frozen.
         self.network = artifact.script(self.bench)
@@ -64,7 +65,7 @@ class JitSession(InferenceSession):
 
     def proof(self) -> list[Check]:
         case, graph = self.bench.case, self.graph()
-        converted = [quantised.graph(graph, self.layers)] if case.dtype == "int8" else []
+        converted = [quantised.graph(graph, self.layers)] if dtypes.quantised(case.dtype) else []
         return [
             *super().proof(),
             *self._untraced,
@@ -77,6 +78,7 @@ class JitSession(InferenceSession):
 
 class InferJit(Mode):
     name = "infer_jit"
+    plain = "infer"
     knobs = (*KNOBS, artifact.Quantisation())
     artifact = "script"
 

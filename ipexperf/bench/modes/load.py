@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,6 +19,10 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 
+MODULES = 50
+"""A start that imports more modules says so. Those of torch's tracer are fewer."""
+
+
 class LoadSession(JitSession):
     """The first step is the cold start, timed in its phases. Later steps are inference."""
 
@@ -25,6 +30,7 @@ class LoadSession(JitSession):
         """Do nothing: before the first step there are only inputs and paths."""
         del example
         self.phases: dict[str, float] = {}
+        self.imported = 0
 
     def step(self) -> None:
         if self.phases:
@@ -43,10 +49,12 @@ class LoadSession(JitSession):
         return self.bench.tuned(self.placed())
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
+        known = len(sys.modules)
         begin = time.perf_counter()
         result = work()
         self.bench.device.synchronise()
         self.phases[phase] = time.perf_counter() - begin
+        self.imported += len(sys.modules) - known
         return result
 
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
@@ -62,6 +70,12 @@ class LoadSession(JitSession):
 
     def metrics(self) -> dict[str, float]:
         return self.phases
+
+    def notes(self) -> list[str]:
+        """Return a note if the start imported many modules, which another stack may have imported before it."""
+        if self.imported <= MODULES:
+            return super().notes()
+        return [*super().notes(), f"imported {self.imported} modules during the cold start, which is part of its time"]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         """Return nothing: the only cold start of the process was timed."""

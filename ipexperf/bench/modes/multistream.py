@@ -15,10 +15,11 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _streams
 from ipexperf.bench.modes._inference import KNOBS
 from ipexperf.bench.modes.infer_jit import JitSession
-from ipexperf.bench.precision import BOUNDS, autocast
+from ipexperf.bench.precision import autocast
 from ipexperf.bench.proof import Kernel
 from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.workbench import Workbench
+from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -110,7 +111,7 @@ class MultiStreamSession(JitSession):
 
     def _joined(self, outputs: Any, alone: Any) -> Check:
         """Check that the outputs of all streams equal those of the network for the same parts of the batch."""
-        bound = BOUNDS[self.bench.case.dtype].fidelity
+        bound = DTYPES[self.bench.case.dtype].bounds.fidelity
         if outputs.shape != alone.shape:
             return Check("joined", False, f"shape {tuple(outputs.shape)}", f"shape {tuple(alone.shape)}")
         error = float((outputs.double() - alone.double()).pow(2).mean().sqrt() / alone.double().pow(2).mean().sqrt())

@@ -19,6 +19,7 @@ from ipexperf.bench.precision import autocast
 from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.work import Work
 from ipexperf.bench.workbench import Workbench
+from ipexperf.dtypes import CURVE_STEPS, DTYPES
 from ipexperf.result import Check
 
 PROVEN_STEPS = 3
@@ -38,7 +39,7 @@ class TrainSession(Session):
         self.optimised, self.optimizer = bench.stack.for_training(network, optimizer, bench)
         self.network = self.joined(self.optimised)
         self.accumulate = int(bench.knob("accumulate"))
-        self.scaler = torch.amp.GradScaler(case.device, enabled=case.dtype == "fp16")
+        self.scaler = torch.amp.GradScaler(case.device, enabled=scaled(case.dtype))
         self.feed = _input.feed(bench, self.split.train.tensors, self.order())
         self.losses: list[Any] = []
         # The optimizer's parameters, not network.parameters(), where IPEX leaves unpacked copies that are not trained.
@@ -110,12 +111,12 @@ class TrainSession(Session):
         """Train on to the declared number of steps, then check the losses and the held-out examples."""
         self.train_on()
         metrics, checks = self.learned()
-        curve = _curve.check(self.bench, self.split, [_curve.told(self.losses)], self.skipped())
+        curve = _curve.check(self.bench, self.split, [_curve.first_losses(self.losses)], self.skipped())
         return metrics, [*checks, curve]
 
     def skipped(self) -> list[int]:
         """Return which of the compared steps a gradient scaler skipped."""
-        return self.ledger.skipped(_curve.STEPS)
+        return self.ledger.skipped(CURVE_STEPS)
 
     def train_on(self) -> None:
         """Train on to the declared number of steps."""
@@ -206,12 +207,18 @@ class TrainSession(Session):
         return self.moved(before) > 0
 
 
+def scaled(dtype: str) -> bool:
+    """Whether training in this dtype needs a gradient scaler."""
+    curve = DTYPES[dtype].curve
+    return curve is not None and curve.scaler
+
+
 def untrainable(cell: Cell) -> str | None:
     """Return why no stack can train this, or None."""
-    if cell.dtype == "int8":
-        return "int8 is for inference: there is no int8 training"
-    if cell.dtype == "fp16" and cell.device == "cpu":
-        return "fp16 training on a CPU skips every step of its gradient scaler: use bf16"
+    if DTYPES[cell.dtype].curve is None:
+        return f"{cell.dtype} is for inference: there is no {cell.dtype} training"
+    if scaled(cell.dtype) and cell.device == "cpu":
+        return f"{cell.dtype} training on a CPU skips every step of its gradient scaler: use bf16"
     return None
 
 

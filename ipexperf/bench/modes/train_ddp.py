@@ -168,6 +168,7 @@ def _agreed(checks: tuple[Check, ...]) -> Check:
 class TrainDdp(Mode):
     name = "train_ddp"
     family = "train_ddp"
+    plain = "train"
     fresh = "its ranks are spawned, and each imports everything itself"
     trains = True
     knobs = (

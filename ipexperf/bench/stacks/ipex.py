@@ -17,6 +17,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import torch_dtype
 from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear, _ipex_streams
 from ipexperf.bench.workbench import Workbench
+from ipexperf.dtypes import quantised
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -55,9 +56,9 @@ class Ipex(Stack):
             return "IPEX optimises for cpu and xpu, not for cuda"
         if cell.mode == "infer_export":
             return "IPEX has no export path of its own: what torch.export makes of a network is stock PyTorch's"
-        if cell.dtype == "int8":
+        if quantised(cell.dtype):
             return artifact.why_not(cell, facts) or _ipex_int8.why_not(cell, self.knobs)
-        if cell.device == "xpu" and cell.dtype == "fp16" and cell.mode.startswith("train"):
+        if cell.device == "xpu" and cell.dtype == "fp16" and registry.modes.get(cell.mode).trains:
             return "IPEX refuses fp16 training on xpu: its devices do not support training with half precision"
         lacking = self._lacking(cell, facts.cpu_flags) if cell.device == "cpu" else None
         return lacking or _ipex_linear.why_not(cell)
@@ -66,7 +67,7 @@ class Ipex(Stack):
         """Return what the CPU lacks for IPEX's weight prepacking, without which `ipex.optimize` raises."""
         if "avx2" not in flags:
             return "IPEX needs a CPU with AVX2"
-        if cell.mode.startswith("train") and not _ipex_knobs.on(cell, "weights_prepack"):
+        if registry.modes.get(cell.mode).trains and not _ipex_knobs.on(cell, "weights_prepack"):
             return None
         if cell.mode == _ipex_knobs.COMPILED and cell.dtype == "bf16":
             return None
@@ -155,7 +156,7 @@ class Ipex(Stack):
             return proof.profiled(step)
         module = importlib.import_module("intel_extension_for_pytorch.cpu.utils.verbose")
         logged = proof.logged(step, module.verbose(module.VERBOSE_ON))
-        if bench.case.dtype == "int8":
+        if quantised(bench.case.dtype):
             # Fusions are in oneDNN's log only; torch's own quantised operators and unconverted layers in the other.
             return [*logged, *proof.profiled(step)]
         profiled = proof.profiled(step)
@@ -163,7 +164,7 @@ class Ipex(Stack):
         return [*logged, *(kernel for kernel in profiled if kernel.name in proof.SGEMM)] if logged else profiled
 
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
-        if bench.case.dtype == "int8":
+        if quantised(bench.case.dtype):
             return []  # `ipex.optimize` was not used
         packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
         left = _norms(network)
@@ -192,7 +193,7 @@ class Ipex(Stack):
         return _ipex_linear.chosen(network, bench, on=self._on("auto_kernel_selection", bench))
 
     def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
-        if bench.case.dtype == "int8":
+        if quantised(bench.case.dtype):
             return []  # layers are fusions of oneDNN's graph compiler, which the mode counts
         if bench.case.device == "xpu":
             # Names from IPEX's sources; such a graph has not been seen here.

@@ -12,6 +12,7 @@ from ipexperf.bench.kinds import Cell, Quantised, Stack
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.stacks import _stock_int8, _stock_pt2e
 from ipexperf.bench.workbench import Workbench
+from ipexperf.dtypes import quantised
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -20,10 +21,14 @@ class Stock(Stack):
     name = "stock"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        if cell.dtype == "int8":
+        if quantised(cell.dtype):
             why = _stock_int8.why_not(cell) or artifact.why_not(cell, facts) or facts.missing("torch")
             return why or _stock_pt2e.why_not(cell, facts)
-        if cell.dtype == "fp16" and cell.mode.startswith("train") and "float64" in facts.lacking.get(cell.device, ()):
+        if (
+            cell.dtype == "fp16"
+            and registry.modes.get(cell.mode).trains
+            and "float64" in facts.lacking.get(cell.device, ())
+        ):
             return f"fp16 training needs float64 for its gradient scaler, which this {cell.device} has not: use bf16"
         return facts.missing("torch")
 

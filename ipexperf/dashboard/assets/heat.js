@@ -10,8 +10,7 @@ const MEASURES = {
   last: { title: "vs run before", limit: Math.log(1.3), value: (row) => row.last, text: percent, less: "faster", more: "slower" },
   verdict: { title: "verdict", value: () => undefined, text: () => "" },
 };
-const DTYPES = ["fp32", "bf16", "fp16", "int8"];
-const SILENT = ["failed", "invalid"];
+const DTYPES = window.ipexperfTables.dtypes;
 
 const heat = {
   /** The measures that some case has, with a switch between them. */
@@ -85,12 +84,13 @@ function headsOf(columns) {
 
 function tile(row, name) {
   const measure = MEASURES[name];
-  const silent = SILENT.includes(row.outcome);
+  const { glyph, tone, numbers } = outcomeOf(row.outcome);
+  const silent = !numbers;
   const value = silent ? undefined : measure.value(row);
-  const sign = make("span", { class: "glyph", "aria-hidden": "true" }, GLYPHS[row.outcome] ?? "·");
+  const sign = make("span", { class: "glyph", "aria-hidden": "true" }, glyph);
   const told = value === undefined ? (name === "verdict" || silent ? row.outcome.replaceAll("_", " ") : human(row.step, "s")) : measure.text(value);
   const title = `${row.id} (batch ${row.batch}): ${row.outcome}${row.step === undefined ? "" : `, ${human(row.step, "s")} a step`}`;
-  const made = make("a", { class: "tile", href: row.page, title, "data-outcome": row.outcome }, sign, told);
+  const made = make("a", { class: "tile", href: row.page, title, "data-outcome": row.outcome, "data-tone": tone }, sign, told);
   if (value !== undefined) paint(made, Math.log(value) / measure.limit);
   else if (name !== "verdict") made.classList.add("blank");
   return made;

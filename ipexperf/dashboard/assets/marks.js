@@ -101,10 +101,10 @@ function verdicts(chart, trend) {
     trend.run.forEach((run, index) => {
       const value = trend.median[index];
       const said = DATA.verdict[index];
-      const look = said === "regressed" ? ["▼", "warm"] : said === "improved" ? ["▲", "cool"] : said === "invalid" ? ["✕", "other"] : null;
-      if (value === null || !look) return;
-      ctx.fillStyle = colour(look[1]);
-      ctx.fillText(look[0], chart.valToPos(index, "x", true), chart.valToPos(value, "y", true));
+      const { glyph, tone } = outcomeOf(said);
+      if (value === null || !["warm", "cool", "bad"].includes(tone)) return;
+      ctx.fillStyle = colour(tone);
+      ctx.fillText(glyph, chart.valToPos(index, "x", true), chart.valToPos(value, "y", true));
     });
   });
 }

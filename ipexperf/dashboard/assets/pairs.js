@@ -9,7 +9,8 @@ filter.over(DATA.rows, (rows) => {
 });
 
 function pairOf(axis, row) {
-  const kind = { regressed: "warm", improved: "cool" }[row.outcome] ?? "";
+  const { tone } = outcomeOf(row.outcome);
+  const kind = ["warm", "cool"].includes(tone) ? tone : "";
   const drawn = row.ratio === undefined ? "" : make("div", { class: "drawn" },
     strip(axis, { value: row.ratio, lo: row.lo, hi: row.hi, dots: row.pairs, kind, band: TOLERANCE }), axisRow(axis));
   const numbers = row.ratio === undefined ? "" : make("p", { class: "numbers" },

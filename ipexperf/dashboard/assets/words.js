@@ -4,11 +4,15 @@
 const ROOT = document.body.dataset.root;
 const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
 
-const GLYPHS = {
-  regressed: "▼", failed: "✕", invalid: "!", platform_shift: "⇄", improved: "▲", ok: "✓",
-  inconclusive: "~", not_comparable: "≠", no_baseline: "○", interrupted: "…",
-};
-const OUTCOMES = Object.keys(GLYPHS);
+/** The names of the outcomes, those that need a reader first. tables.js is written from the tables of outcomes and dtypes. */
+const OUTCOMES = Object.keys(window.ipexperfTables.outcomes);
+const OTHER_OUTCOME = { glyph: "·", tone: "quiet", numbers: true };
+
+/** The glyph and the tone of an outcome, and whether its numbers count. */
+function outcomeOf(name) {
+  return window.ipexperfTables.outcomes[name] ?? OTHER_OUTCOME;
+}
+
 const UNITS = {
   s: [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]],
   bytes: [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]],
@@ -68,9 +72,9 @@ function percent(ratio) {
 }
 
 function badge(outcome, text) {
-  const made = make("span", { class: "badge", "data-outcome": outcome }, text ?? outcome.replaceAll("_", " "));
-  made.prepend(make("span", { class: "glyph", "aria-hidden": "true" }, GLYPHS[outcome] ?? "·"));
-  return made;
+  const { glyph, tone } = outcomeOf(outcome);
+  const sign = make("span", { class: "glyph", "aria-hidden": "true" }, glyph);
+  return make("span", { class: "badge", "data-outcome": outcome, "data-tone": tone }, sign, text ?? outcome.replaceAll("_", " "));
 }
 
 /** A colour of the look that is shown now. */

@@ -1,0 +1,89 @@
+"""The outcomes of a case. `OUTCOMES` has a row for each, and everything that reads outcomes reads it there.
+
+To add one: a name in `Outcome`, and a row. Terminal, markdown, JUnit, dashboard and `baseline accept` then know it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Outcome = Literal[
+    "regressed",
+    "failed",
+    "invalid",
+    "platform_shift",
+    "inconclusive",
+    "not_comparable",
+    "no_baseline",
+    "improved",
+    "ok",
+]
+Tone = Literal["good", "cool", "warm", "bad", "quiet"]
+"""Colours of the dashboard: fine, faster, slower, broken, and nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of an outcome, and how it looks."""
+
+    emoji: str
+    """In markdown."""
+    glyph: str
+    """In the dashboard. Each outcome has another, because colour alone tells some readers nothing."""
+    tone: Tone
+    meaning: str
+    """Explains the outcome below the table on the terminal."""
+    fine: bool = False
+    """Whether nothing became slower. The terminal only counts such cases, and `gate` lets them pass."""
+    fails: bool = False
+    """Whether a case with this outcome fails its test."""
+    numbers: bool = True
+    """Whether the numbers of the case count."""
+
+
+OUTCOMES: dict[str, Row] = {
+    "regressed": Row("🔴", "▼", "warm", "slower than the baseline or the other arm, beyond doubt", fails=True),
+    "failed": Row("❌", "✕", "bad", "nothing was measured", fails=True, numbers=False),
+    "invalid": Row("⚠️", "!", "bad", "measured, but the numbers count for nothing", fails=True, numbers=False),
+    "platform_shift": Row("🟠", "⇄", "warm", "moved together with the whole run"),
+    "inconclusive": Row("❔", "~", "quiet", "neither a slowdown nor its absence was shown"),
+    "not_comparable": Row("❔", "≠", "quiet", "the baseline is of other hardware or other work"),
+    "no_baseline": Row("⚪", "○", "quiet", "speed was measured, not judged"),
+    "improved": Row("🔵", "▲", "cool", "faster than the baseline or the other arm, beyond doubt", fine=True),
+    "ok": Row("🟢", "✓", "good", "not slower by more than the tolerance", fine=True),
+}
+"""All outcomes, the one that needs a reader first on top."""
+NEVER_BEGAN = "interrupted"
+"""What the history records for a case that was planned and never began. It is no outcome: nobody judged it."""
+_OTHER = Row("", "…", "quiet", "")
+
+
+def row(name: str) -> Row:
+    """What is known of an outcome. A name that is none of them, such as `NEVER_BEGAN`, has a plain row."""
+    return OUTCOMES.get(name, _OTHER)
+
+
+def place(name: str) -> int:
+    """The place of an outcome in every list: those that need a reader come first, unknown names last."""
+    return [*OUTCOMES, name].index(name)
+
+
+def title(name: str) -> str:
+    """The name of an outcome for people."""
+    return name.replace("_", " ")
+
+
+def is_fine(name: str) -> bool:
+    """Whether the outcome says that nothing became slower."""
+    return row(name).fine
+
+
+def has_numbers(name: str) -> bool:
+    """Whether the numbers of a case with this outcome count."""
+    return row(name).numbers
+
+
+def without_numbers() -> tuple[str, ...]:
+    """The outcomes of cases whose numbers do not count."""
+    return tuple(name for name in OUTCOMES if not has_numbers(name))

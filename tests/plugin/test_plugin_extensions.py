@@ -1,0 +1,113 @@
+"""A new dtype, mode, metric and outcome, each a row or a file, are in every output: nothing has a list of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from plugin_suite import ROOT, SHORT
+
+from ipexperf import cli, commands
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plugin_suite import Suite
+
+UNHEARD_OF = ROOT / "tests" / "fakes" / "unheard_of.py"
+ID = "tiny-fake-fp8-wobble-plain"
+HOT = """
+from dataclasses import replace
+
+from ipexperf.judge import screen
+
+honest = screen.judge
+screen.judge = lambda *given: replace(honest(*given), outcome="throttled", reason="93 degrees")
+"""
+GREET = """
+def add_greet(subparsers):
+    parser = subparsers.add_parser("greet", help="say hello")
+    parser.set_defaults(run=lambda arguments: print("hello") or 0)
+
+
+COMMANDS = (add_greet,)
+"""
+
+
+@pytest.fixture
+def ran(suite: Suite) -> pytest.RunResult:
+    """A run of the new mode in the new dtype, with JUnit beside it."""
+    cell = ("--device", "fake", "--dtype", "fp8", "--mode", "wobble", "--stack", "plain")
+    return suite.run("tiny", f"--perf-load={UNHEARD_OF}", "--junitxml=junit.xml", *SHORT, cell=cell)
+
+
+def ask(suite: Suite, *words: str) -> str:
+    """What `ipexperf` says of this history, in a process that has loaded the same files as the run."""
+    loads = f"registry.load([{suite.fake!r}, {str(UNHEARD_OF)!r}])"
+    code = f"import sys\nfrom ipexperf import cli\nfrom ipexperf.bench import registry\n{loads}\nsys.exit(cli.main())"
+    return suite.pytester.run(sys.executable, "-c", code, *words, "--db", "ipexperf.db").stdout.str()
+
+
+def tables(suite: Suite) -> dict[str, Any]:
+    """What the scripts of the report know of outcomes and dtypes."""
+    text = (suite.path / "pages" / "assets" / "tables.js").read_text()
+    found: dict[str, Any] = json.loads(text.partition(" = ")[2].rstrip(";\n"))
+    return found
+
+
+def properties(suite: Suite) -> dict[str, str]:
+    """What JUnit says of the case."""
+    (case,) = ET.parse(suite.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - our own file
+    return {x.get("name", ""): x.get("value", "") for x in case.iter("property")}
+
+
+def test_a_new_dtype_mode_and_metric_are_in_every_output(suite: Suite, ran: pytest.RunResult) -> None:
+    ran.assert_outcomes(passed=1)
+    assert [line for line in ran.outlines if ID in line and "bleu 27.2" in line]
+    told = properties(suite)
+    names = ("dtype", "mode", "joules", "bleu")
+    assert tuple(told[name] for name in names) == ("fp8", "wobble", "41.5", "27.25")
+    (shown,) = json.loads(ask(suite, "show", "last", "--json"))["cases"]
+    assert (shown["metrics"]["joules"]["median"], shown["metrics"]["bleu"]["median"]) == (41.5, 27.25)
+    assert "41.5" in ask(suite, "trend", "--model", "tiny", "--metric", "joules")
+    assert f"`{ID}`" in ask(suite, "report", "last", "--markdown")
+    ask(suite, "report", "--html", "pages")
+    (page,) = (suite.path / "pages" / "cases").glob("*.html")
+    assert "27.2" in page.read_text()
+    assert tables(suite)["dtypes"][-1] == "fp8"
+
+
+def test_a_new_outcome_is_in_every_output(suite: Suite, request: pytest.FixtureRequest) -> None:
+    with (suite.path / "conftest.py").open("a") as file:
+        file.write(HOT)
+    ran: pytest.RunResult = request.getfixturevalue("ran")
+    ran.assert_outcomes(failed=1)
+    assert "THROTTLED (1)" in ran.stdout.str()
+    assert "the device was too hot" in ran.stdout.str()
+    assert properties(suite)["verdict"] == "throttled"
+    (shown,) = json.loads(ask(suite, "show", "last", "--json"))["cases"]
+    assert shown["outcome"] == "throttled"
+    markdown = ask(suite, "report", "last", "--markdown")
+    assert "## ipexperf: 1 throttled" in markdown
+    assert f"- 🥵 `{ID}` (batch 1): **throttled**: 93 degrees" in markdown
+    ask(suite, "report", "--html", "pages")
+    assert tables(suite)["outcomes"]["throttled"] == {"glyph": "♨", "tone": "bad", "numbers": False}
+    assert 'data-outcome="throttled" data-tone="bad"' in (suite.path / "pages" / "runs.html").read_text()
+    assert "not fine" in ask(suite, "gate", "last")
+    ask(suite, "baseline", "accept", "last", "--reason", "hot", "--baselines", "kept")
+    assert not list(suite.path.glob("kept/**/*.json"))
+
+
+def test_a_new_command_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "greet.py").write_text(GREET)
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    assert cli.main(["greet"]) == 0
+    assert capsys.readouterr().out == "hello\n"
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert "say hello" in capsys.readouterr().out
