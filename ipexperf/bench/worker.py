@@ -55,7 +55,7 @@ def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     stack.start()
     device.start(settings)
     model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
-    # Before anything is timed: IPEX imports more than stock PyTorch does, so that a model would find its packages there.
+    # Before anything is timed: the import of IPEX brings packages that a model on stock would import in its start.
     lazy.import_packages(model.needs)
     return Workbench(case, model, device, mode, stack, registry.datasets.get(case.data), settings, say)
 

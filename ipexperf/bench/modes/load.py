@@ -18,7 +18,6 @@ from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
-
 MODULES = 50
 """A start that imports more modules says so. Those of torch's tracer are fewer."""
 
