@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ipexperf.bench import registry
+from ipexperf.bench.kinds import Settings
+from ipexperf.bench.modes import load
+from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import METRICS
 
@@ -83,3 +93,35 @@ def test_a_start_that_froze_nothing_is_caught(monkeypatch: pytest.MonkeyPatch) -
     session = opened(Counted())
     session.sample(wait, 1, 1)
     assert [check.name for check in session.proof() if not check.ok] == ["jit"]
+
+
+def test_a_start_that_imports_much_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another stack may have imported the same before its start: then the two starts are not the same work."""
+    for number in range(load.MODULES + 1):
+        (tmp_path / f"imported_in_the_start_{number}.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def build() -> Any:
+        from bench_cases import network
+
+        for number in range(load.MODULES + 1):
+            importlib.import_module(f"imported_in_the_start_{number}")
+        return network()
+
+    loaded = opened(build)
+    loaded.step()
+    assert [note for note in loaded.notes() if "modules during the cold start" in note]
+    quiet = opened(Counted())
+    quiet.step()
+    assert not [note for note in quiet.notes() if "modules during the cold start" in note]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
+def test_what_a_model_needs_is_imported_before_its_start() -> None:
+    """Stock paid for torchvision within the start, and IPEX did not, so that it seemed 1.6 times as fast."""
+    case = Case("resnet18", "cpu", "fp32", "load", "stock", 32, 32, data="digits")
+    request = {"case": case.to_json(), "settings": asdict(Settings())}
+    code = "import json, sys\nfrom ipexperf.bench.worker import workbench\nassert 'torchvision' not in sys.modules\n"
+    code += "workbench(json.loads(sys.argv[1]), print)\nprint('torchvision' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code, json.dumps(request)], capture_output=True, text=True, check=True)
+    assert told.stdout == "True\n"
