@@ -15,7 +15,7 @@ from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.together import Together
 from ipexperf.conduct import launch
 from ipexperf.errors import WorkerError
-from ipexperf.judge import pairs, sequential
+from ipexperf.judge import pairs, ratios, sequential
 from ipexperf.judge.pairs import PairedRatio
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.sequential import Decision
@@ -109,6 +109,8 @@ class Standing:
         """The ratio so far with its interval, or an empty string."""
         if self.so_far is None or self.so_far.lo is None or self.so_far.hi is None:
             return ""
+        if self.so_far.hi / self.so_far.lo > ratios.WIDE:
+            return f"{units.percent(self.so_far.ratio)}, too few pairs to tell"
         return f"{units.percent(self.so_far.ratio)} {units.interval(self.so_far.lo, self.so_far.hi)}"
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ipexperf.judge.ratios import WIDE
 from ipexperf.outcomes import OUTCOMES
 from ipexperf.result import METRICS
 
@@ -26,8 +27,6 @@ _STYLES = {
     "worse": _BAD,
     "better": _GOOD,
 }
-WIDE = 1e3
-"""Intervals whose ends differ by a larger factor are not shown."""
 
 
 def human(value: float | None, unit: str) -> str:

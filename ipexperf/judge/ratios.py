@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from ipexperf.judge.policy import Policy
 
+WIDE = 1e3
+"""An interval whose ends differ by a larger factor tells nothing, and is not shown."""
 WIDEST = math.log(1e6)
 """Intervals are cut at this width: wider ones say nothing and are harder to read."""
 

@@ -19,8 +19,6 @@ THROUGHPUT = "throughput"
 APART = "*"
 """Marks a ratio of launches that did not take turns."""
 SINGLE = "a single launch has no interval"
-WIDE = 1e3
-"""An interval wider than this is not shown."""
 TOO_FEW = "too few launches to tell"
 
 
@@ -48,7 +46,7 @@ class Compared:
         lo, hi = self.ratio.lo, self.ratio.hi
         if lo is None or hi is None:
             return SINGLE
-        return f"{digits(lo)} to {digits(hi)}" if hi / lo < WIDE else TOO_FEW
+        return f"{digits(lo)} to {digits(hi)}" if hi / lo < ratios.WIDE else TOO_FEW
 
     @property
     def cell(self) -> str:
@@ -59,7 +57,7 @@ class Compared:
     def brief(self) -> str:
         """The same in short: '3.37 +-2%', rounded up."""
         ratio, lo, hi = self.ratio.ratio, self.ratio.lo, self.ratio.hi
-        known = lo is not None and hi is not None and hi / lo < WIDE
+        known = lo is not None and hi is not None and hi / lo < ratios.WIDE
         return f"{self.value} +-{math.ceil(100 * (hi / ratio - 1))}%" if known and hi else self.value
 
     def told(self, after: str, nothing: str) -> str:
