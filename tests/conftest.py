@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
+import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +25,12 @@ pytest_plugins = "pytester"
 settings.register_profile("ipexperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ipexperf")
 
+TIERS = ("process", "torch", "server", "browser")
+"""What a test needs: processes of its own, torch, PostgreSQL, Chromium. A test that needs none of them is `fast`."""
+BY_FIXTURE = {"suite": "process", "torch_suite": "torch", "pytester": "process", "window": "browser"}
+TORCH_AT_HEAD = re.compile(r'^(torch = pytest\.importorskip\("torch"\)|(from|import) bench_cases\b)', re.MULTILINE)
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
 FAKE = Path(__file__).parent / "fakes" / "fake.py"
 REGISTRIES = (registry.devices, registry.stacks, registry.modes, registry.models, registry.datasets)
 
@@ -31,6 +41,48 @@ def _over(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return True
     return state in "ZX"  # dead, and nobody has asked for its exit status yet
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m fast`, leave out files whose head imports torch: that takes longer than all fast tests of a file."""
+    if config.option.markexpr == "fast" and collection_path.suffix == ".py":
+        return True if TORCH_AT_HEAD.search(collection_path.read_text()) else None
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test its tier. What its fixtures or the head of its file say needs no mark."""
+    for item in items:
+        for fixture in item.fixturenames:
+            if fixture in BY_FIXTURE:
+                item.add_marker(BY_FIXTURE[fixture])
+        where = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if "postgresql" in where or (item.path.parent.name == "history" and "server" in item.fixturenames):
+            item.add_marker("server")
+        if hasattr(getattr(item, "module", None), "torch"):
+            item.add_marker("torch")
+        if not HAS_TORCH and item.get_closest_marker("torch"):
+            item.add_marker(pytest.mark.skip(reason="needs torch"))
+        if not any(item.get_closest_marker(tier) for tier in TIERS):
+            item.add_marker("fast")
+
+
+@pytest.fixture(autouse=True)
+def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a fast test that starts a process or imports torch."""
+    if not request.node.get_closest_marker("fast"):
+        yield
+        return
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise AssertionError("a fast test starts no process: mark it with pytest.mark.process")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    monkeypatch.setattr(os, "fork", refuse)
+    before = "torch" in sys.modules
+    yield
+    assert before or "torch" not in sys.modules, "a fast test imports no torch: mark it with pytest.mark.torch"
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from ipexperf.compare.arm import Arm
 
+pytestmark = pytest.mark.process
+
 
 CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 

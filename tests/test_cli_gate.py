@@ -242,6 +242,7 @@ def test_a_case_that_the_run_has_not_is_no_verdict(gate, trouble):
     assert "has no case nobody" in trouble("--case", "nobody")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("outcome", "unbuffered"), [("ok", ""), ("regressed", ""), ("regressed", "1")])
 @pytest.mark.parametrize(
     ("redirection", "statuses"),

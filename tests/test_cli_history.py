@@ -150,6 +150,7 @@ def test_a_mistake_ends_with_2_and_a_sentence(path, capsys, arguments, message):
     assert message in refused(capsys, *arguments)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_a_closed_pipe_ends_quietly(path, form):
     """`ipexperf runs | head` says nothing about pipes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from ipexperf.bench import registry
 from ipexperf.cli import USAGE_ERROR, main
 
 SMALLNET = Path(__file__).parent / "fakes" / "smallnet.py"
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -58,6 +57,7 @@ def test_an_unknown_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert "unknown model 'resnet5'" in capsys.readouterr().err
 
 
+@pytest.mark.process
 @needs_torch
 def test_a_look_counts_parameters_and_arithmetic(capsys: pytest.CaptureFixture[str]) -> None:
     """In a worker of its own, at the size that is asked for."""
@@ -67,6 +67,7 @@ def test_a_look_counts_parameters_and_arithmetic(capsys: pytest.CaptureFixture[s
     assert found["measured_at"] == "8 x 8"
 
 
+@pytest.mark.process
 @needs_torch
 def test_what_cannot_be_measured_is_told_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """The others are listed with their numbers, and the command does not fail."""

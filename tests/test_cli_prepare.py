@@ -132,6 +132,7 @@ def test_a_wrong_name_is_refused(prepare: Callable[..., int], capsys: pytest.Cap
     assert capsys.readouterr().err == "ipexperf: --model: unknown model 'frist': did you mean first?\n"
 
 
+@pytest.mark.process
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 def test_ctrl_c_leaves_nothing_half(tmp_path: Path, gone: Callable[[int], bool]) -> None:
     """In the middle of a training: exit status 130, no worker, no weights, and no part of any."""

@@ -181,6 +181,7 @@ def test_a_history_that_is_read_only_or_locked_is_one_sentence(path, capsys, mon
     assert not (path.parent / "site").exists()
 
 
+@pytest.mark.process
 def test_a_closed_pipe_is_no_error(path):
     """`ipexperf report --markdown | head -1` ends quietly."""
     script = f"{sys.executable} -m ipexperf.cli report --markdown --db {path} | head -n 1"

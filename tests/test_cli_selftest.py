@@ -212,6 +212,7 @@ def test_injections_are_for_the_cores_that_the_cases_have(
     assert found == [len(ALL), 1]
 
 
+@pytest.mark.process
 def test_real_workers_are_slowed_down(
     selftest: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def options(text: str) -> Iterator[str]:
     return (match[1] for match in re.finditer(r"^\s+(?:-\w, )?(--[a-z-]+)", text, re.MULTILINE))
 
 
+@pytest.mark.process
 def test_options_are_the_same() -> None:
     """Of pytest in this checkout, and of each command."""
     environment = {**os.environ, "COLUMNS": "100"}

@@ -87,6 +87,7 @@ def test_anything_else_is_refused(item: Any, name: str) -> None:
         ext.register(item)
 
 
+@pytest.mark.process
 def test_everything_it_exports_is_there_and_torch_is_not_imported() -> None:
     """Collection imports the files of extensions, in processes that have no use for torch."""
     program = "import sys, ipexperf.ext as e; [getattr(e, x) for x in e.__all__]; print('torch' in sys.modules)"

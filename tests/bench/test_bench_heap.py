@@ -12,6 +12,8 @@ import pytest
 from ipexperf.bench import environment, heap
 from ipexperf.conduct import process
 
+pytestmark = pytest.mark.process
+
 needs_glibc = pytest.mark.skipif(not environment.software()["libc"].startswith("glibc"), reason="another C library")
 
 BLOCK = 2**26

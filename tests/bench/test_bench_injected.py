@@ -42,6 +42,7 @@ def said(old: dict[str, Any], new: dict[str, Any]) -> str:
     return "\n".join(structure.diff(old, new).lines())
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(("limit", "kernel"), [("SSE41", "jit:sse41"), ("AVX", "jit:avx")])
 def test_instructions_that_were_masked_are_named(stock: Found, limit: str, kernel: str) -> None:
     """Every convolution takes another kernel, oneDNN says why, and no operator of torch's changed."""
@@ -80,6 +81,7 @@ def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: 
     assert [line for line in lines if line not in told] == [], told
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("before", "after", "lines"),
     [
@@ -109,6 +111,7 @@ def test_only_batchnorm_is_named_where_only_that_is_not_folded(ipex: Found) -> N
     assert len(said(ipex["plain"], ipex["conv_bn_folding off"]).splitlines()) == 1
 
 
+@pytest.mark.torch
 def test_nothing_is_named_where_nothing_changed(stock: Found) -> None:
     """Another process of the same software tells the same, network by network."""
     again = fingerprints("stock")

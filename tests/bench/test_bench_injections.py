@@ -67,6 +67,7 @@ def test_an_unknown_injection_is_an_error(fake: str) -> None:
         Worker(lambda _: None).prepare(request)
 
 
+@pytest.mark.torch
 @pytest.mark.skipif(not IPEX, reason="needs IPEX")
 def test_a_spoilt_graph_is_not_frozen_and_not_fused() -> None:
     """What the proof of a case would say of it: the injection is real, and the proof catches it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from ipexperf.bench import proof
 from ipexperf.bench.proof import Kernel
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 
 HEAD = "onednn_verbose,v1,primitive,exec,cpu,"
 CONVOLUTION = (

@@ -137,6 +137,7 @@ def whole(checks: dict[str, dict[str, Any]], layers: int) -> None:
     assert promised <= set(checks)
 
 
+@pytest.mark.process
 @needs_pt2e
 @pytest.mark.usefixtures("made")
 def test_compiled_int8_is_proven_and_accurate(stock: Quantiser) -> None:

@@ -27,7 +27,7 @@ HEAD = (
     "onednn_verbose,v1,primitive,exec,cpu,matmul,gemm:jit,undef,src:u8:a:blocked:abcd::f0 wei:s8::blocked:adbc::f0,,,"
 )
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 needs_ipex = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX")
 
 FUSED = """graph(%x : Tensor):
@@ -235,6 +235,7 @@ def whole(quantiser: Quantiser, model: str, mode: str, layers: int) -> None:
     assert ("jit" in checks) == (mode == "infer_jit")
 
 
+@pytest.mark.process
 @needs_torch
 @pytest.mark.parametrize("mode", ["infer", "infer_jit"])
 @pytest.mark.parametrize(("model", "layers"), [("pixels", 3), ("rows", 8)])
@@ -243,6 +244,7 @@ def test_stock_int8_is_proven_and_accurate(stock: Quantiser, model: str, mode: s
     whole(stock, model, mode, layers)
 
 
+@pytest.mark.process
 @needs_ipex
 @pytest.mark.parametrize(("model", "mode", "layers"), [("pixels", "infer_jit", 3), ("rows", "infer", 8)])
 def test_ipex_int8_is_proven_and_accurate(ipex: Quantiser, model: str, mode: str, layers: int) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from ipexperf.bench import environment
 
+pytestmark = pytest.mark.process
+
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
 
 

@@ -154,6 +154,7 @@ def tool(path: Path, text: str, *, ends: bool = True) -> str:
     return str(program)
 
 
+@pytest.mark.process
 def test_the_vendors_tool_is_asked_where_the_files_are_silent(card: Card, tmp_path: Path) -> None:
     """xpu-smi prints until it is stopped; its first line of numbers is taken, and steps go on meanwhile."""
     card.write(card.add(), f"{XE}/act_freq", "")
@@ -166,11 +167,13 @@ def test_the_vendors_tool_is_asked_where_the_files_are_silent(card: Card, tmp_pa
     assert card.steps > 2 * READINGS
 
 
+@pytest.mark.process
 def test_nvidias_tool_is_asked_of_the_card_by_name(card: Card, tmp_path: Path) -> None:
     """CUDA has no files to read: both numbers come from nvidia-smi."""
     assert card.watch(NVIDIA_SMI, tool(tmp_path, "83, 1785"), card="GPU-1234") == Seen(1.785e9, 0.83)
 
 
+@pytest.mark.process
 def test_a_tool_that_fails_tells_nothing(card: Card, tmp_path: Path) -> None:
     """A message in place of numbers is no number."""
     assert card.watch(NVIDIA_SMI, tool(tmp_path, "Insufficient Permissions, [N/A]"), card="GPU-1234") == Seen()

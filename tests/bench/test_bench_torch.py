@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
-import importlib.util
 import math
 import os
 import pickle
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TASK = registry.tasks.get("classification")
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 
 
 @pytest.fixture
@@ -418,6 +417,7 @@ def test_batches_are_the_same_for_the_same_seed() -> None:
     assert first(0) != first(1)
 
 
+@pytest.mark.torch
 def test_the_peak_of_a_case_on_the_cpu_is_what_it_took_and_not_the_libraries() -> None:
     """64 MiB that are taken and given back are the peak; what was resident before is a figure of its own."""
     told = alone("takes_memory.py")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ def test_the_packaged_tokenizer_makes_the_published_tokens() -> None:
     assert known.tokens("Jim Henson was a puppeteer", 16) == [101, 3958, 27227, 2001, 1037, 13997, 11510, 102]
 
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 
 
 def safetensors(path: Path, table: dict[str, Any], data: bytes) -> Path:

@@ -22,6 +22,8 @@ from ipexperf.plan.arms import ArmWords, parse
 from ipexperf.plan.options import Options
 from ipexperf.result import Check
 
+pytestmark = pytest.mark.process
+
 LOSERS = str(Path(__file__).parents[1] / "fakes" / "losers.py")
 POLICY = PairPolicy()
 LOSSY = replace(CASE, device="lossy")

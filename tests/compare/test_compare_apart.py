@@ -22,6 +22,8 @@ from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch, Sample
 
+pytestmark = pytest.mark.process
+
 COLD = str(Path(__file__).parents[1] / "fakes" / "cold.py")
 
 

@@ -110,6 +110,7 @@ def test_the_threads_of_an_arm_that_waits_sleep_whatever_the_shell_says(
     assert (spinning["OMP_WAIT_POLICY"], "KMP_BLOCKTIME" in spinning) == ("ACTIVE", False)
 
 
+@pytest.mark.process
 def test_an_arm_that_cannot_import_its_stack_is_refused_in_one_sentence(fake: str) -> None:
     """Before anything is measured; an arm that changes neither interpreter nor variables is not asked."""
     registry.load((fake,))

@@ -19,6 +19,8 @@ from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Measurement
 
+pytestmark = pytest.mark.process
+
 FORKED = str(Path(__file__).parents[1] / "fakes" / "forked.py")
 FP32, BF16 = case(dtype="fp32"), case(dtype="bf16")
 

@@ -29,6 +29,8 @@ from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Measurement, RoundRecord
 
+pytestmark = pytest.mark.process
+
 FAKES = Path(__file__).parents[1] / "fakes"
 COLD, LOSERS = (str(FAKES / name) for name in ("cold.py", "losers.py"))
 FP32, BF16, FP16 = (case(dtype=dtype) for dtype in ("fp32", "bf16", "fp16"))

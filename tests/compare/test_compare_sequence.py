@@ -308,6 +308,7 @@ def test_each_launch_has_what_the_other_arm_ran(monkeypatch: pytest.MonkeyPatch)
     assert environment == {"software": {}}
 
 
+@pytest.mark.process
 def test_real_arms_are_compared_to_the_end(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fresh processes each round, proof and accuracy in the first alone."""
     registry.load((fake,))

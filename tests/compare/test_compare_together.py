@@ -27,6 +27,8 @@ from ipexperf.conduct.watch import Stretch
 from ipexperf.errors import WorkerError
 from ipexperf.result import Sample
 
+pytestmark = pytest.mark.process
+
 FAKES = Path(__file__).parents[1] / "fakes"
 OBEDIENT, COLD = (str(FAKES / name) for name in ("obedient.py", "cold.py"))
 DTYPES = ("fp32", "bf16", "fp16")

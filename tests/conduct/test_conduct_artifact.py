@@ -130,6 +130,7 @@ def test_other_weights_are_another_artifact(ready: Callable[..., Path], maker: M
     assert second.read_bytes() == b"int8 other weights"
 
 
+@pytest.mark.process
 def test_the_interpreter_that_runs_it_is_the_one_that_quantises_it(ready: Callable[..., Path], maker: Maker) -> None:
     """An arm with an interpreter of its own has what was made there, even where its versions are the same."""
     ready(python=sys.executable)

@@ -19,6 +19,8 @@ from ipexperf.result import METRICS, Sample
 if TYPE_CHECKING:
     from ipexperf.result import Launch
 
+pytestmark = pytest.mark.process
+
 COLD = str(Path(__file__).parents[1] / "fakes" / "cold.py")
 
 

@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import conduct_play
+import pytest
 
 from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.result import Launch
+
+pytestmark = pytest.mark.process
 
 LOOKED_AT = str(Path(__file__).parents[1] / "fakes" / "looked_at.py")
 

@@ -207,6 +207,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], int]]:
     return found
 
 
+@pytest.mark.process
 @needs_two_cores
 def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], int]]) -> None:
     """From the option to the kernel's accounts; and where nothing was asked for, everywhere."""
@@ -218,6 +219,7 @@ def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], in
     assert looked == [(ALL[-1:], 1), (ALL, len(ALL))]
 
 
+@pytest.mark.process
 @needs_two_cores
 def test_instances_are_watched_on_the_cores_of_all(looked: list[tuple[list[int], int]]) -> None:
     """Not on those that they leave free."""

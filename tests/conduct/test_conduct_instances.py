@@ -38,6 +38,7 @@ def run(model: str, seconds: float = 0.2) -> Launch:
     return conduct_play.launch(case(model), 0, placement.given(conditions, case(model), None), accuracy=True)[0]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("final", "asked"), [(False, False), (True, True)])
 def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(
     *, final: bool, asked: bool, monkeypatch: pytest.MonkeyPatch
@@ -57,6 +58,7 @@ def check(done: Launch, name: str) -> Check:
     return found
 
 
+@pytest.mark.process
 def test_two_instances_are_one_launch() -> None:
     """The latencies of both are its samples, their memory is added up, and each is alone on its core."""
     done = run("tiny")
@@ -74,6 +76,7 @@ def test_two_instances_are_one_launch() -> None:
     assert ("p99" in done.metrics) == (not any(note.startswith("no p99") for note in done.notes))
 
 
+@pytest.mark.process
 def test_the_end_of_one_is_the_end_of_all() -> None:
     """An instance that dies is named in the launch's reason, and no number is left."""
     done = run("half_dead", seconds=1.0)
@@ -81,6 +84,7 @@ def test_the_end_of_one_is_the_end_of_all() -> None:
     assert (done.samples, done.metrics) == ((), {})
 
 
+@pytest.mark.process
 def test_an_instance_that_takes_the_others_cores_is_caught() -> None:
     """It was alone on its core when it was prepared; the cores are read again after it was measured."""
     done = run("mover")
@@ -88,6 +92,7 @@ def test_an_instance_that_takes_the_others_cores_is_caught() -> None:
     assert not check(done, "instance_cores").ok
 
 
+@pytest.mark.process
 def test_the_conductor_starts_instances_where_a_mode_has_them(tmp_path: Path) -> None:
     """A whole measurement, on the cores of the placement that was asked for."""
     registry.load(FAKES)

@@ -115,6 +115,7 @@ def test_what_is_ignored_stays_ignored() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
+@pytest.mark.process
 def test_a_signal_that_kills_does_so_after_the_block() -> None:
     code = (
         "import signal\nfrom ipexperf.conduct import interrupts\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,10 @@ from ipexperf.conduct.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.process
+
 SMALLNET = Path(__file__).parents[1] / "fakes" / "smallnet.py"
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 
 
 def loaders(worker: Worker) -> list[int]:

@@ -17,6 +17,8 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
+pytestmark = pytest.mark.process
+
 SMALL = Case("eater_of_memory", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 LARGE = dataclasses.replace(SMALL, batch=64)
 GIB = 2.0**30

@@ -18,6 +18,8 @@ from ipexperf.conduct.server import Order, Server
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("torch")
 if importlib.util.find_spec("intel_extension_for_pytorch") is None:
     pytest.skip("needs IPEX", allow_module_level=True)

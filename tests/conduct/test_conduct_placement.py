@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from ipexperf.result import Check, Launch
 
+pytestmark = pytest.mark.process
+
 FAKES = (str(Path(__file__).parents[1] / "fakes" / "fake.py"), str(Path(__file__).parents[1] / "fakes" / "placed.py"))
 ALL = tuple(sorted(os.sched_getaffinity(0)))
 HERE = Path("/sys/devices/system/node/node0").exists() and bench_placement.memory() != "unknown"

@@ -29,6 +29,8 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
 
+pytestmark = pytest.mark.process
+
 CPU = Case("resnet18", "cpu", "fp32", "infer", "stock", 1, 8, data="digits")
 FAKE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 QUICK = {"product": 0.01, "copy": 0.02}

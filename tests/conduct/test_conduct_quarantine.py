@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from ipexperf.result import Measurement
 
+pytestmark = pytest.mark.process
+
 LOSERS = str(Path(__file__).parents[1] / "fakes" / "losers.py")
 
 

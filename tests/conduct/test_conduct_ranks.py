@@ -56,6 +56,7 @@ def rank_pids(worker: Worker) -> list[int]:
     return found
 
 
+@pytest.mark.process
 def test_two_ranks_train_as_one_process_and_the_death_of_one_is_told(gone: Callable[[int], bool]) -> None:
     """The whole way: items, samples, memory, proof, the loss curve of one stock fp32 process; then a rank is killed."""
     with Worker(timeout=PATIENCE) as worker:
@@ -97,6 +98,7 @@ def test_two_ranks_train_as_one_process_and_the_death_of_one_is_told(gone: Calla
     assert all(gone(pid) for pid in members)
 
 
+@pytest.mark.process
 def test_a_rank_that_trains_for_itself_is_caught_and_one_that_hangs_is_ended(gone: Callable[[int], bool]) -> None:
     """Without the wrapper that exchanges gradients everything runs, and the weights of the ranks differ.
 
@@ -132,6 +134,7 @@ def test_each_process_of_a_case_has_a_device_of_its_own(tmp_path: Path) -> None:
     assert conductor.ready(dataclasses.replace(case, mode="train")).settings.cards == ()
 
 
+@pytest.mark.process
 def test_fewer_devices_than_processes_end_the_launch_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from ipexperf.result import Launch
 
+pytestmark = pytest.mark.process
+
 FAKES = Path(__file__).parents[1] / "fakes"
 FORKED = str(FAKES / "forked.py")
 FORK = (("start", "fork"),)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from ipexperf.result import Launch
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("torch")
 FAKES = Path(__file__).parents[1] / "fakes"
 SMALL = str(FAKES / "smallnet.py")

@@ -6,10 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
+
+pytestmark = pytest.mark.process
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 

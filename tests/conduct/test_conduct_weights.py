@@ -75,6 +75,7 @@ def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     return ready
 
 
+@pytest.mark.process
 def test_weights_are_made_once_and_kept_with_their_sum(ready: Callable[..., Path], teacher: Teacher) -> None:
     """A second run finds them, says nothing and trains nothing; anybody can check the sum."""
     said: list[str] = []

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from ipexperf.result import Launch
 
+pytestmark = pytest.mark.process
+
 
 def case(model: str = "tiny") -> Case:
     return Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")

@@ -21,6 +21,7 @@ SMALLNET, FAKE_XPU = str(FAKES / "smallnet.py"), str(FAKES / "xpu_here.py")
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
 
+@pytest.mark.process
 def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is pinned to the card that was asked for, and the record says which it was and what was proven."""
     monkeypatch.setenv("ZE_AFFINITY_MASK", "4,6")

@@ -71,6 +71,7 @@ def conditions(fake: str, **more: Any) -> Conditions:
     return Conditions(Settings(load=(fake,)), timeout=60, samples=6, seconds=0.01, **more)
 
 
+@pytest.mark.process
 def test_an_environment_is_named_by_what_is_in_it(tmp_path: Path) -> None:
     """The same files in another folder are the same yardstick; with one other byte they are another."""
     one, same, other = (
@@ -87,6 +88,7 @@ def test_a_changed_work_is_another_yardstick(monkeypatch: pytest.MonkeyPatch) ->
     assert works.content([("torch 2.8", "abc")]) != found
 
 
+@pytest.mark.process
 def test_a_launch_takes_turns_with_it(fake: str, stick: str) -> None:
     """Its time is told in seconds and in steps of the yardstick, and the environment names that."""
     done, environment = conduct_play.launch(CASE, 0, conditions(fake, yardstick=stick), accuracy=False)
@@ -99,12 +101,14 @@ def test_a_launch_takes_turns_with_it(fake: str, stick: str) -> None:
     assert (len(found["content"]), found["packages"], found["work"]) == (12, [], "arithmetic")
 
 
+@pytest.mark.process
 def test_a_launch_alone_has_neither(fake: str) -> None:
     done, environment = conduct_play.launch(CASE, 0, conditions(fake), accuracy=False)
     assert "yardstick" not in environment
     assert not {"relative_time", "yardstick_time"} & set(done.metrics)
 
 
+@pytest.mark.process
 def test_a_yardstick_that_fails_is_named(fake: str, tmp_path: Path) -> None:
     """The case did nothing wrong: a person must know where to look."""
     broken = tmp_path / "python"
@@ -161,6 +165,7 @@ def test_nothing_of_the_shell_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (bare["OMP_WAIT_POLICY"], "PATH" in bare) == ("PASSIVE", True)
 
 
+@pytest.mark.process
 def test_what_cannot_be_made_leaves_what_was_there(tmp_path: Path) -> None:
     """A list that is not there, and a package that is none: one sentence, and the old yardstick."""
     before = made(tmp_path)["content"]
@@ -277,6 +282,7 @@ def test_an_old_one_that_cannot_be_deleted_is_told_and_harms_nothing(
     )
 
 
+@pytest.mark.process
 def test_the_command_makes_and_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The name that baselines will have, and every package."""
     packages = tmp_path / "packages.txt"

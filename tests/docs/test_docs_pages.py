@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import subprocess
@@ -31,7 +30,7 @@ PATHS = (
     "--perf-load",
 )
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -74,6 +73,7 @@ def test_every_page_has_a_command(page: Path) -> None:
     assert any(line.startswith("ipexperf cases ") for block in blocks(page, "") for line in block.splitlines())
 
 
+@pytest.mark.process
 @needs_torch
 @pytest.mark.parametrize("line", commands("ipexperf"))
 def test_a_pages_ipexperf_command_does_what_the_page_says(
@@ -87,6 +87,7 @@ def test_a_pages_ipexperf_command_does_what_the_page_says(
     assert ("npu cannot run here" in err) if absent else re.search(r"^[1-9]\d* cases? of ", out, re.MULTILINE)
 
 
+@pytest.mark.process
 @needs_torch
 @pytest.mark.parametrize("line", commands("pytest"))
 def test_a_pages_pytest_command_collects_cases(line: str) -> None:

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ipexperf.history import History
+
+pytestmark = pytest.mark.process
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -34,6 +34,7 @@ def both(history, first, second, metric="step_time"):
     return case
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("first", "second", "metric", "change"),
     [

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from history_records import HARDWARE, OK, make_case, make_measurement
 
 from ipexperf.history import History
+
+pytestmark = pytest.mark.process
 
 WRITERS = 8
 CASES = 5

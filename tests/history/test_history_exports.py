@@ -78,6 +78,7 @@ def test_a_round_of_pytest_benchmark_is_a_launch(detail):
     assert told["commit_info"]["id"] == "a1b2c3d4e5f6"
 
 
+@pytest.mark.process
 def test_pytest_benchmark_reads_it(detail, tmp_path):
     """Its own command draws the file."""
     file = tmp_path / "0001_run.json"

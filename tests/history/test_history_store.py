@@ -433,6 +433,7 @@ def test_the_module_can_be_called_for_a_data_frame(target, history):
     assert list(nothing) == list(table)
 
 
+@pytest.mark.process
 def test_importing_loads_neither_sqlalchemy_nor_pandas():
     """An installed plugin costs nothing to those who do not use it."""
     code = (

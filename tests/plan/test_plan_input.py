@@ -88,6 +88,7 @@ def test_an_index_that_the_scheduler_did_not_give_us_is_refused(monkeypatch: pyt
         matrix.variables(Options(device_index=1), ["cuda"])
 
 
+@pytest.mark.process
 def test_facts_are_asked_under_the_pin(tmp_path: Any) -> None:
     """The process that asks torch has the variables of the workers."""
     interpreter = tmp_path / "python"

@@ -144,6 +144,7 @@ def test_help_names_models_that_exist() -> None:
     assert len(examples) == 2
 
 
+@pytest.mark.process
 def test_declaring_the_options_imports_no_leaf() -> None:
     """Every pytest run declares the options: their help texts import neither a registry nor what is in it."""
     code = "import sys, ipexperf.plugin, ipexperf.plan.options; print(*sys.modules)"

@@ -29,7 +29,7 @@ PATIENCE = 300
 """Workers that import torch, and one that compiles, may have to share their cores with other tests."""
 STOCK = ("--device", "cpu", "--dtype", "fp32", "--stack", "stock", *SHORT)
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 needs_torchvision = pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
 
 
@@ -55,6 +55,7 @@ def test_the_example_mode_scripts_and_is_proven(torch_suite: Suite) -> None:
     assert torch_suite.launches() == [("tinynet", "ok")]
 
 
+@pytest.mark.process
 @needs_torch
 def test_the_example_device_is_refused_where_torch_has_none(capsys: pytest.CaptureFixture[str]) -> None:
     """`ipexperf cases` with the example device asks torch for it, and ends with torch's answer."""

@@ -19,7 +19,7 @@ NETWORKS = ROOT / "tests" / "fakes" / "int8.py"
 PATIENCE = 300
 """Workers that import torch and IPEX may have to share their cores with other tests."""
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 needs_pt2e = pytest.mark.skipif(
     not (facts.gather().pt2e and facts.gather().compiler), reason="needs torch with PT2E, its own or torchao's, and g++"
 )

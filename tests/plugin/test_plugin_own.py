@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sys
@@ -10,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from plugin_suite import CONFTEST, ROOT, SHORT
+
+pytestmark = pytest.mark.process
 
 NETS = ROOT / "tests" / "fakes" / "mynets.py"
 STOCK = (
@@ -31,7 +32,7 @@ def test_pair(perf):
     perf()
 """
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+needs_torch = pytest.mark.torch
 
 
 @pytest.fixture

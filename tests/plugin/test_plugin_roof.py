@@ -15,6 +15,8 @@ from plugin_suite import SHORT
 if TYPE_CHECKING:
     from plugin_suite import Suite
 
+pytestmark = pytest.mark.process
+
 ID = "tiny-fake-fp32-looked_at-plain"
 WORK = {"items": 1, "flops": 10**6, "elements": 10}
 

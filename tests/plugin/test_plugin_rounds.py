@@ -168,6 +168,7 @@ def test_what_pytest_leaves_out_is_in_no_round(suite: Suite, chosen: tuple[str, 
     assert {dtype for _, dtype, _, _ in seats(suite)} == {"fp32", "fp16"}
 
 
+@pytest.mark.process
 def test_a_worker_that_dies_fails_its_own_case_alone(moody: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a round: the others go on in it and in the next, and their ratio stands."""
     monkeypatch.setenv("MOOD_BF16", "dies in 1")
@@ -185,6 +186,7 @@ def test_a_worker_that_dies_fails_its_own_case_alone(moody: Suite, monkeypatch: 
     }
 
 
+@pytest.mark.process
 def test_a_reference_that_dies_leaves_another_one(moody: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the next round on the plainest of those that are left is what the others are held against."""
     monkeypatch.setenv("MOOD_FP32", "dies")
@@ -195,6 +197,7 @@ def test_a_reference_that_dies_leaves_another_one(moody: Suite, monkeypatch: pyt
     assert twins[-1] == (2, "bf16")
 
 
+@pytest.mark.process
 def test_the_first_failure_ends_the_run_with_what_its_group_measured_on_record(
     moody: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +214,7 @@ def test_the_first_failure_ends_the_run_with_what_its_group_measured_on_record(
     assert moody.statuses() == ["finished"]
 
 
+@pytest.mark.process
 def test_what_failed_last_is_measured_alone(moody: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """--lf: only the tests that failed are in the rounds."""
     monkeypatch.setenv("MOOD_BF16", "dies in 1")
@@ -289,6 +293,7 @@ def in_round_two(
     return worker, process.returncode, out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_in_its_second_round_keeps_the_first(
     number: signal.Signals, moody: Suite, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
@@ -307,6 +312,7 @@ def test_a_run_that_is_interrupted_in_its_second_round_keeps_the_first(
         assert re.search(rf"^tiny-fake-{dtype}-moody-plain +1 .*no_baseline", out, re.MULTILINE), out
 
 
+@pytest.mark.process
 def test_a_run_that_is_killed_in_its_second_round_has_the_first(
     moody: Suite, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
 ) -> None:
@@ -321,6 +327,7 @@ def test_a_run_that_is_killed_in_its_second_round_has_the_first(
     assert all("the run ended before its other launches" in reason for (reason,) in reasons)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_pairs_that_end_in_the_second_round_keep_the_first(
     how: signal.Signals, moody: Suite, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
@@ -337,6 +344,7 @@ def test_pairs_that_end_in_the_second_round_keep_the_first(
     assert ("interrupted after 1 pair" in out) == soft
 
 
+@pytest.mark.process
 def test_an_arm_that_dies_ends_the_pairs_of_its_case_alone(moody: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others go on in the same round, and in the next one."""
     monkeypatch.setenv("MOOD_BF16", "dies")

@@ -95,6 +95,7 @@ def accept(run: Run, count: int) -> None:
     baselines.write(run.options.baselines, Baselines("fake-1c", tuple(known)))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("accepted", "sharers"), [(0, 1), (1, 1), (10, 10), (11, 11), (12, 12)])
 def test_the_cases_that_have_a_baseline_share_the_alarm_rate(run: Run, accepted: int, sharers: int) -> None:
     """The share is known before the first verdict, is the same for all, and is kept with each of them."""
@@ -109,6 +110,7 @@ def test_the_cases_that_have_a_baseline_share_the_alarm_rate(run: Run, accepted:
     assert json.loads(document) == Policy().to_json() | {"alpha": min(0.005, 0.05 / sharers)}
 
 
+@pytest.mark.process
 def test_a_share_does_not_change_while_the_run_goes_on(run: Run) -> None:
     """A baseline that somebody accepts meanwhile does not make two verdicts of one run differ in strictness."""
     accept(run, 12)
@@ -213,6 +215,7 @@ def test_a_case_that_the_budget_left_no_time_for_is_no_failure_and_no_number(sui
     assert "step_time" not in text
 
 
+@pytest.mark.process
 def test_a_young_case_leans_on_its_neighbours(run: Run) -> None:
     """What is usual among the accepted cases of the machine is in the policy that is kept with each verdict."""
     sessions = tuple(

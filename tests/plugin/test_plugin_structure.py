@@ -14,6 +14,8 @@ from plugin_suite import SHORT
 if TYPE_CHECKING:
     from plugin_suite import Suite
 
+pytestmark = pytest.mark.process
+
 ID = "tiny-fake-fp32-looked_at-plain"
 FUSED = {"ipex_prepack::convolution_relu_run": 17}
 ALONE = {"aten::_convolution": 17, "aten::relu": 17}

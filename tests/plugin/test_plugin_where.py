@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from fake_rounds import played
 
 from ipexperf.plan.options import Options
 from ipexperf.run import Run
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.process
 
 
 def told(fake: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, record: bool = True, **where: Any) -> list[str]:
