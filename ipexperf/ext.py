@@ -8,16 +8,30 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import (
+    Cell,
+    Dataset,
+    Device,
+    Examples,
+    Knob,
+    Mode,
+    Model,
+    Number,
+    Packaged,
+    Quantised,
+    Session,
+    Settings,
+    Split,
+    Stack,
+    Task,
+    Workbench,
+)
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device, Mode, Quantised, Session, Settings, Stack
-from ipexperf.bench.knobs import Knob, Number
 from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.modes._inference import KNOBS as INFERENCE_KNOBS
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.proof import jitted
 from ipexperf.bench.registry import model
-from ipexperf.bench.subjects import Dataset, Examples, Model, Packaged, Split, Task
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import METRICS, Accuracy, Check, Metric

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ipexperf.bench.api import Examples, Task, Tensors, tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Examples, Task, Tensors, tensors
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

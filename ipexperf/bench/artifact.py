@@ -15,12 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import accuracy, plain_outputs, pt2e, registry, weights
+from ipexperf.bench.api import Cell, Examples, Knob, Model, Split, Tensors, Workbench
 from ipexperf.bench.facts import Facts, gather
-from ipexperf.bench.kinds import Cell
-from ipexperf.bench.knobs import Knob
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Examples, Model, Split, Tensors
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

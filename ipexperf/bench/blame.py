@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ipexperf.bench import outcome, weights
+from ipexperf.bench.api import Workbench, tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import tensors
-from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import IpexperfError
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import fingerprint, outcome, precision
+from ipexperf.bench.api import Device
 from ipexperf.bench.facts import cpu_flags
-from ipexperf.bench.kinds import Device
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import DTYPES, quantised
 

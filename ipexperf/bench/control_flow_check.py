@@ -6,8 +6,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.api import Tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Tensors
 from ipexperf.result import Check
 
 SHOWN = 3

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import facts, placement
-from ipexperf.bench.kinds import Device
+from ipexperf.bench import facts, libraries, placement
+from ipexperf.bench.api import Device
 from ipexperf.bench.lazy import torch
 
 VARIABLES = re.compile(
@@ -87,20 +87,10 @@ def machine_key(machine: dict[str, Any]) -> str:
     return f"{name}-{machine['cores']}c-{parts['memory_gib']}g-{digest}"
 
 
-def libraries() -> dict[str, list[str]]:
-    """Return the OpenMP runtimes and allocators that are mapped into this process."""
-    maps = _read("/proc/self/maps") or ""
-    files = {Path(path).name for path in re.findall(r"(/\S+\.so\S*)", maps)}
-    return {
-        "openmp": sorted(name for name in files if re.match(r"lib(gomp|iomp5|omp)\b", name)),
-        "allocator": sorted(name for name in files if re.match(r"lib(jemalloc|tcmalloc)", name)) or ["libc"],
-    }
-
-
 def software() -> dict[str, Any]:
     """Return versions and builds, as reported by the libraries themselves."""
     found: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
-    found.update(libraries())
+    found.update(libraries.loaded())
     if "torch" not in sys.modules:
         return {**found, "torch": None, "ipex": None}
     config = torch.__config__.show()

@@ -14,11 +14,11 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from ipexperf.bench import onednn, proof, trace
-from ipexperf.bench.kinds import Device
+from ipexperf.bench.api import Device, Look, Seen, Session
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.work import Work
 
@@ -33,19 +33,12 @@ _CALL = re.compile(r"\b((?:torch\.ops|extern_kernels)\.[\w.]+|(?:cpp|triton)_\w+
 _PLACE = re.compile(r"(?:/\S+/)?\S+\.py:\d+|0x[0-9a-f]+|\bline \d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The result of one look: its structure, the seconds of each row, and unparsed lines."""
-
-    structure: Any
-    seconds: list[float] | None = None
-    unparsed: tuple[str, ...] = ()
-    beside: Mapping[str, Any] = field(default_factory=dict)
-    """Further findings that are not part of the digest."""
-
-
-Look = Callable[[], Mapping[str, Seen]]
-"""A function that captures one or several sections of a fingerprint."""
+def of(session: Session, device: Device) -> dict[str, Any] | None:
+    """Return the fingerprint of a step of this session, or None if there is none. Called after all sampling."""
+    if whole := session.fingerprint(device):
+        return whole
+    looks = session.looks(device)
+    return capture(looks) if looks else None
 
 
 def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False) -> dict[str, Look]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import weights
+from ipexperf.bench.api import Examples, Split, Task, Tensors, Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Examples, Split, Task, Tensors
-from ipexperf.bench.workbench import Workbench
 
 PAIR = 2
 """Number of examples for measuring what training keeps: batch norm needs more than one."""

@@ -15,7 +15,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Session
+    from ipexperf.bench.api import Session
 
 BUSY, UNFROZEN, UNFUSED = "busy", "unfrozen", "unfused"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ipexperf.bench import facts, onednn
 from ipexperf.bench import proof as proofs
-from ipexperf.bench.proof import Kernel
+from ipexperf.bench.api import Kernel
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES, Instructions
 from ipexperf.result import Check

@@ -37,3 +37,14 @@ def find(name: str, pattern: str, places: Iterable[str]) -> str | None:
             if not re.search(r"[:\s]", path):
                 return path
     return None
+
+
+def loaded() -> dict[str, list[str]]:
+    """Return the OpenMP runtimes and allocators that are mapped into this process."""
+    path = Path("/proc/self/maps")
+    maps = path.read_text() if path.exists() else ""
+    files = {Path(path).name for path in re.findall(r"(/\S+\.so\S*)", maps)}
+    return {
+        "openmp": sorted(name for name in files if re.match(r"lib(gomp|iomp5|omp)\b", name)),
+        "allocator": sorted(name for name in files if re.match(r"lib(jemalloc|tcmalloc)", name)) or ["libc"],
+    }

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.bench.subjects import Dataset, Examples, Model, Split
+from ipexperf.bench.api import Dataset, Examples, Model, Split
 from ipexperf.errors import UsageError
 
 HUBS = {"hf": "transformers", "timm": "timm"}

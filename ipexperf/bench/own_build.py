@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import own, plain_outputs, registry
+from ipexperf.bench.api import Tensors
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.own import Shape, Target
-from ipexperf.bench.subjects import Tensors
 from ipexperf.errors import UsageError, WorkerError
 
 EXAMPLE = "example"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench import libraries
 from ipexperf.bench.lazy import torch
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
@@ -151,8 +152,6 @@ def provider(function: str) -> str | None:
 
 def effect() -> dict[str, Any]:
     """Return the placement in effect, as reported by the kernel, the loader and torch."""
-    from ipexperf.bench.environment import libraries
-
     masks = []
     for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - numbers, not paths
         with contextlib.suppress(OSError):  # it ended while we looked
@@ -162,7 +161,7 @@ def effect() -> dict[str, Any]:
         "cores": sorted({core for mask in masks for core in mask}),
         "threads_cores": [list(mask) for mask in sorted({tuple(mask) for mask in masks})],
         "threads": torch.get_num_threads() if "torch" in sys.modules else None,
-        "openmp": provider("GOMP_parallel") or ", ".join(libraries()["openmp"]),
+        "openmp": provider("GOMP_parallel") or ", ".join(libraries.loaded()["openmp"]),
         "allocator": provider("malloc"),
         "memory": memory(),
     }

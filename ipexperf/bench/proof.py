@@ -12,13 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import onednn
+from ipexperf.bench.api import IMAGES, Kernel, Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import IMAGES
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 
@@ -55,23 +54,6 @@ COMMUNICATION_SECONDS = 2.0
 """How long a profile waits at most for the threads of torch.distributed to finish."""
 _BATCHED = re.compile(r"\d+(?:x\d+){2,}:(\d+(?:x\d+)*)x\d+x\d+(?::|$)")
 _SHAPE = re.compile(r"_(?:g\d+)?ic(\d+)oc\d+_ih(\d+)\w*_iw(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """An arithmetic kernel that ran: the dtypes of its operands, and the memory layout of its input images."""
-
-    name: str
-    operands: tuple[str, ...]
-    layout: str = ""
-    """`channels_last` or `contiguous`. Empty if it does not apply or cannot be determined."""
-    implementation: str = ""
-    """oneDNN's name of the kernel with its instructions, such as `brg_conv_fwd:avx2`. Empty for other libraries."""
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of both operands, or both names if they differ."""
-        return " x ".join(dict.fromkeys(self.operands))
 
 
 def placed(network: Any, inputs: Any, outputs: Any, device: str) -> Check:
@@ -174,6 +156,12 @@ def layout_of_kernels(kernels: Iterable[Kernel], *, channels_last: bool) -> list
     found = Counter(kernel.layout for kernel in kernels if kernel.layout)
     told = ", ".join(f"{layout} x{count}" for layout, count in found.most_common()) or "no convolution that shows it"
     return [Check("kernel_layout", set(found) <= {"channels_last"}, told, "channels_last in all")]
+
+
+def of_stack(step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
+    """Run one step and return its arithmetic kernels, as the stack of the case sees them best."""
+    own = bench.stack.kernels(step, bench)
+    return profiled(step) if own is None else own
 
 
 def profiled(step: Callable[[], Any]) -> list[Kernel]:

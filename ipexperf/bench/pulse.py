@@ -17,7 +17,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import PLAIN, quantised
 
 if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Device
+    from ipexperf.bench.api import Device
 
 TIMES = 5
 """A reading is the median of this many runs, in turns."""

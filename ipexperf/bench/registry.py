@@ -10,13 +10,11 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from ipexperf.bench.api import Dataset, Device, Mode, Model, Settings, Stack, Task, Workbench
+from ipexperf.case import Case
 from ipexperf.errors import UsageError
-
-if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Device, Mode, Stack
-    from ipexperf.bench.subjects import Dataset, Model, Task
 
 T = TypeVar("T")
 
@@ -87,13 +85,19 @@ KINDS: dict[str, Registry[Any]] = {known.kind: known for known in (devices, stac
 
 def model(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Register a function that builds a model: `@ipexperf.model("mynet", size=32, ...)`."""
-    from ipexperf.bench.subjects import Model
 
     def register(build: Callable[[], Any]) -> Callable[[], Any]:
         models.add(name, Model(name=name, build=build, **declaration))
         return build
 
     return register
+
+
+def workbench(case: Case, settings: Settings, say: Callable[[str], None]) -> Workbench:
+    """Return the workbench of a case, with its leaves."""
+    chosen = models.get(case.model)
+    leaves = (chosen, devices.get(case.device), modes.get(case.mode), stacks.get(case.stack), datasets.get(case.data))
+    return Workbench(case, *leaves, tasks.get(chosen.task), settings, say)
 
 
 def load(targets: Iterable[str]) -> None:

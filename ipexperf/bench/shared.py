@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.workbench import Workbench
 
 LARGEST = 2**28
 """Larger files, in bytes, are not kept: the temporary folder may be a small disk in memory."""

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import accuracy, outcome, registry, shared
+from ipexperf.bench.api import Examples, Model, Split, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _optimizers
-from ipexperf.bench.subjects import Examples, Model, Split
-from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 
 RECIPE = {"version": 4, "seed": 0}

@@ -12,8 +12,8 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from ipexperf.bench import shared
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.workbench import Workbench
 
 
 @dataclass(frozen=True, slots=True)

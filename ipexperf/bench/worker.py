@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from ipexperf.bench import (
+    ceilings,
     environment,
     facts,
+    fingerprint,
     guard,
     heap,
     injections,
@@ -35,8 +37,7 @@ from ipexperf.bench import (
     precision,
     registry,
 )
-from ipexperf.bench.kinds import Device, Session, Settings
-from ipexperf.bench.workbench import Workbench
+from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
@@ -54,10 +55,9 @@ def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     # The stack first: it may load an OpenMP runtime or XPU support, which the device needs.
     stack.start()
     device.start(settings)
-    model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
     # Before anything is timed: the import of IPEX brings packages that a model on stock would import in its start.
-    lazy.import_packages(model.needs)
-    return Workbench(case, model, device, mode, stack, registry.datasets.get(case.data), settings, say)
+    lazy.import_packages(registry.models.get(case.model).needs)
+    return registry.workbench(case, settings, say)
 
 
 def started() -> str:
@@ -162,7 +162,6 @@ class Worker:
 
     def ceilings(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the peak rates of a device. Needs no case."""
-        from ipexperf.bench import ceilings
 
         ceilings.free()
         settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
@@ -170,7 +169,7 @@ class Worker:
         placement.apply(settings.placement)
         device = registry.devices.get(request["device"])
         device.start(settings)
-        return {"ceilings": device.ceilings(self._say)}
+        return {"ceilings": device.ceilings(self._say) or ceilings.measure(device, self._say)}
 
     def pulse(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the current speed of a device. Needs no case. The kernels are made on first use."""
@@ -245,7 +244,7 @@ class Worker:
     def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
         """Return the fingerprint, in a separate pass after measurement and proof."""
         session, device = self._ready
-        return {"fingerprint": session.fingerprint(device)}
+        return {"fingerprint": fingerprint.of(session, device)}
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
         metrics, checks = self._ready[0].accuracy()

@@ -12,7 +12,7 @@ import platform
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ipexperf.bench.kinds import Session
+from ipexperf.bench.api import Session
 from ipexperf.bench.lazy import torch
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

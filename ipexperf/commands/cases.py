@@ -18,12 +18,13 @@ def add_cases(subparsers: console.Subparsers) -> None:
 def run_cases(arguments: argparse.Namespace) -> int:
     from ipexperf import run
     from ipexperf.bench import registry
+    from ipexperf.plan import sizes
     from ipexperf.report.units import plural
 
     plan = run.plan(planning.resolve(arguments))
     for case in plan.cases:
         sys.stdout.write(
-            f"{case.id}  batch {case.batch}, {registry.models.get(case.model).told(case.size)}, {case.data}\n"
+            f"{case.id}  batch {case.batch}, {sizes.told(registry.models.get(case.model), case.size)}, {case.data}\n"
         )
     if arguments.why:
         for left in plan.left_out:

@@ -14,7 +14,7 @@ from ipexperf.commands import console, planning, progress
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ipexperf.bench.subjects import Model
+    from ipexperf.bench.api import Model
     from ipexperf.plan.options import Options
 
 
@@ -66,10 +66,11 @@ def run_models(arguments: argparse.Namespace) -> int:
 
 def _told(model: Model, options: Options, *, measure: bool) -> Told:
     from ipexperf.bench import registry
+    from ipexperf.plan.sizes import told
 
     task, data = registry.tasks.get(model.task), registry.datasets.get(model.data)
     _, missing = data.find(str(options.data) if options.data else None)
-    sizes = [model.told(model.size), *([f"normal {model.told(model.normal)}"] if model.normal else [])]
+    sizes = [told(model, model.size), *([f"normal {told(model, model.normal)}"] if model.normal else [])]
     published = [f"{dtype} {batch}" for dtype, batch in model.published.items()]
     batches = [f"train {model.batch_train}", f"infer {model.batch_infer}"]
     return Told(
@@ -88,16 +89,17 @@ def _told(model: Model, options: Options, *, measure: bool) -> Told:
 
 def _measured(model: Model, options: Options, missing: str | None) -> dict[str, Any]:
     """Parameters and FLOPs counted by a worker. If that fails, print the reason and return nothing."""
-    from ipexperf.bench.kinds import Cell
+    from ipexperf.bench.api import Cell
     from ipexperf.case import Case
     from ipexperf.conduct.prerequisites import Prerequisites
     from ipexperf.conduct.worker import ask_facts
     from ipexperf.errors import WorkerError
-    from ipexperf.plan import matrix, sizes
+    from ipexperf.plan import sizes
+    from ipexperf.plan.presets import PRESETS
 
-    size = sizes.size(model, options, matrix.PRESETS[options.preset])
+    size = sizes.size(model, options.size or PRESETS[options.preset].size)
     cell = Cell(model.name, "cpu", "fp32", "infer", "stock")
-    reason = model.unfit(size) or model.why_not(cell, ask_facts(options.python, (), {}, model.needs)) or missing
+    reason = sizes.unfit(model, size) or model.why_not(cell, ask_facts(options.python, (), {}, model.needs)) or missing
     if reason is None:
         case = Case(cell.model, cell.device, cell.dtype, cell.mode, cell.stack, 1, size, model.version, model.data)
         try:
@@ -106,7 +108,7 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
             reason = error.reason
         else:
             counted = {name: found[name] for name in ("parameters", "flops")}
-            return {**counted, "measured_at": model.told(size)}
+            return {**counted, "measured_at": sizes.told(model, size)}
     progress.say(f"{model.name} was not measured: {reason}")
     return {}
 

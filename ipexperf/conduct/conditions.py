@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.conduct.pulse import NO_PULSE, Pulse
 from ipexperf.conduct.server import Server
 from ipexperf.conduct.worker import Worker

@@ -77,7 +77,7 @@ class Conductor:
         """Decide how launches of the case start. If `--perf-start fork` is not possible, return the plain case."""
         if self._options.start != start.FORK:
             return case, conditions
-        reason = start.why_fresh(case, self._options)
+        reason = start.why_fresh(case, placed=self._options.placement is not None)
         if not reason and start.FORK in dict(case.knobs).values():
             try:
                 order = _order(case, conditions)
@@ -103,7 +103,7 @@ class Conductor:
         """
         allowed = self._options.start == start.AUTO and not self._unforkable
         specs = {}
-        if allowed and not any(start.why_fresh(case, self._options) for case in cases):
+        if allowed and not any(start.why_fresh(case, placed=self._options.placement is not None) for case in cases):
             specs = {case: _server_spec(case, conditions) for case, conditions in cases.items()}
         if len(set(specs.values())) >= arms:
             specs = {}

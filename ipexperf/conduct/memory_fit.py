@@ -9,6 +9,7 @@ from ipexperf.case import Case
 from ipexperf.conduct import memory_limit
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.errors import WorkerError
+from ipexperf.plan import sizes
 
 COPIES = 3
 """Least number of copies of the weights in memory. Training also holds gradients and optimizer state; the accuracy
@@ -28,7 +29,7 @@ def refuse(case: Case, told: Mapping[str, float], processes: int = 1) -> None:
     needed = processes * (told["examples"] + COPIES * told["weights"] + case.batch * on_its_way)
     limit = memory_limit.limit()
     if needed > limit:
-        size = registry.models.get(case.model).told(case.size)
+        size = sizes.told(registry.models.get(case.model), case.size)
         parts = f"examples {_told(told['examples'])}, weights {COPIES} x {_told(told['weights'])}"
         sum_of = f"{parts}, a batch {case.batch} x {_told(on_its_way)}" + (f", {processes} times" * (processes > 1))
         raise WorkerError(

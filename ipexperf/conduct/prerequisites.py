@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import artifact, registry, weights
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache, checksum, memory_fit, placement, yardstick
 from ipexperf.conduct.conditions import Conditions

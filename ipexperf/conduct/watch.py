@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ipexperf.bench import placement
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import gate
 from ipexperf.conduct.conditions import Conditions

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start

@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Knob
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell
-from ipexperf.bench.knobs import Knob
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement, start, yardstick
 from ipexperf.plan.options import SHORTHANDS, Options
@@ -63,7 +62,8 @@ def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
         wish = dataclasses.replace(wish, openmp=None)  # the mode requires it anyway
     told = str(wish or "")
     where = ((placement.KNOB, told),) if told else ()
-    return tuple(sorted([*cell.knobs, *where, *start.named(cell, options), *yardstick.named(cell, options)]))
+    started = start.named(cell, options.start, placed=options.placement is not None)
+    return tuple(sorted([*cell.knobs, *where, *started, *yardstick.named(cell, options)]))
 
 
 def check(options: Options) -> None:

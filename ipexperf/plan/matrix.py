@@ -12,13 +12,14 @@ from typing import Any
 
 from ipexperf.bench import own as targets
 from ipexperf.bench import precision, registry
+from ipexperf.bench.api import Cell
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
+from ipexperf.plan.presets import PRESETS
 from ipexperf.plan.values import fraction
 
 ALL = "all"
@@ -29,45 +30,6 @@ REASONS = 3
 CIFAR = "cifar10"
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """Blocks of the matrix, and how often each case is launched."""
-
-    blocks: tuple[Mapping[str, tuple[str, ...]], ...]
-    launches: int
-    size: str = sizes.SMALL
-    """Which of a model's two input sizes to use."""
-    twin: bool = False
-    """Whether the reference of each group runs twice, to show the noise."""
-    published: bool = False
-    """Whether inference uses the batch sizes of the vendor's published results."""
-
-
-_WORKLOADS = ("resnet50", "lprnet", "unet_resnet34", "ssd_resnet34", "bert_base", "bert_large", "dlrm")
-"""One model of each kind that users measure."""
-_QUICK: tuple[Mapping[str, tuple[str, ...]], ...] = (
-    {"model": ("resnet18",), "dtype": ("fp32", "bf16"), "mode": ("infer_jit",), "stack": ("ipex", "stock")},
-    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer",), "stack": ("stock",)},
-    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("ipex", "stock")},
-    {"model": ("resnet18",), "dtype": ("bf16",), "mode": ("train",), "stack": ("ipex",)},
-)
-"""Minutes on a laptop."""
-_NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
-    *_QUICK,
-    {"model": _WORKLOADS, "dtype": ("fp32", "bf16"), "mode": ("train", "infer", "infer_jit")},
-    {"model": _WORKLOADS, "dtype": ("int8",), "mode": ("infer_jit",)},
-    {"model": ("resnet50", "bert_base"), "dtype": ("fp32", "bf16"), "mode": ("infer_compile", "load")},
-    {"model": ("resnet50",), "dtype": ("fp32", "bf16", "int8"), "mode": ("realtime",)},
-    {"model": ("resnet50",), "dtype": ("fp16",), "mode": ("infer", "infer_jit")},
-    {"model": ("gpt_small",), "dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},
-    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
-)
-"""Every workload, in training and inference, with the expensive modes on one or two of them."""
-PRESETS: dict[str, Preset] = {
-    "quick": Preset(_QUICK, launches=2, twin=True),
-    "nightly": Preset(_NIGHTLY, launches=3),
-    "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True),
-}
 DEFAULT_DEVICE = ("cpu",)
 
 
@@ -215,8 +177,8 @@ def _fixed(cell: Cell, options: Options) -> str | None:
     if mode.openmp and asked and asked != mode.openmp:
         return f"{cell.mode} runs with openmp={mode.openmp} alone: --perf-placement openmp={asked} is not for it"
     fixed = mode.batch
-    reason = model.unfit(sizes.size(model, options, preset))
-    reason = reason or mode.unfit(cell, sizes.batch(cell, options, preset), options.threads)
+    reason = sizes.unfit(model, sizes.size(model, options.size or preset.size))
+    reason = reason or mode.unfit(cell, sizes.batch(cell, options.batch, published=preset.published), options.threads)
     if reason or fixed is None:
         return reason
     if options.batch not in (None, fixed):
@@ -248,7 +210,8 @@ def make(options: Options, facts: Facts) -> Plan:
                 _, missing[data] = registry.datasets.get(data).find(str(options.data) if options.data else None)
             reason = missing[data]
             if reason is None:
-                batch, size = sizes.batch(cell, options, preset), sizes.size(model, options, preset)
+                batch = sizes.batch(cell, options.batch, published=preset.published)
+                size = sizes.size(model, options.size or preset.size)
                 axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
                 turned = knobs.named(cell, options)
                 cases.append(Case(*axes, batch, size, model.version, data, turned))

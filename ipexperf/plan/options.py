@@ -15,6 +15,7 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, start
+from ipexperf.plan.presets import PRESETS
 from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, seconds, settings, window, words
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 def preset(text: str) -> str:
     """A preset's name."""
-    from ipexperf.plan.matrix import PRESETS
-
     return one_of(*PRESETS)(text)
 
 

@@ -6,10 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Cell
-    from ipexperf.bench.subjects import Model
-    from ipexperf.plan.matrix import Preset
-    from ipexperf.plan.options import Options
+    from ipexperf.bench.api import Cell, Model
 
 SMALL, NORMAL = "small", "normal"
 
@@ -23,21 +20,36 @@ def read(text: str) -> str | int:
     raise argparse.ArgumentTypeError(f"expected {SMALL}, {NORMAL} or a whole number of at least 1, got '{text}'")
 
 
-def size(model: Model, options: Options, preset: Preset) -> int:
-    """The size of a model's inputs: the option's or else the preset's. Not every model has a normal size."""
-    wish = options.size or preset.size
+def size(model: Model, wish: str | int) -> int:
+    """The size of a model's inputs. Not every model has a normal size."""
     if isinstance(wish, int):
         return wish
     return model.normal or model.size if wish == NORMAL else model.size
 
 
-def batch(cell: Cell, options: Options, preset: Preset) -> int:
-    """The batch of a cell: the option's, the vendor's if the preset says so, or the model's."""
+def told(model: Model, count: int) -> str:
+    """An input size for people, as the model's task counts: '224 x 224', '128 tokens'."""
+    from ipexperf.bench import registry
+
+    return registry.tasks.get(model.task).unit.format(count)
+
+
+def unfit(model: Model, count: int) -> str | None:
+    """Why inputs cannot have this size, or None."""
+    if count < model.least:
+        return f"{model.name} takes inputs of at least {told(model, model.least)}: {told(model, count)} is too small"
+    if model.most is not None and count > model.most:
+        return f"{model.name} takes inputs of at most {told(model, model.most)}: {told(model, count)} is too large"
+    return None
+
+
+def batch(cell: Cell, wish: int | None, *, published: bool) -> int:
+    """The batch of a cell: the one asked for, the vendor's if published ones are wanted, or the model's."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     model, mode = registry.models.get(cell.model), registry.modes.get(cell.mode)
     own = model.batch(mode)
     # The vendor published throughput of inference in batches only.
-    if preset.published and not (mode.trains or mode.cold or mode.batch):
+    if published and not (mode.trains or mode.cold or mode.batch):
         own = model.published.get(cell.dtype, own)
-    return options.batch or own
+    return wish or own

@@ -7,9 +7,8 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Cell
+    from ipexperf.bench.api import Cell
     from ipexperf.case import Case
-    from ipexperf.plan.options import Options
 
 KNOB = "start"
 """The name of the knob by which a case says how its workers start."""
@@ -25,13 +24,13 @@ def read(text: str) -> str:
     return text
 
 
-def why_fresh(cell: Cell | Case, options: Options) -> str:
+def why_fresh(cell: Cell | Case, *, placed: bool) -> str:
     """Why workers of the cell are never forked, or an empty text."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     if registry.devices.get(cell.device).accelerator:
         return f"the runtime of a device such as {cell.device} does not survive a fork"
-    if options.placement is not None:
+    if placed:
         return "a worker takes its place before it imports anything"
     return registry.modes.get(cell.mode).fresh
 
@@ -41,6 +40,6 @@ def plain(case: Case) -> Case:
     return dataclasses.replace(case, knobs=tuple(knob for knob in case.knobs if knob[0] != KNOB))
 
 
-def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
+def named(cell: Cell, kind: str, *, placed: bool) -> tuple[tuple[str, str], ...]:
     """The knob of a case whose workers are forked. It gives the case a series of its own."""
-    return ((KNOB, FORK),) if options.start == FORK and not why_fresh(cell, options) else ()
+    return ((KNOB, FORK),) if kind == FORK and not why_fresh(cell, placed=placed) else ()

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Settings
-from ipexperf.bench.subjects import Model
-from ipexperf.bench.workbench import Workbench
+from ipexperf.bench.api import Model, Settings, Workbench
 from ipexperf.case import Case
 
 torch = pytest.importorskip("torch")
@@ -52,7 +50,9 @@ def bench(
     model = Model("tiny", build, size=SIZE, batch_train=16, batch_infer=16, trained=False, channels_last=False)
     case = Case("tiny", device.name, "fp32", mode, stack, 16, SIZE, 1, "digits", tuple(sorted(knobs.items())))
     parts = (registry.modes.get(mode), registry.stacks.get(stack), registry.datasets.get("digits"))
-    return Workbench(case, model, device, *parts, Settings(train_steps=12), lambda _: None)
+    return Workbench(
+        case, model, device, *parts, registry.tasks.get(model.task), Settings(train_steps=12), lambda _: None
+    )
 
 
 def alone(fake: str, *, arguments: tuple[str, ...] = (), **variables: str) -> Any:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.kinds import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,9 +11,8 @@ import pytest
 from bench_cases import SIZE, bench
 
 from ipexperf.bench import registry, weights
+from ipexperf.bench.api import Packaged, Split, Workbench
 from ipexperf.bench.models import _probe
-from ipexperf.bench.subjects import Packaged, Split
-from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 
 torch = pytest.importorskip("torch")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import compilation, facts, proof, registry
+from ipexperf.bench.api import Kernel
 from ipexperf.bench.compilation import Tally
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.proof import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

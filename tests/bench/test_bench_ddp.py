@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Settings
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.kinds import Settings
 from ipexperf.bench.modes import _rank, _ranks
 from ipexperf.bench.modes.train_ddp import DdpSession
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
@@ -194,10 +193,7 @@ def test_more_ranks_than_cores_end_with_a_sentence() -> None:
     many = len(os.sched_getaffinity(0)) + 1
     path, _ = Digits().find(None)
     case = Case("resnet18", "cpu", "fp32", "train_ddp", "stock", 16, 32, data="digits", knobs=(("ranks", str(many)),))
-    leaves = (registry.models.get("resnet18"), registry.devices.get("cpu"), registry.modes.get("train_ddp"))
-    bench = Workbench(
-        case, *leaves, registry.stacks.get("stock"), registry.datasets.get("digits"), Settings(data_file=path), print
-    )
+    bench = registry.workbench(case, Settings(data_file=path), print)
     with pytest.raises(WorkerError, match=f"{many} ranks need as many cores, and the worker may use {many - 1}"):
         DdpSession(bench)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.subjects import Split
+from ipexperf.bench.api import Split
 
 torch = pytest.importorskip("torch")
 

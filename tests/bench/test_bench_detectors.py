@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.subjects import tensors
+from ipexperf.bench.api import tensors
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")

@@ -11,8 +11,7 @@ import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import fingerprint, onednn, proof, registry, trace
-from ipexperf.bench.fingerprint import Seen
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Seen, Settings
 
 torch = pytest.importorskip("torch")
 
@@ -158,7 +157,7 @@ def test_each_mode_tells_what_it_has(mode: str, sections: set[str] | None) -> No
     session = registry.modes.get(mode).open(bench(network, mode, CPU))
     for _ in range(4):
         session.step()
-    found = session.fingerprint(CPU)
+    found = fingerprint.of(session, CPU)
     session.close()
     if sections is None:
         assert found is None

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import accuracy, registry
+from ipexperf.bench.api import Cell, Dataset, Examples, Model, Settings, Split, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Settings
-from ipexperf.bench.subjects import Dataset, Examples, Model, Split
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 torch = pytest.importorskip("torch")
@@ -59,7 +57,7 @@ def session(mode: str, build: Callable[[], Any] = gpt) -> GenerationSession:
     model = Model("small", build, size=SIZE, batch_train=BATCH, batch_infer=BATCH, trained=False, **task)
     case = Case("small", "cpu", "fp32", mode, "stock", BATCH, SIZE, 1, "noise")
     parts = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock"), Noise())
-    opened: Any = Workbench(case, model, *parts, Settings(), lambda _: None)
+    opened: Any = Workbench(case, model, *parts, registry.tasks.get(model.task), Settings(), lambda _: None)
     return opened.mode.open(opened)
 
 

@@ -18,7 +18,7 @@ from ipexperf.bench.datasets.glosses import GLOSSES, NOUNS, TOKENIZER, Glosses
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
-    from ipexperf.bench.subjects import Examples, Packaged
+    from ipexperf.bench.api import Examples, Packaged
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 

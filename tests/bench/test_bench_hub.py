@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import own, registry
-from ipexperf.bench.kinds import Settings
-from ipexperf.bench.workbench import Workbench
+from ipexperf.bench.api import Settings, Workbench
 from ipexperf.case import Case
 from ipexperf.conduct import process
 from ipexperf.errors import UsageError, WorkerError
@@ -55,8 +54,7 @@ def bert(transformers: Any, tmp_path: Path) -> Path:
 def bench(text: str, mode: str) -> Workbench:
     model = registry.models.get(own.register(text))
     case = Case(model.name, "cpu", "fp32", mode, "stock", 4, model.size, 1, model.data)
-    parts = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock"))
-    return Workbench(case, model, *parts, registry.datasets.get(model.data), Settings(), lambda _: None)
+    return registry.workbench(case, Settings(), lambda _: None)
 
 
 def failed(workbench: Workbench) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from bench_cases import alone
 
 from ipexperf.bench import injections
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.bench.worker import Worker
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError

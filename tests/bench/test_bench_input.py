@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry, weights
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Model, Settings, Workbench
 from ipexperf.bench.modes import _input
-from ipexperf.bench.subjects import Model
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 
@@ -33,7 +31,8 @@ def bench(mode: str = "train", batch: int = BATCH, **knobs: str) -> Workbench:
     model = Model("tiny", build, size=SIZE, batch_train=batch, batch_infer=batch, trained=False)
     case = Case("tiny", "cpu", "fp32", mode, "stock", batch, SIZE, 1, "digits", tuple(sorted(knobs.items())))
     device, chosen = registry.devices.get("cpu"), registry.modes.get(mode)
-    parts = (registry.stacks.get("stock"), registry.datasets.get("digits"), Settings(train_steps=12))
+    task, settings = registry.tasks.get(model.task), Settings(train_steps=12)
+    parts = (registry.stacks.get("stock"), registry.datasets.get("digits"), task, settings)
     return Workbench(case, model, device, chosen, *parts, lambda _: None)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import facts, instructions, onednn, proof, registry
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Kernel, Settings
 from ipexperf.case import Case
 
 SAPPHIRE = frozenset({"avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "amx_tile"})
@@ -29,7 +29,7 @@ def line(implementation: str, dtype: str = "bf16", weights: str = "") -> str:
     )
 
 
-def kernels(*lines: str) -> list[proof.Kernel]:
+def kernels(*lines: str) -> list[Kernel]:
     return proof.arithmetic_of(onednn.read("\n".join(lines)))
 
 

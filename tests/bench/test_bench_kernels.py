@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import proof
-from ipexperf.bench.proof import Kernel
+from ipexperf.bench.api import Kernel
 
 needs_torch = pytest.mark.torch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
-from ipexperf.bench.subjects import Dataset
+from ipexperf.bench.api import Dataset
 
 if TYPE_CHECKING:
     import pytest

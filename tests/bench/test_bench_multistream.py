@@ -22,7 +22,7 @@ from ipexperf.errors import WorkerError
 torch = pytest.importorskip("torch")
 
 if TYPE_CHECKING:
-    from ipexperf.bench.kinds import Session
+    from ipexperf.bench.api import Session
     from ipexperf.result import Check
 
 ALL = sorted(os.sched_getaffinity(0))

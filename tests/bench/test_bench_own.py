@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import own, registry
-from ipexperf.bench.kinds import Settings
-from ipexperf.bench.workbench import Workbench
+from ipexperf.bench.api import Settings, Workbench
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 
@@ -23,7 +22,7 @@ torch = pytest.importorskip("torch")
 from torch.fx.experimental import optimization  # noqa: E402 - what they need is there
 
 from ipexperf.bench import blame, control_flow_check, own_build, plain_outputs  # noqa: E402
-from ipexperf.bench.subjects import tensors  # noqa: E402
+from ipexperf.bench.api import tensors  # noqa: E402
 
 # Torch warns of what a trace may lose, and does so for harmless things too.
 TRACED = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
@@ -42,8 +41,7 @@ def bench(name: str, mode: str = "infer", device: str = "cpu") -> Workbench:
     """A case of one of the stranger's networks, as a worker has it."""
     model = registry.models.get(own.register(f"{NETS}:{name}"))
     case = Case(model.name, device, "fp32", mode, "stock", 16, model.size, 1, model.data)
-    parts = (registry.devices.get(device), registry.modes.get(mode), registry.stacks.get("stock"))
-    return Workbench(case, model, *parts, registry.datasets.get(model.data), Settings(), lambda _: None)
+    return registry.workbench(case, Settings(), lambda _: None)
 
 
 def failed(checks: Any) -> list[str]:
@@ -256,16 +254,8 @@ def test_a_network_of_another_size_is_told_from_a_fault_of_a_stack() -> None:
     """The untouched network is called once more: it does not take the images, or it does and is not to blame."""
     model = registry.models.get(own.register(f"{NETS}:small@3x9x9"))
     workbench = bench("small")
-    other = Workbench(
-        Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data),
-        model,
-        workbench.device,
-        workbench.mode,
-        workbench.stack,
-        registry.datasets.get(model.data),
-        Settings(),
-        lambda _: None,
-    )
+    case = Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data)
+    other = registry.workbench(case, Settings(), lambda _: None)
     told = "mynets.small.3x9x9 does not take its inputs, 16x3x9x9 float32: RuntimeError: mat1 and mat2 shapes"
     assert blame.flaw(other).startswith(told)
     assert blame.flaw(workbench) == ""

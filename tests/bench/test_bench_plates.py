@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Examples, Split
 from ipexperf.bench.datasets import plates
-from ipexperf.bench.subjects import Examples, Split
 from ipexperf.bench.tasks.plates import decoded
 from ipexperf.errors import WorkerError
 

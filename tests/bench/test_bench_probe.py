@@ -8,8 +8,8 @@ import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import accuracy, registry, weights
+from ipexperf.bench.api import Examples, Split
 from ipexperf.bench.models import _probe
-from ipexperf.bench.subjects import Examples, Split
 
 torch = pytest.importorskip("torch")
 

@@ -11,8 +11,8 @@ import pytest
 from quantiser import Quantiser, failed, started
 
 from ipexperf.bench import artifact, facts, proof, pt2e, quantised
+from ipexperf.bench.api import Kernel
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.proof import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

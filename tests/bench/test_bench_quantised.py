@@ -13,15 +13,15 @@ import pytest
 from quantiser import Quantiser, failed, started
 
 from ipexperf.bench import accuracy, artifact, proof, quantised, registry
+from ipexperf.bench.api import Kernel
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.proof import Kernel
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ipexperf.bench.subjects import Examples
+    from ipexperf.bench.api import Examples
 
 HEAD = (
     "onednn_verbose,v1,primitive,exec,cpu,matmul,gemm:jit,undef,src:u8:a:blocked:abcd::f0 wei:s8::blocked:adbc::f0,,,"

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipexperf.bench.api import Examples
 from ipexperf.bench.datasets import scenes
 from ipexperf.bench.datasets.scenes import Scenes
-from ipexperf.bench.subjects import Examples
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ipexperf.bench.subjects import Split
+    from ipexperf.bench.api import Split
 
 torch = pytest.importorskip("torch")
 

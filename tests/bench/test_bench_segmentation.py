@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Examples, Split
 from ipexperf.bench.datasets import roads
-from ipexperf.bench.subjects import Examples, Split
 from ipexperf.bench.tasks.segmentation import overlap
 from ipexperf.errors import WorkerError
 

@@ -14,9 +14,9 @@ import bench_cases
 import pytest
 
 from ipexperf.bench import accuracy, registry, shared
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.infer import EagerSession
-from ipexperf.bench.workbench import Workbench
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
 
 torch = pytest.importorskip("torch")

@@ -16,8 +16,8 @@ import pytest
 from bench_cases import alone
 
 from ipexperf.bench import accuracy, proof, registry, weights
+from ipexperf.bench.api import Examples, Split, tensors
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.subjects import Examples, Split, tensors
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry, weights
+from ipexperf.bench.api import Settings, Workbench
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.kinds import Settings
 from ipexperf.bench.modes import _curve, _optimizers
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.modes.train import TrainSession
-from ipexperf.bench.workbench import Workbench
 from ipexperf.bench.worker import workbench
 from ipexperf.case import Case
 from ipexperf.dtypes import CURVE_STEPS, DTYPES

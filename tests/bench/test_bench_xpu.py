@@ -10,9 +10,9 @@ import pytest
 from bench_cases import HEAVY_STEP, named
 
 from ipexperf.bench import facts, lazy, measure, registry
+from ipexperf.bench.api import Settings
 from ipexperf.bench.devices import cuda
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.kinds import Settings
 from ipexperf.bench.worker import outcome_of
 from ipexperf.errors import UsageError, WorkerError
 

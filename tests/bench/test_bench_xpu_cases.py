@@ -11,11 +11,11 @@ import pytest
 from bench_cases import bench, named, network
 
 from ipexperf.bench import measure, proof, registry
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.devices import _fallbacks
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.stacks.stock import Stock
-from ipexperf.bench.workbench import Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Callable

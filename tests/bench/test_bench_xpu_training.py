@@ -11,11 +11,10 @@ import pytest
 from bench_cases import bench, named
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Settings, Workbench
 from ipexperf.bench.datasets import plates
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.kinds import Settings
-from ipexperf.bench.workbench import Workbench
 
 pytest.importorskip("torch")
 pytest.importorskip("PIL")
@@ -47,7 +46,8 @@ def training(device: Xpu) -> Workbench:
     model = registry.models.get("lprnet")
     made = bench(model.build, "train", device, channels_last="off")
     case = dataclasses.replace(made.case, model="lprnet", batch=4, size=model.size, data="plates")
-    return dataclasses.replace(made, case=case, model=model, dataset=registry.datasets.get("plates"))
+    task, plates = registry.tasks.get(model.task), registry.datasets.get("plates")
+    return dataclasses.replace(made, case=case, model=model, dataset=plates, task=task)
 
 
 @pytest.mark.usefixtures("card", "few")

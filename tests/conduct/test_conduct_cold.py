@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import conduct_play
 import pytest
 
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions

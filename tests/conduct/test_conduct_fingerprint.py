@@ -8,7 +8,7 @@ from pathlib import Path
 import conduct_play
 import pytest
 
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.result import Launch

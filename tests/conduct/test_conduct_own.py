@@ -10,7 +10,7 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import own, registry
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Order, Server

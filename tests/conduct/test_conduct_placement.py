@@ -15,8 +15,8 @@ import pytest
 
 from ipexperf.bench import heap, registry
 from ipexperf.bench import placement as bench_placement
+from ipexperf.bench.api import Settings
 from ipexperf.bench.environment import hardware, machine_key
-from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import placement
 from ipexperf.conduct.conditions import Conditions

@@ -13,7 +13,7 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.compare import sequence
 from ipexperf.compare.arm import Arm

@@ -16,8 +16,8 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import guard
+from ipexperf.bench.api import Settings
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import gate
 from ipexperf.conduct.worker import Worker

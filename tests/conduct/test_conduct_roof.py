@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import roof
 from ipexperf.conduct.conditions import Conditions

@@ -20,7 +20,7 @@ import pytest
 from ipexperf.bench import guard, registry
 from ipexperf.bench import server as bench_server
 from ipexperf.bench import worker as bench_worker
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.compare import group
 from ipexperf.conduct import memory_limit

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Packaged
 from ipexperf.bench.models import _probe
-from ipexperf.bench.subjects import Packaged
 from ipexperf.case import Case
 from ipexperf.conduct import checksum
 from ipexperf.conduct.conditions import Conditions

@@ -17,8 +17,8 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import guard
+from ipexperf.bench.api import Settings
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import gate, memory_limit, process
 from ipexperf.conduct import worker as workers

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Mode, Session, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session
-from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 

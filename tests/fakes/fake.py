@@ -18,10 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Dataset, Device, Examples, Mode, Session, Split, Stack, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device, Mode, Session, Stack
-from ipexperf.bench.subjects import Dataset, Examples, Split
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.result import Check
 

@@ -20,7 +20,7 @@ import bench_cases
 import torch
 
 from ipexperf.bench import fingerprint, registry
-from ipexperf.bench.kinds import Session, Settings
+from ipexperf.bench.api import Session, Settings
 from ipexperf.bench.modes import _inference
 
 nn = torch.nn
@@ -71,7 +71,7 @@ def told(session: Session) -> dict[str, Any]:
     """The fingerprint of a settled session."""
     for _ in range(SETTLED):
         session.step()
-    found = session.fingerprint(registry.devices.get("cpu"))
+    found = fingerprint.of(session, registry.devices.get("cpu"))
     session.close()
     assert found is not None
     return found

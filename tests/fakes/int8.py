@@ -11,11 +11,10 @@ from unittest import mock
 
 import ipexperf
 from ipexperf.bench import pt2e, registry
-from ipexperf.bench.kinds import Quantised
+from ipexperf.bench.api import Quantised, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.stacks.ipex import Ipex
 from ipexperf.bench.stacks.stock import Stock
-from ipexperf.bench.workbench import Workbench
 
 SIZE = 8
 

@@ -15,10 +15,8 @@ from typing import Any
 import torch
 
 from ipexperf.bench import facts, plain_outputs, quantised, registry, weights
-from ipexperf.bench.kinds import Cell, Settings
+from ipexperf.bench.api import Cell, Dataset, Examples, Settings, Split, Workbench
 from ipexperf.bench.models._dlrm import Dlrm
-from ipexperf.bench.subjects import Dataset, Examples, Split
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 TABLES = (11, 13, 5)
@@ -52,7 +50,8 @@ def bench(mode: str, stack: str = "ipex", dtype: str = "fp32", **knobs: str) -> 
     small = replace(shipped, build=lambda: Dlrm(TABLES, 2, 16), trained=False, data="made", train_steps=150)
     case = Case("dlrm", "cpu", dtype, mode, stack, 64, 16, 1, "made", tuple(sorted(knobs.items())))
     parts = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get(stack))
-    return Workbench(case, small, *parts, registry.datasets.get("made"), Settings(), lambda _: None)
+    made = (registry.datasets.get("made"), registry.tasks.get(small.task))
+    return Workbench(case, small, *parts, *made, Settings(), lambda _: None)
 
 
 def told(checks: Any) -> dict[str, tuple[bool, str]]:

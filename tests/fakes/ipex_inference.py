@@ -13,7 +13,7 @@ import bench_cases
 import torch
 
 from ipexperf.bench import registry
-from ipexperf.bench.workbench import Workbench
+from ipexperf.bench.api import Workbench
 
 Checks = dict[str, tuple[bool, str]]
 

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.api import Settings
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.kinds import Settings
 from ipexperf.bench.modes._optimizers import Optimizer
 from ipexperf.bench.modes.train import TrainSession
 from ipexperf.bench.worker import workbench

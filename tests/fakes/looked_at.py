@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Device, Look, Mode, Seen, Session, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.fingerprint import Look, Seen
-from ipexperf.bench.kinds import Cell, Device, Mode, Session
-from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 

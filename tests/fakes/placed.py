@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Mode
+from ipexperf.bench.api import Mode
 from ipexperf.bench.placement import allowed
 from ipexperf.case import Case
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.worker import Worker
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._rank import RankSession
 from ipexperf.bench.modes.train_ddp import TrainDdp
-from ipexperf.bench.workbench import Workbench
 
 
 def small() -> Any:

@@ -13,7 +13,7 @@ import bench_cases
 import torch
 
 from ipexperf.bench import injections, registry
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 
 
 def failed(injected: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ipexperf.bench.kinds import Settings
+from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round, Side

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Device, Model
 from ipexperf.bench.datasets.cifar10 import FILES, FOLDER
 from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device
 from ipexperf.bench.modes.infer import Infer
-from ipexperf.bench.subjects import Model
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError

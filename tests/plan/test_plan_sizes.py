@@ -99,5 +99,5 @@ def test_two_sizes_are_two_cases() -> None:
 def test_every_shipped_model_can_have_both_its_sizes() -> None:
     for name in registry.models.names():
         model = registry.models.get(name)
-        assert model.unfit(model.size) is None
-        assert model.normal is None or (model.normal > model.size and model.unfit(model.normal) is None)
+        assert sizes.unfit(model, model.size) is None
+        assert model.normal is None or (model.normal > model.size and sizes.unfit(model, model.normal) is None)

@@ -7,8 +7,8 @@ import argparse
 import pytest
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start
@@ -52,7 +52,7 @@ def test_a_case_that_may_be_forked_in_some_rounds_keeps_its_name() -> None:
 def test_a_mode_that_is_never_forked_keeps_its_name(mode: str) -> None:
     """Its launches are what they are without the option, and it has a reason."""
     assert planned(mode, start="fork") == planned(mode)
-    assert start.why_fresh(planned(mode), Options(start="fork")) == registry.modes.get(mode).fresh != ""
+    assert start.why_fresh(planned(mode), placed=False) == registry.modes.get(mode).fresh != ""
 
 
 def test_a_placed_case_is_never_forked() -> None:
@@ -64,10 +64,9 @@ def test_a_placed_case_is_never_forked() -> None:
 @pytest.mark.parametrize("device", ["cuda", "xpu"])
 def test_a_case_on_a_card_is_never_forked(device: str) -> None:
     """A card's runtime does not survive a fork."""
-    cell, options = Cell("resnet18", device, "fp32", "infer", "stock"), Options(start="fork")
-    assert knobs.named(cell, options) == ()
-    assert start.why_fresh(cell, options) == f"the runtime of a device such as {device} does not survive a fork"
-    assert start.why_fresh(cell, Options()) != ""
+    cell = Cell("resnet18", device, "fp32", "infer", "stock")
+    assert knobs.named(cell, Options(start="fork")) == ()
+    assert start.why_fresh(cell, placed=False) == f"the runtime of a device such as {device} does not survive a fork"
 
 
 def test_the_start_is_no_knob_that_can_be_turned() -> None:

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Dataset, Examples, Split
 from ipexperf.bench.lazy import torch, torchvision
-from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 FOLDER = "cifar-10-batches-py"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Dataset, Examples, Split
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 SHA256 = "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Dataset, Examples, Split
 from ipexperf.bench.lazy import torch, torchvision
-from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 PHOTOGRAPHS = {

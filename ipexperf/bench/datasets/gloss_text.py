@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Dataset, Examples, Split
 from ipexperf.bench.datasets.glosses import GLOSSES, find, lines
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Dataset, Examples, Split
 
 TRAIN, HELD_OUT = 8192, 128
 """Number of pieces."""

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Dataset, Examples, Packaged, Split
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Dataset, Examples, Packaged, Split
 from ipexperf.bench.wordpiece import WordPiece
 
 GLOSSES = Packaged(

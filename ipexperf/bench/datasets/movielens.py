@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Dataset, Examples, Split
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 FOLDER = Path("dataset_example") / "ml-100k"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Dataset, Examples, Split
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 PLACES = {"skimage": ("scikit-image", "data"), "sklearn": ("scikit-learn", "datasets/images")}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Dataset, Examples, Split
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Dataset, Examples, Split
 from ipexperf.errors import WorkerError
 
 IMAGE, MASK = "road_mask_input.tif", "sample_road_raster_mask.tif"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf.bench import measure
+from ipexperf.bench.api import Device, Settings
 from ipexperf.bench.devices import _arithmetic, _diagnosis
 from ipexperf.bench.devices._stopwatch import Stopwatch
 from ipexperf.bench.devices._telemetry import Seen, Telemetry, Tool
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Device, Settings
 from ipexperf.bench.lazy import torch
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check

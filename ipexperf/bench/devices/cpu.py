@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import heap, placement, registry
+from ipexperf.bench.api import Cell, Device, Settings
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device, Settings
 from ipexperf.bench.lazy import torch
 from ipexperf.case import Case
 

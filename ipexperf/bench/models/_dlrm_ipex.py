@@ -14,7 +14,7 @@ from ipexperf.bench.models._dlrm import columns, flat
 from ipexperf.bench.modes import _optimizers
 
 if TYPE_CHECKING:
-    from ipexperf.bench.workbench import Workbench
+    from ipexperf.bench.api import Workbench
 
 
 class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ipexperf.bench.api import Examples, Split, Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Examples, Split
-from ipexperf.bench.workbench import Workbench
 
 EXAMPLES = 512
 """Number of training examples, enough for one layer. A large network takes minutes for them at 224 x 224."""

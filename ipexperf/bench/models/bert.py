@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import safetensors
+from ipexperf.bench.api import Packaged, Split, Workbench
 from ipexperf.bench.datasets.glosses import beside
 from ipexperf.bench.models import _probe
 from ipexperf.bench.registry import model
-from ipexperf.bench.subjects import Packaged, Split
-from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 
 MINILM = Packaged(

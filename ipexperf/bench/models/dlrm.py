@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench.registry import model
 
 if TYPE_CHECKING:
-    from ipexperf.bench.workbench import Workbench
+    from ipexperf.bench.api import Workbench
 
 TABLES = (943, 1682, 61, 2, 21, 20)
 """Table sizes: people, films, ages, genders, occupations, and genres plus one for padding."""

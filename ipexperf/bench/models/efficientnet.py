@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ipexperf.bench.api import Packaged
 from ipexperf.bench.datasets.photographs import SHA256
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.models import _probe
 from ipexperf.bench.models.mobilenet import ROUGH, headless
 from ipexperf.bench.registry import model
-from ipexperf.bench.subjects import Packaged
 
 
 def adapt(kept: dict[str, Any]) -> dict[str, Any]:

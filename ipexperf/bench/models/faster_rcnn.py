@@ -6,11 +6,10 @@ import importlib
 from typing import Any
 
 from ipexperf.bench import weights
+from ipexperf.bench.api import Split, Workbench
 from ipexperf.bench.datasets import scenes
 from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.registry import model
-from ipexperf.bench.subjects import Split
-from ipexperf.bench.workbench import Workbench
 
 SIZE = 64
 CLASSES = scenes.CLASSES + 1

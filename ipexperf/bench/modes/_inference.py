@@ -10,16 +10,11 @@ from typing import Any
 from ipexperf import dtypes
 from ipexperf.bench import accuracy, artifact, fingerprint, instructions, proof, quantised, shared, weights, work
 from ipexperf.bench.accuracy import Reference
-from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Device, Session
-from ipexperf.bench.knobs import ChannelsLast
+from ipexperf.bench.api import ChannelsLast, Device, Kernel, Look, Session, Tensors, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
-from ipexperf.bench.proof import Kernel
-from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.work import Work
-from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 KNOBS = (ChannelsLast(), *_input.KNOBS)
@@ -115,7 +110,7 @@ class InferenceSession(Session):
 
     def kernels(self) -> list[Kernel]:
         """Return the arithmetic kernels that one step really ran."""
-        return self.bench.stack.kernels(self.step, self.bench)
+        return proof.of_stack(self.step, self.bench)
 
     def proof(self) -> list[Check]:
         case = self.bench.case

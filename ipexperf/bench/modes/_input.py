@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Device, Knob, Model, Number, Tensors, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device
-from ipexperf.bench.knobs import Knob, Number
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Model, Tensors
-from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import UsageError
 from ipexperf.result import Check
 

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ipexperf.bench.api import Cell, Knob, Model, Number
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell
-from ipexperf.bench.knobs import Knob, Number
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Model
 from ipexperf.errors import UsageError
 
 MOMENTUM = 0.9

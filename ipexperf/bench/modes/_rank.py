@@ -19,11 +19,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import measure, outcome, placement
+from ipexperf.bench import fingerprint, measure, outcome, placement
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.train import TrainSession
-from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
 
@@ -129,7 +129,7 @@ class Rank:
         }
 
     def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"fingerprint": self._session.fingerprint(self._device)}
+        return {"fingerprint": fingerprint.of(self._session, self._device)}
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"metrics": self._session.metrics()}

@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry, work
+from ipexperf.bench.api import Cell, Mode, Session, Tensors, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _generation
 from ipexperf.bench.modes._generation import GenerationSession
-from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.work import Work
-from ipexperf.bench.workbench import Workbench
 
 
 class DecodeSession(GenerationSession):

@@ -6,10 +6,9 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import artifact, quantised, registry
+from ipexperf.bench.api import Cell, Mode, Session, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
-from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 

@@ -7,14 +7,11 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import artifact, compilation, fingerprint, proof, quantised, registry
+from ipexperf.bench.api import Cell, Device, Kernel, Look, Mode, Seen, Session, Workbench
 from ipexperf.bench.compilation import Tally
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.fingerprint import Look, Seen
-from ipexperf.bench.kinds import Cell, Device, Mode, Session
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
-from ipexperf.bench.proof import Kernel
-from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 

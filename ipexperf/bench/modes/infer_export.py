@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import compilation, outcome, proof, registry
+from ipexperf.bench.api import Cell, Kernel, Mode, Session, Tensors, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.precision import autocast
-from ipexperf.bench.proof import Kernel
-from ipexperf.bench.subjects import Tensors
-from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 

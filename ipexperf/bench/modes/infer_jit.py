@@ -7,13 +7,11 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import artifact, control_flow_check, fingerprint, plain_outputs, proof, quantised, registry
+from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Cell, Device, Mode, Session
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.precision import autocast
-from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 PROFILING_CALLS = 3

@@ -7,14 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ipexperf.bench import registry
+from ipexperf.bench import proof, registry
+from ipexperf.bench.api import Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Cell, Device, Mode, Session
-from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.modes.infer_jit import JitSession
-from ipexperf.bench.proof import Kernel
-from ipexperf.bench.workbench import Workbench
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -82,7 +78,7 @@ class LoadSession(JitSession):
         return {}
 
     def kernels(self) -> list[Kernel]:
-        return self.bench.stack.kernels(lambda: self.forward(self.inputs[0]), self.bench)
+        return proof.of_stack(lambda: self.forward(self.inputs[0]), self.bench)
 
     def proof(self) -> list[Check]:
         if not self.phases:

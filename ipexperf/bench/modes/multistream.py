@@ -7,18 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import fingerprint, placement, proof, registry
+from ipexperf.bench.api import Cell, Device, Kernel, Look, Mode, Number, Session, Tensors, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Cell, Device, Mode, Session
-from ipexperf.bench.knobs import Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _streams
 from ipexperf.bench.modes._inference import KNOBS
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.precision import autocast
-from ipexperf.bench.proof import Kernel
-from ipexperf.bench.subjects import Tensors
-from ipexperf.bench.workbench import Workbench
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

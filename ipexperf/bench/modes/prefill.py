@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Mode, Session, Tensors, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session
 from ipexperf.bench.modes import _generation, _input
 from ipexperf.bench.modes._generation import GenerationSession
-from ipexperf.bench.subjects import Tensors
-from ipexperf.bench.workbench import Workbench
 
 
 class PrefillSession(GenerationSession):

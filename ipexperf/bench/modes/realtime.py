@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ipexperf.bench import artifact, registry
+from ipexperf.bench.api import Cell, Mode, Number, Session, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Mode, Session
-from ipexperf.bench.knobs import Number
 from ipexperf.bench.modes._inference import KNOBS
 from ipexperf.bench.modes.infer_jit import JitSession
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 
 CORES = 4

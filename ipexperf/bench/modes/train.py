@@ -8,17 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ipexperf.bench import accuracy, fingerprint, instructions, proof, registry, weights, work
+from ipexperf.bench.api import Cell, ChannelsLast, Device, Look, Mode, Session, Tensors, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.fingerprint import Look
-from ipexperf.bench.kinds import Cell, Device, Mode, Session
-from ipexperf.bench.knobs import ChannelsLast
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _apart, _curve, _input, _optimizers
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast
-from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.work import Work
-from ipexperf.bench.workbench import Workbench
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
 from ipexperf.result import Check
 
@@ -176,7 +172,7 @@ class TrainSession(Session):
 
     def proof(self) -> list[Check]:
         case = self.bench.case
-        kernels = self.bench.stack.kernels(self.step, self.bench)
+        kernels = proof.of_stack(self.step, self.bench)
         checks = [
             proof.placed(self.optimised, [*self.last[0], *self.trained], self.last[1], case.device),
             self.feed.proof(self.step),

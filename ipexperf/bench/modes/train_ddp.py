@@ -7,14 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ipexperf.bench import placement, registry, weights
+from ipexperf.bench.api import Cell, ChannelsLast, Device, Knob, Mode, Number, Session, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Device, Mode, Session
-from ipexperf.bench.knobs import ChannelsLast, Knob, Number
 from ipexperf.bench.modes import _curve, _input, _optimizers
 from ipexperf.bench.modes._rank import RankSession
 from ipexperf.bench.modes._ranks import Ranks
 from ipexperf.bench.modes.train import untrainable
-from ipexperf.bench.workbench import Workbench
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

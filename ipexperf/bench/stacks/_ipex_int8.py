@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import artifact, registry
+from ipexperf.bench.api import Cell, Knob, Quantised, Workbench
 from ipexperf.bench.facts import cpu_flags
-from ipexperf.bench.kinds import Cell, Quantised
-from ipexperf.bench.knobs import Knob
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.workbench import Workbench
 
 
 def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:

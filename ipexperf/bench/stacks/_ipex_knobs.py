@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ipexperf.bench.api import Cell, Knob, Model
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell
-from ipexperf.bench.knobs import Knob
-from ipexperf.bench.subjects import Model
 
 FUSED = {
     "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},

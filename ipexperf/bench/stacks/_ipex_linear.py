@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ipexperf.bench.kinds import Cell
+from ipexperf.bench.api import Cell, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.stacks import _ipex_knobs
-from ipexperf.bench.workbench import Workbench
 from ipexperf.result import Check
 
 PACKED = "_IPEXLinear"

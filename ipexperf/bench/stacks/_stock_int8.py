@@ -6,10 +6,9 @@ import importlib
 import json
 from typing import Any
 
+from ipexperf.bench.api import Cell, Quantised, Workbench
 from ipexperf.bench.artifact import ENGINE
-from ipexperf.bench.kinds import Cell, Quantised
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.workbench import Workbench
 
 
 def why_not(cell: Cell) -> str | None:

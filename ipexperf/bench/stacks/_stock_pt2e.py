@@ -7,11 +7,9 @@ from operator import attrgetter
 from typing import Any
 
 from ipexperf.bench import artifact, pt2e, registry
+from ipexperf.bench.api import Cell, Quantised, Tensors, Workbench
 from ipexperf.bench.facts import Facts, cpu_flags
-from ipexperf.bench.kinds import Cell, Quantised
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Tensors
-from ipexperf.bench.workbench import Workbench
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ipexperf.bench import artifact, compilation, proof, registry
+from ipexperf.bench.api import Cell, Kernel, Quantised, Stack, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Quantised, Stack
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.precision import torch_dtype
 from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear, _ipex_streams
-from ipexperf.bench.workbench import Workbench
 from ipexperf.dtypes import quantised
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
@@ -147,7 +146,7 @@ class Ipex(Stack):
         optimised, fused = self._ipex.optimize(network, optimizer=optimizer, dtype=dtype, **turned)
         return optimised, fused
 
-    def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[proof.Kernel]:
+    def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
         """Return kernels from oneDNN's log on the CPU: prepacked weights hide the inputs from torch's profiler.
 
         If oneDNN did nothing (weights not packed, or no instructions for the dtype), the profiler sees the kernels.

@@ -7,11 +7,10 @@ import sys
 from typing import Any
 
 from ipexperf.bench import artifact, compilation, registry, weights
+from ipexperf.bench.api import Cell, Quantised, Stack, Workbench
 from ipexperf.bench.facts import Facts
-from ipexperf.bench.kinds import Cell, Quantised, Stack
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.stacks import _stock_int8, _stock_pt2e
-from ipexperf.bench.workbench import Workbench
 from ipexperf.dtypes import quantised
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from ipexperf.bench.subjects import Split, Task, Tensors
+from ipexperf.bench.api import Split, Task, Tensors
 from ipexperf.bench.tasks import _boxes
 from ipexperf.bench.tasks._boxes import Found
 

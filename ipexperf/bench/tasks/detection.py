@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Tensors
 from ipexperf.bench.tasks import _anchors
 from ipexperf.bench.tasks._boxes import Found, overlap, uncrowded
 from ipexperf.bench.tasks._detection import Boxes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Split, Task, Tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Split, Task, Tensors
 
 
 class LanguageModelling(Task):

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Split, Task, Tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.subjects import Split, Task, Tensors
 from ipexperf.errors import WorkerError
 
 NEAR = 0.25

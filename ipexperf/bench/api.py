@@ -1,0 +1,731 @@
+"""What leaves are made of: cells and settings, devices, stacks, modes, sessions, models, tasks, data sets, knobs.
+
+One file, because each of them is defined by the others: a mode opens a session on a workbench, which holds a device, a
+stack and a model. Most of `bench` imports this file, which imports almost nothing of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import measure
+from ipexperf.bench.facts import Facts
+from ipexperf.bench.lazy import torch
+from ipexperf.case import Case, identify
+from ipexperf.dtypes import quantised
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.result import Check
+
+Tensors = tuple[Any, ...]
+IMAGES = 4
+"""Number of dimensions of a batch of images: examples, channels, height, width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of the axes, before it is known whether it can run."""
+
+    model: str
+    device: str
+    dtype: str
+    mode: str
+    stack: str
+    knobs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The id that the case would have."""
+        return identify(self)
+
+    def knob(self, name: str) -> str | None:
+        """Return the requested value of a knob, or None if it stays at its default."""
+        return dict(self.knobs).get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of a worker besides its case. Sent to it as JSON."""
+
+    load: tuple[str, ...] = ()
+    threads: int | None = None
+    seed: int = 0
+    weights: str | None = None
+    checkpoint: str | None = None
+    """Path where training saves its checkpoint. None: do not save."""
+    artifact: str | None = None
+    """Path of the quantised network that an int8 case loads."""
+    data_folder: str | None = None
+    data_file: str | None = None
+    train_steps: int | None = None
+    """Number of steps of the mode `train`. None: as declared by the model."""
+    placement: Mapping[str, Any] | None = None
+    """Placement that the worker applies and proves (`bench.placement`). None: stay as started."""
+    injected: str = ""
+    """Slow-down to inject (`bench.injections`). Used by `ipexperf selftest` only."""
+    forked: bool = False
+    """Whether the worker is forked although its case has no `+start:fork`. The worker proves it."""
+    shared: str | None = None
+    """Folder for results that all workers of a run share (`bench.shared`). None: share nothing."""
+    cards: Sequence[Mapping[str, str]] = ()
+    """Variables for each process of a case with several, which give it a device of its own."""
+
+
+@dataclass(frozen=True)
+class Knob:  # no slots: subclasses set name and help as defaults
+    """A setting of a mode or a stack. The default is the first of its values."""
+
+    name: str
+    help: str
+    values: tuple[str, ...] = ("on", "off")
+    modes: tuple[str, ...] | None = None
+    """Modes that have this knob. None: all modes of its owner."""
+    dtypes: tuple[str, ...] | None = None
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """Devices on which the software ignores the setting, with what it does instead."""
+    barred: Mapping[str, str] = field(default_factory=dict)
+    """Modes that cannot have this knob, with the reasons."""
+
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        """Return the default value, given the requested values of the other knobs."""
+        del model, beside
+        return self.values[0]
+
+    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
+        """Return the value that `--perf-ablate` compares with the default."""
+        return next(value for value in self.values if value != self.default(model, beside))
+
+    def wrong(self, value: str) -> str | None:
+        """Return why a value is invalid, or None."""
+        return None if value in self.values else f"expected one of {', '.join(self.values)}, got '{value}'"
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        """Return why this cell cannot have the knob, or None."""
+        del value, facts
+        if self.modes is not None and cell.mode not in self.modes:
+            return f"{cell.mode} has no knob {self.name}: it is for {', '.join(self.modes)}"
+        if cell.mode in self.barred:
+            return f"{cell.mode} has no knob {self.name}: {self.barred[cell.mode]}"
+        if self.dtypes is not None and cell.dtype not in self.dtypes:
+            return f"the knob {self.name} is for {', '.join(self.dtypes)}, not for {cell.dtype}"
+        if cell.device in self.ignored:
+            return f"the knob {self.name} would change nothing on {cell.device}: {self.ignored[cell.device]}"
+        return None
+
+
+@dataclass(frozen=True)
+class Number(Knob):
+    """A knob whose value is a whole number of at least 1. The first of `values` is its default."""
+
+    def wrong(self, value: str) -> str | None:
+        ok = value.isascii() and value.isdigit() and int(value) > 0
+        return None if ok else f"expected a whole number of at least 1, got '{value}'"
+
+    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
+        del model, beside
+        raise UsageError(f"the knob {self.name} is a number: ablation is for knobs that are on or off")
+
+
+@dataclass(frozen=True)
+class ChannelsLast(Knob):
+    """Whether images are in channels-last layout. The default is the model's."""
+
+    name: str = "channels_last"
+    help: str = "images and weights laid out with their channels last (default: the model's)"
+
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        del beside
+        return "on" if model.channels_last else "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Examples as tensors whose first dimension counts them: inputs and correct answers."""
+
+    inputs: Tensors
+    targets: Tensors
+
+    def __len__(self) -> int:
+        return len(self.inputs[0])
+
+    @property
+    def tensors(self) -> Tensors:
+        """Inputs and targets, as in a batch of training."""
+        return (*self.inputs, *self.targets)
+
+    def part(self, which: Any) -> Examples:
+        """Return the examples with these indices, or of this slice."""
+        return Examples(tuple(x[which] for x in self.inputs), tuple(x[which] for x in self.targets))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Training examples and held-out examples."""
+
+    train: Examples
+    test: Examples
+
+
+class Dataset(ABC):
+    """A source of examples, real or generated."""
+
+    name: str
+    licence: str = "not stated"
+    """Licence of the examples, as published."""
+
+    @abstractmethod
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        """Find the data, without torch. Return its path and None, or None and why it is not available."""
+
+    @abstractmethod
+    def read(self, path: str, size: int) -> Split:
+        """Read the examples in the input size of the model."""
+
+    def files(self, path: str) -> list[Path]:
+        """Return the files of the data. Everything made from the data is identified by them."""
+        found = Path(path)
+        return [found] if found.is_file() else sorted(file for file in found.rglob("*") if file.is_file())
+
+
+class Task(ABC):
+    """The purpose of a network: its loss, and how its answers are scored."""
+
+    name: str
+    metric: str
+    """Description of `score`."""
+    unit: str = "{0} x {0}"
+    """Format of an input size for people."""
+    inputs: int = 1
+    """Number of input tensors of a network."""
+    scored: bool = True
+    """Whether correct answers are known. Without them there is only fidelity."""
+    least: float = 1 / 3
+    """Training must get this share of the way from the trivial predictor's score to 1."""
+
+    @abstractmethod
+    def loss(self, outputs: Tensors, targets: Tensors) -> Any:
+        """Return the loss that training minimises."""
+
+    def learn(self, network: Any, inputs: Tensors, targets: Tensors) -> tuple[Any, Tensors]:
+        """Return the loss of a batch and the outputs. Overridden for networks that compute their own loss."""
+        outputs = tensors(network(*inputs))
+        return self.loss(outputs, targets), outputs
+
+    def compared(self, outputs: Tensors) -> Any:
+        """Return the outputs that fidelity compares with float64."""
+        return outputs[0]
+
+    @abstractmethod
+    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+        """Return the share of decisions that agree with the reference."""
+
+    @abstractmethod
+    def score(self, outputs: Tensors, targets: Tensors) -> float:
+        """Return the quality of the answers, from 0 to 1."""
+
+    def metrics(self, outputs: Tensors, targets: Tensors) -> dict[str, float]:
+        """Return further metrics of the answers (`result.METRICS`)."""
+        del outputs, targets
+        return {}
+
+    @abstractmethod
+    def trivial(self, split: Split) -> float:
+        """Return the best score of a predictor with one constant answer."""
+
+    def floor(self, trivial: float) -> float:
+        """Return the lowest score that counts as successful training."""
+        return trivial + self.least * (1 - trivial)
+
+
+def tensors(raw: Any) -> Tensors:
+    """Flatten the outputs of a network: a tensor, or a tuple, list, mapping or dataclass of tensors."""
+    found = tuple(_tensors(raw))
+    if not found:
+        raise WorkerError("error", f"the network answers with {_told(raw)}, and a tensor was expected")
+    return found
+
+
+def _tensors(raw: Any) -> Iterator[Any]:
+    if isinstance(raw, (torch.Tensor, torch.fx.Proxy)):  # a Proxy stands for a tensor while torch.fx traces a network
+        yield raw
+    elif isinstance(raw, Mapping):
+        for part in raw.values():
+            yield from _tensors(part)
+    elif isinstance(raw, (list, tuple)):
+        for part in raw:
+            yield from _tensors(part)
+    elif hasattr(raw, "__dataclass_fields__"):
+        for name in raw.__dataclass_fields__:
+            yield from _tensors(getattr(raw, name))
+
+
+def _told(raw: Any) -> str:
+    return "nothing" if raw is None else f"a {type(raw).__name__} that holds no tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class Packaged:
+    """Trained weights in a Python package, found without importing it and verified by checksum."""
+
+    package: str
+    file: str
+    sha256: str
+    adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Converts the names in the file to those of the network."""
+
+    def find(self) -> tuple[str | None, str | None]:
+        """Find the file. Return its path and None, or None and why it is not available."""
+        try:
+            path = Path(str(importlib.metadata.distribution(self.package).locate_file(self.file)))
+        except importlib.metadata.PackageNotFoundError:
+            return None, f"its trained weights come with {self.package}, which is not installed: see make data"
+        return (str(path), None) if path.is_file() else (None, f"{self.package} has no {self.file}")
+
+    def check(self, path: str) -> None:
+        """Raise WorkerError if the checksum of the file is wrong."""
+        found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if found != self.sha256:
+            raise WorkerError("error", f"{path} is not the known {self.file} of {self.package}: sha256 {found}")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A network, its data, and the settings of its training and inference."""
+
+    name: str
+    build: Callable[[], Any]
+    size: int
+    batch_train: int
+    batch_infer: int
+    version: int = 1
+    task: str = "classification"
+    data: str = "digits"
+    channels_last: bool = True
+    needs: tuple[str, ...] = ("torch",)
+    """Packages that the worker's interpreter must have."""
+    optimizer: str = "sgd"
+    learning_rate: float = 0.02
+    recipe_steps: int = 66
+    """Training steps for the weights that inference uses. Deep networks need more."""
+    recipe: Callable[[Workbench, Split, Any], None] | None = None
+    """Produces the weights for inference in another way than by training steps."""
+    resized: Callable[[Workbench, Split, Any], None] | None = None
+    """Adapts weights that were trained at `size` to another size. None: train at each size."""
+    train_steps: int = 66
+    """Steps of the mode `train` before its accuracy is measured."""
+    settles: int = 0
+    """Number of last steps over which the learning rate falls to 0, for scores that vary from step to step."""
+    trained: bool = True
+    """Whether there are trained weights for inference."""
+    pretrained: Packaged | None = None
+    """Published weights. Without a `recipe` they are used as they are."""
+    normal: int | None = None
+    """Input size of published benchmarks, for `--perf-size normal`. None: `size`."""
+    least: int = 1
+    """Smallest input size: smaller ones shrink to nothing inside the network."""
+    most: int | None = None
+    """Largest input size. None: no limit."""
+    published: Mapping[str, int] = field(default_factory=dict)
+    """Batch of the vendor's published figures for each dtype. Used by the preset `full`."""
+    held_out: int = 256
+    """Number of held-out examples for fidelity: enough for agreement, few enough for float64."""
+    quantisation: str = "static"
+    """Default way of quantisation: `static`, or `dynamic` for transformers."""
+    answers: tuple[str, ...] = ()
+    """Names of the modules whose outputs are the answers. Stock's int8 keeps 8 bits for them, and 7 elsewhere."""
+    tuned: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    """For each stack, replaces modules before optimising, as the guide of the stack recommends."""
+    tuned_training: Mapping[str, Callable[[Any, Workbench], Any]] = field(default_factory=dict)
+    """The same before training, if it differs."""
+    operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each stack, the operators that must then run in a step, by their names in torch's profiler."""
+    why_nots: Mapping[str, str] = field(default_factory=dict)
+    """Reasons why the model does not support a mode, a dtype, or a dtype on a stack (`int8 on stock`)."""
+    target: str = ""
+    """The target of a user's own network that no file declares (`bench.own`), else empty."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether inference uses trained weights."""
+        return self.trained or self.pretrained is not None
+
+    @property
+    def as_packaged(self) -> bool:
+        """Whether inference uses the weights of a package unchanged."""
+        return self.pretrained is not None and self.recipe is None
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        kinds = (cell.mode, cell.dtype, f"{cell.dtype} on {cell.stack}")
+        reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
+        reason = reason or facts.missing(*self.needs)
+        if reason is None and self.pretrained is not None:
+            _, reason = self.pretrained.find()
+        return reason
+
+    def batch(self, mode: Mode) -> int:
+        return mode.batch or (self.batch_train if mode.trains else self.batch_infer)
+
+
+class Device(ABC):
+    """The hardware that a case runs on."""
+
+    name: str
+    called: tuple[str, ...] = ()
+    """Other names that people use. They only serve for hints when such a name is refused."""
+    accelerator: bool = False
+    """Whether `torch.<name>.is_available()` must be asked, in a process that imports torch."""
+    hosted: bool = False
+    """Whether cases use the machine's own memory, so that whether they fit can be known in advance."""
+    pulse: bool = False
+    """Whether `bench.pulse` can measure the current speed of this device with torch."""
+
+    @abstractmethod
+    def why_not(self, facts: Facts) -> str | None:
+        """Return why the device cannot be used here, or None."""
+
+    def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables that give a worker this one of several such devices."""
+        del index, environment
+        return {}
+
+    def yardstick(self, case: Case | Cell) -> tuple[str, str] | None:
+        """Return the yardstick's work that resembles a case, and torch's name of its dtype, or None."""
+        del case
+        return None
+
+    def start(self, settings: Settings) -> None:  # noqa: B027 - optional
+        """Prepare the process before anything is built, such as threads and device index."""
+
+    @abstractmethod
+    def synchronise(self) -> None:
+        """Wait until the device has finished all submitted work."""
+
+    @abstractmethod
+    def put(self, value: Any) -> Any:
+        """Move a tensor or module to the device."""
+
+    def pin(self, value: Any) -> Any:
+        """Return a copy of the tensor in host memory from which `put` is fastest."""
+        return value
+
+    @abstractmethod
+    def reset_peak_memory(self) -> None: ...
+
+    @abstractmethod
+    def peak_memory(self) -> int:
+        """Return the peak memory since the reset in bytes, above the level at the reset."""
+
+    def ceilings(self, say: Callable[[str], None]) -> dict[str, Any] | None:
+        """Measure the peak rates of this device in operations and bytes per second. None: as `bench.ceilings` does."""
+        del say
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return name, driver and properties for the environment record."""
+        return {"name": self.name}
+
+    def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
+        """Return evidence that steps ran on this device, if the device can tell."""
+        del step, block
+        return []
+
+    def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
+        """Return further metrics of steps that the device measures (`result.METRICS`). Called after sampling."""
+        del step, block
+        return {}
+
+    def notes(self) -> list[str]:
+        """Return notes on the device for readers of the numbers."""
+        return []
+
+
+class Stack(ABC):
+    """The software that optimises a network."""
+
+    name: str
+    knobs: tuple[Knob, ...] = ()
+
+    @abstractmethod
+    def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
+
+    def start(self) -> None:  # noqa: B027 - optional
+        """Import what the stack needs, or check that what must be absent is absent."""
+
+    @abstractmethod
+    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any: ...
+
+    @abstractmethod
+    def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]: ...
+
+    def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
+        """Return a network that runs in several streams, each with a part of the cores and of every batch."""
+        del network, cores, streams
+        raise WorkerError("error", f"{self.name} has no streams")
+
+    def parts(self, network: Any) -> list[int]:
+        """Return how many images of the last batch each stream of a `streamed` network got."""
+        del network
+        return []
+
+    def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+        """Convert a network to int8, calibrated on these batches. Without batches, return one to load a state into."""
+        del network, example, batches
+        raise WorkerError("error", f"{self.name} has no int8: {bench.case.id} cannot be made")
+
+    def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
+        """Return the network under `torch.compile`, in the way this stack recommends. Its first call compiles."""
+        return torch.compile(self.for_inference(network, example, bench))
+
+    def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
+        """Return evidence from a `compiled` network and the Python code that inductor generated for it."""
+        del network, code, bench
+        return []
+
+    def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel] | None:
+        """Return the arithmetic kernels that a step really ran. None: those that torch's profiler shows."""
+        del step, bench
+        return None
+
+    def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
+        """Return evidence from the optimised modules."""
+        del network, bench
+        return []
+
+    def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
+        """Return evidence from the frozen graph after it ran."""
+        del graph, bench
+        return []
+
+    def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
+        del network, optimizer, bench
+        return []
+
+    def notes(self, bench: Workbench) -> list[str]:
+        """Return notes on the stack, such as a setting that it accepts and ignores on this device."""
+        del bench
+        return []
+
+    def notes_of_training(self, optimizer: Any, bench: Workbench) -> list[str]:
+        """Return notes on training, such as an optimizer that the stack does not optimise."""
+        del optimizer, bench
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """A network in int8, its observers as text for a file, and a short description of how it was made."""
+
+    network: Any
+    observers: str
+    told: str
+
+
+class Session(ABC):
+    """A case that is ready to run steps."""
+
+    elsewhere: bool = False
+    """Whether other processes run the steps, so that the worker's own device has no evidence of them."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Run one step: what the case measures."""
+
+    @abstractmethod
+    def accuracy(self) -> tuple[dict[str, float], list[Check]]:
+        """Return accuracy metrics and checks of their bounds. Called after all sampling."""
+
+    @abstractmethod
+    def proof(self) -> list[Check]:
+        """Return evidence that the case ran as its label says. Called after warm-up."""
+
+    def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
+        """Time `count` blocks of steps. If other processes run the steps, they time them."""
+        return measure.sample(self.step, synchronise, count, block)
+
+    def items(self, batch: int) -> int:
+        """Return the number of examples in a step. By default one batch."""
+        return batch
+
+    def peak_memory(self, device: Device) -> int:
+        """Return the peak memory since the session began to be built in bytes, over all its processes."""
+        return device.peak_memory()
+
+    def metrics(self) -> dict[str, float]:
+        """Return further metrics that this mode measures (`result.METRICS`). Called after sampling."""
+        return {}
+
+    def notes(self) -> list[str]:
+        """Return notes for readers of the numbers, such as a setting that the software ignored."""
+        return []
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        """Return the functions that collect the fingerprint, by name. Empty if a step cannot be repeated."""
+        del device
+        return {}
+
+    def fingerprint(self, device: Device) -> dict[str, Any] | None:
+        """Return the fingerprint of a step that other processes ran. None: it is made from `looks`."""
+        del device
+        return None
+
+    def close(self) -> None:  # noqa: B027 - optional
+        """End what the session started. Not called if the worker is killed."""
+
+
+class Mode(ABC):
+    """What a case does with a model."""
+
+    name: str
+    trains: bool = False
+    family: str = ""
+    """The kind of step. Modes of one family are compared in the same rounds. Empty: the family of all modes that
+    train, or of all that infer a batch."""
+    plain: str = ""
+    """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
+    cold: bool = False
+    """Whether only the first step of a process is measured, without warm-up."""
+    artifact: str = ""
+    """What int8 cases of this mode load: `script`, `state` or `program`. Empty: this mode has no int8."""
+    fresh: str = ""
+    """Why launches must not be forked from a process that has imported everything. Empty: they may be."""
+    knobs: tuple[Knob, ...] = ()
+    batch: int | None = None
+    """Batch of its cases. None: the model's."""
+
+    openmp: str = ""
+    """The OpenMP runtime that this mode requires. It is always preloaded for its workers."""
+
+    @abstractmethod
+    def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
+
+    def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
+        """Return why the mode cannot use this batch or this requested number of threads, or None."""
+        del cell, batch, threads
+        return None
+
+    def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the cores of each worker that answers requests at the same time. Empty: one worker with all cores."""
+        del case, cores
+        return []
+
+    def processes(self, case: Case | Cell) -> int:
+        """Return how many processes share the case, each on a device of its own if there are several."""
+        del case
+        return 1
+
+    @abstractmethod
+    def open(self, bench: Workbench) -> Session: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """Everything a mode needs to open a session."""
+
+    case: Case
+    model: Model
+    device: Device
+    mode: Mode
+    stack: Stack
+    dataset: Dataset
+    task: Task
+    settings: Settings
+    say: Callable[[str], None]
+
+    def knob(self, name: str) -> str:
+        """Return the value of a knob: what the case requests, or the default."""
+        asked = dict(self.case.knobs)
+        if name in asked:
+            return asked[name]
+        for knob in (*self.mode.knobs, *self.stack.knobs):
+            if knob.name == name:
+                return knob.default(self.model, asked)
+        raise UsageError(f"neither {self.mode.name} nor {self.stack.name} has a knob {name}")
+
+    def at(self, size: int) -> Workbench:
+        """Return a copy for another input size."""
+        return dataclasses.replace(self, case=dataclasses.replace(self.case, size=size))
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether images are in channels-last layout: as the case requests, else as the model declares."""
+        chosen = dict(self.case.knobs).get("channels_last")
+        return chosen == "on" if chosen else self.model.channels_last
+
+    def laid_out(self, value: Any) -> Any:
+        """Convert a network or images to the memory layout of the case. Other tensors stay unchanged."""
+        if isinstance(value, torch.Tensor) and value.dim() != IMAGES:
+            return value
+        return value.to(memory_format=torch.channels_last if self.channels_last else torch.contiguous_format)
+
+    def put(self, batch: Tensors) -> Tensors:
+        """Move a batch to the device, in the memory layout of the case."""
+        return tuple(self.device.put(self.laid_out(value)) for value in batch)
+
+    def built(self) -> Any:
+        """Build the network. Raise WorkerError if it is not a module with parameters."""
+        network = self.model.build()
+        if not isinstance(network, torch.nn.Module):
+            told = "nothing" if network is None else f"a {type(network).__name__}"
+            raise WorkerError("error", f"{self.model.name} is built as {told}, and a torch.nn.Module was expected")
+        if not any(True for _ in network.parameters()):
+            why = "there is nothing in it that a stack could optimise or a training move"
+            raise WorkerError("error", f"{self.model.name} has no parameters: {why}")
+        return network
+
+    def tuned(self, network: Any) -> Any:
+        """Apply the replacements that the model declares for the case's stack."""
+        train = self.model.tuned_training.get(self.stack.name) if self.mode.trains else None
+        if train:
+            return train(network, self)
+        tune = self.model.tuned.get(self.stack.name)
+        return tune(network) if tune else network
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Operators that must run because the network was tuned. int8 networks are converted, not tuned."""
+        return () if quantised(self.case.dtype) else self.model.operators.get(self.stack.name, ())
+
+    def turned(self, name: str) -> bool:
+        """Whether the case sets this knob."""
+        return name in dict(self.case.knobs)
+
+
+# What proofs and fingerprints are made of.
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """An arithmetic kernel that ran: the dtypes of its operands, and the memory layout of its input images."""
+
+    name: str
+    operands: tuple[str, ...]
+    layout: str = ""
+    """`channels_last` or `contiguous`. Empty if it does not apply or cannot be determined."""
+    implementation: str = ""
+    """oneDNN's name of the kernel with its instructions, such as `brg_conv_fwd:avx2`. Empty for other libraries."""
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of both operands, or both names if they differ."""
+        return " x ".join(dict.fromkeys(self.operands))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The result of one look: its structure, the seconds of each row, and unparsed lines."""
+
+    structure: Any
+    seconds: list[float] | None = None
+    unparsed: tuple[str, ...] = ()
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """Further findings that are not part of the digest."""
+
+
+Look = Callable[[], Mapping[str, Seen]]
+"""A function that captures one or several sections of a fingerprint."""

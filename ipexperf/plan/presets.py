@@ -1,0 +1,49 @@
+"""The presets: parts of the matrix, from minutes on a laptop to everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ipexperf.plan import sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Blocks of the matrix, and how often each case is launched."""
+
+    blocks: tuple[Mapping[str, tuple[str, ...]], ...]
+    launches: int
+    size: str = sizes.SMALL
+    """Which of a model's two input sizes to use."""
+    twin: bool = False
+    """Whether the reference of each group runs twice, to show the noise."""
+    published: bool = False
+    """Whether inference uses the batch sizes of the vendor's published results."""
+
+
+_WORKLOADS = ("resnet50", "lprnet", "unet_resnet34", "ssd_resnet34", "bert_base", "bert_large", "dlrm")
+"""One model of each kind that users measure."""
+_QUICK: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    {"model": ("resnet18",), "dtype": ("fp32", "bf16"), "mode": ("infer_jit",), "stack": ("ipex", "stock")},
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer",), "stack": ("stock",)},
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("ipex", "stock")},
+    {"model": ("resnet18",), "dtype": ("bf16",), "mode": ("train",), "stack": ("ipex",)},
+)
+"""Minutes on a laptop."""
+_NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    *_QUICK,
+    {"model": _WORKLOADS, "dtype": ("fp32", "bf16"), "mode": ("train", "infer", "infer_jit")},
+    {"model": _WORKLOADS, "dtype": ("int8",), "mode": ("infer_jit",)},
+    {"model": ("resnet50", "bert_base"), "dtype": ("fp32", "bf16"), "mode": ("infer_compile", "load")},
+    {"model": ("resnet50",), "dtype": ("fp32", "bf16", "int8"), "mode": ("realtime",)},
+    {"model": ("resnet50",), "dtype": ("fp16",), "mode": ("infer", "infer_jit")},
+    {"model": ("gpt_small",), "dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
+)
+"""Every workload, in training and inference, with the expensive modes on one or two of them."""
+PRESETS: dict[str, Preset] = {
+    "quick": Preset(_QUICK, launches=2, twin=True),
+    "nightly": Preset(_NIGHTLY, launches=3),
+    "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True),
+}
