@@ -26,11 +26,11 @@ from ipexperf.bench.api import (
     Task,
     Workbench,
 )
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.evidence.proof import jitted
 from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS as INFERENCE_KNOBS
 from ipexperf.bench.modes._inference import InferenceSession
-from ipexperf.bench.proof import jitted
 from ipexperf.bench.registry import model
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError

@@ -145,7 +145,7 @@ class Launch:
     notes: tuple[str, ...] = ()
     """Notes on how the numbers were taken, such as `FEWER: 7 of 20`."""
     fingerprint: Mapping[str, Any] | None = None
-    """The fingerprint from `bench.fingerprint`, or None if there is none."""
+    """The fingerprint from `bench.evidence.fingerprint`, or None if there is none."""
     against: Mapping[str, Any] | None = None
     """The fingerprint of the other arm in a pair."""
     roof: Mapping[str, Any] | None = None

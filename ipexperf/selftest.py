@@ -21,7 +21,7 @@ from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.injections import Injection
 
 if TYPE_CHECKING:
-    from ipexperf.bench.facts import Facts
+    from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
     from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor

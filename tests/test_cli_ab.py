@@ -19,7 +19,7 @@ from fake_rounds import played
 
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces it
 from ipexperf import cli
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.conduct import worker
 from ipexperf.errors import WorkerError

@@ -14,7 +14,8 @@ import pytest
 
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces anything
 from ipexperf import cli
-from ipexperf.bench import artifact, registry
+from ipexperf.bench import registry
+from ipexperf.bench.artifacts import artifact
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.errors import WorkerError
 

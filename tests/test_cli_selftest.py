@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ipexperf.bench.facts import Facts
+    from ipexperf.bench.machine.facts import Facts
     from ipexperf.compare.arm import Arm
     from ipexperf.plan.injections import Injection
     from ipexperf.plan.options import Options

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ipexperf import run
-from ipexperf.bench import environment
+from ipexperf.bench.process import environment
 from ipexperf.commands import planning
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.round import Effort

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import measure
-from ipexperf.bench.facts import Facts
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case, identify
 from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError, WorkerError
@@ -66,9 +66,9 @@ class Settings:
     train_steps: int | None = None
     """Number of steps of the mode `train`. None: as declared by the model."""
     placement: Mapping[str, Any] | None = None
-    """Placement that the worker applies and proves (`bench.placement`). None: stay as started."""
+    """Placement that the worker applies and proves (`bench.machine.placement`). None: stay as started."""
     injected: str = ""
-    """Slow-down to inject (`bench.injections`). Used by `ipexperf selftest` only."""
+    """Slow-down to inject (`bench.process.injections`). Used by `ipexperf selftest` only."""
     forked: bool = False
     """Whether the worker is forked although its case has no `+start:fork`. The worker proves it."""
     shared: str | None = None
@@ -348,7 +348,7 @@ class Model:
     why_nots: Mapping[str, str] = field(default_factory=dict)
     """Reasons why the model does not support a mode, a dtype, or a dtype on a stack (`int8 on stock`)."""
     target: str = ""
-    """The target of a user's own network that no file declares (`bench.own`), else empty."""
+    """The target of a user's own network that no file declares (`bench.networks.own`), else empty."""
 
     @property
     def learned(self) -> bool:
@@ -383,7 +383,7 @@ class Device(ABC):
     hosted: bool = False
     """Whether cases use the machine's own memory, so that whether they fit can be known in advance."""
     pulse: bool = False
-    """Whether `bench.pulse` can measure the current speed of this device with torch."""
+    """Whether `bench.process.pulse` can measure the current speed of this device with torch."""
 
     @abstractmethod
     def why_not(self, facts: Facts) -> str | None:
@@ -422,7 +422,7 @@ class Device(ABC):
         """Return the peak memory since the reset in bytes, above the level at the reset."""
 
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any] | None:
-        """Measure the peak rates of this device in operations and bytes per second. None: as `bench.ceilings` does."""
+        """Measure the peak rates of this device. None: as `bench.evidence.ceilings` does."""
         del say
         return None
 

@@ -9,7 +9,12 @@ import runpy
 import sys
 from pathlib import Path
 
-ENTRIES = {name: f"ipexperf.bench.{name}" for name in ("worker", "server", "facts", "placement")}
+ENTRIES = {
+    "worker": "ipexperf.bench.process.worker",
+    "server": "ipexperf.bench.process.server",
+    "facts": "ipexperf.bench.machine.facts",
+    "placement": "ipexperf.bench.machine.placement",
+}
 
 
 def load() -> None:

@@ -107,7 +107,7 @@ def load(targets: Iterable[str]) -> None:
     """
     for target in targets:
         if ":" in target:
-            importlib.import_module("ipexperf.bench.own").register(target)
+            importlib.import_module("ipexperf.bench.networks.own").register(target)
         elif target.endswith(".py"):
             try:
                 load_file(Path(target))

@@ -36,7 +36,7 @@ def add_doctor(subparsers: console.Subparsers) -> None:
 
 def run_doctor(arguments: argparse.Namespace) -> int:
     """Check the machine, then measure a case against itself."""
-    from ipexperf.bench.placement import allowed
+    from ipexperf.bench.machine.placement import allowed
     from ipexperf.compare import arm
     from ipexperf.conduct import machine
     from ipexperf.judge.policy import PairPolicy

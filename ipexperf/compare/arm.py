@@ -17,7 +17,7 @@ from ipexperf.judge.environment import changed_case, differences
 from ipexperf.plan import matrix
 
 if TYPE_CHECKING:
-    from ipexperf.bench.facts import Facts
+    from ipexperf.bench.machine.facts import Facts
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options

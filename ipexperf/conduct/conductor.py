@@ -12,8 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import environment as surroundings
 from ipexperf.bench import registry
+from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.prerequisites import Prerequisites

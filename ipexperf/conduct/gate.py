@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ipexperf.bench import guard, placement
+from ipexperf.bench.machine import placement
+from ipexperf.bench.process import guard
 from ipexperf.result import Sample
 
 OTHERS = 0.25

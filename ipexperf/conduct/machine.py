@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from ipexperf.bench import libraries, placement
-from ipexperf.bench.facts import Facts
-from ipexperf.bench.fingerprint import ISA_VARIABLES
+from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
+from ipexperf.bench.machine import libraries, placement
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.process import WAITING
 
 CPUS = "sys/devices/system/cpu"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ipexperf.bench import guard
+from ipexperf.bench.process import guard
 
 SHARE = 0.92
 """Largest share of the machine's memory for workers. Beyond it we kill one before the kernel kills something else."""

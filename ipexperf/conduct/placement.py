@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import heap, libraries, placement, registry
-from ipexperf.bench.facts import Facts
-from ipexperf.bench.placement import ALLOCATORS, OPENMP, PRELOADED, Placement, ranges
+from ipexperf.bench import registry
+from ipexperf.bench.machine import heap, libraries, placement
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, PRELOADED, Placement, ranges
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.process import BOOT, variables_for

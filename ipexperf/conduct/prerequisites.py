@@ -12,8 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import artifact, registry, weights
+from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
+from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache, checksum, memory_fit, placement, yardstick
 from ipexperf.conduct.conditions import Conditions

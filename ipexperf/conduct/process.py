@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO
 
 from ipexperf import bench
-from ipexperf.bench import heap
-from ipexperf.bench.environment import VARIABLES
+from ipexperf.bench.machine import heap
+from ipexperf.bench.process.environment import VARIABLES
 
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15

@@ -9,9 +9,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import ceilings, registry
-from ipexperf.bench.fingerprint import ISA_VARIABLES
-from ipexperf.bench.placement import ranges
+from ipexperf.bench import registry
+from ipexperf.bench.evidence import ceilings
+from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
+from ipexperf.bench.machine.placement import ranges
 from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conditions import Conditions

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.server import MESSAGE
+from ipexperf.bench.process.server import MESSAGE
 from ipexperf.conduct.process import BOOT, environment_of, last_lines
 from ipexperf.errors import ForkError, WorkerError
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ipexperf.bench import placement
 from ipexperf.bench.api import Settings
+from ipexperf.bench.machine import placement
 from ipexperf.case import Case
 from ipexperf.conduct import gate
 from ipexperf.conduct.conditions import Conditions

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.bench import guard
-from ipexperf.bench.facts import Facts, gather
+from ipexperf.bench.machine.facts import Facts, gather
+from ipexperf.bench.process import guard
 from ipexperf.conduct import memory_limit
 from ipexperf.conduct.process import BOOT, environment_of, last_lines, variables_for
 from ipexperf.errors import UsageError, WorkerError

@@ -1,6 +1,6 @@
 """The roofline: what share of the machine's measured ceilings a case reaches. Pure functions on plain records.
 
-The work per item is counted in the untouched network (`bench.work`). The throughput is items per second.
+The work per item is counted in the untouched network (`bench.evidence.work`). The throughput is items per second.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start

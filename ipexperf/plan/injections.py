@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ipexperf.bench import injections, registry
-from ipexperf.bench.facts import Facts
+from ipexperf.bench import registry
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.process import injections
 from ipexperf.case import Case
 from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Knob
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement, start, yardstick
 from ipexperf.plan.options import SHORTHANDS, Options

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.bench import own as targets
 from ipexperf.bench import precision, registry
 from ipexperf.bench.api import Cell
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.networks import own as targets
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError

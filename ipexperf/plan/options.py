@@ -321,7 +321,7 @@ def _adopted(
     """Replace targets such as `module:callable` by the model names of their cases, and load the targets."""
     if model is None or not any(":" in name for name in model):
         return model, load
-    from ipexperf.bench import own
+    from ipexperf.bench.networks import own
 
     names, loaded = [], list(load)
     for text in model:

@@ -30,7 +30,7 @@ class Wish:
     def __str__(self) -> str:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.cores is not None:
-            from ipexperf.bench.placement import ranges
+            from ipexperf.bench.machine.placement import ranges
 
             values["cores"] = ranges(self.cores)
         return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
@@ -71,7 +71,10 @@ def _node(value: str) -> int:
 
 def read(text: str) -> Wish:
     """Parse a comma list of NAME=VALUE. A part without `=` continues the core list before it."""
-    from ipexperf.bench.placement import ALLOCATORS, OPENMP  # now, not by every pytest run that declares the options
+    from ipexperf.bench.machine.placement import (  # now, not by every pytest run that declares the options
+        ALLOCATORS,
+        OPENMP,
+    )
 
     given: dict[str, str] = {}
     last = ""

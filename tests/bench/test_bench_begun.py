@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from bench_cases import SIZE, bench
 
-from ipexperf.bench import registry, weights
+from ipexperf.bench import registry
 from ipexperf.bench.api import Packaged, Split, Workbench
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.models import _probe
 from ipexperf.errors import WorkerError
 

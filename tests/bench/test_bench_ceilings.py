@@ -12,10 +12,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import ceilings, registry  # noqa: E402 - nothing here without torch
-from ipexperf.bench.api import Device, Settings  # noqa: E402
-from ipexperf.bench.ceilings import Trial  # noqa: E402
-from ipexperf.dtypes import DTYPES  # noqa: E402
+from ipexperf.bench import registry
+from ipexperf.bench.api import Device, Settings
+from ipexperf.bench.evidence import ceilings
+from ipexperf.bench.evidence.ceilings import Trial
+from ipexperf.dtypes import DTYPES
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import compilation, facts, proof, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.compilation import Tally
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.evidence import compilation, proof
+from ipexperf.bench.evidence.compilation import Tally
+from ipexperf.bench.machine import facts
+from ipexperf.bench.machine.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import proof
+from ipexperf.bench.evidence import proof
 
 torch = pytest.importorskip("torch")
 CHANNELS = 4

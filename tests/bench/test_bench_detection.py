@@ -13,8 +13,8 @@ from ipexperf.bench.api import Split
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench.tasks import _anchors, _boxes, detection  # noqa: E402 - only where there is torch
-from ipexperf.bench.tasks._boxes import Found  # noqa: E402
+from ipexperf.bench.tasks import _anchors, _boxes, detection
+from ipexperf.bench.tasks._boxes import Found
 
 TASK = registry.tasks.get("detection")
 CLASSES = 3

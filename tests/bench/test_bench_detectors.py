@@ -10,8 +10,8 @@ from ipexperf.bench.api import tensors
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 
-from ipexperf.bench.models import ssd  # noqa: E402 - only where there is torch
-from ipexperf.bench.tasks import _anchors, detection  # noqa: E402
+from ipexperf.bench.models import ssd
+from ipexperf.bench.tasks import _anchors, detection
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:torchvision"),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench.devices import _diagnosis
-from ipexperf.bench.devices._diagnosis import INTEL, NVIDIA, Machine
+from ipexperf.bench.machine import diagnosis
+from ipexperf.bench.machine.diagnosis import INTEL, NVIDIA, Machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,11 +68,11 @@ def box(tmp_path: Path) -> Box:
 
 
 def xpu(box: Box, **torch: Any) -> str:
-    return _diagnosis.why_not("xpu", torch_with(**torch), box.machine)
+    return diagnosis.why_not("xpu", torch_with(**torch), box.machine)
 
 
 def cuda(box: Box, **torch: Any) -> str:
-    return _diagnosis.why_not("cuda", torch_with(**torch), box.machine)
+    return diagnosis.why_not("cuda", torch_with(**torch), box.machine)
 
 
 def test_a_device_that_torch_can_use_needs_no_diagnosis(box: Box) -> None:
@@ -90,7 +90,7 @@ def test_a_torch_without_the_device_says_which_build_to_install(box: Box) -> Non
 
 def test_a_device_that_torch_has_never_heard_of() -> None:
     """Another accelerator's name is told as what it is."""
-    assert _diagnosis.why_not("npu", torch_with()) == "torch 2.8.0 has no npu support"
+    assert diagnosis.why_not("npu", torch_with()) == "torch 2.8.0 has no npu support"
 
 
 def test_a_machine_without_a_card(box: Box) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import facts, registry
+from ipexperf.bench import registry
+from ipexperf.bench.machine import facts
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import registry, weights
+from ipexperf.bench import registry
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.datasets import faces
 from ipexperf.bench.datasets.faces import Faces
 from ipexperf.bench.models import mtcnn

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from bench_cases import bench, network
 
-from ipexperf.bench import fingerprint, onednn, proof, registry, trace
+from ipexperf.bench import registry
 from ipexperf.bench.api import Seen, Settings
+from ipexperf.bench.evidence import fingerprint, onednn, proof, trace
 
 torch = pytest.importorskip("torch")
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from bench_cases import SIZE, bench, network
 
-from ipexperf.bench import footprint, registry
+from ipexperf.bench import registry
+from ipexperf.bench.artifacts import footprint
 
 torch = pytest.importorskip("torch")
 

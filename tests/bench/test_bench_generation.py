@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import accuracy, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Dataset, Examples, Model, Settings, Split, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.evidence import accuracy
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 
 torch = pytest.importorskip("torch")
 
-from bench_cases import named  # noqa: E402 - it needs torch
+from bench_cases import named
 
-from ipexperf.bench.models import _gpt  # noqa: E402
+from ipexperf.bench.models import _gpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -86,7 +86,7 @@ def test_the_definitions_are_read(path: str) -> None:
 
 def pieces(text: str) -> list[str]:
     """The pieces of a text."""
-    from ipexperf.bench.wordpiece import WordPiece
+    from ipexperf.bench.datasets._wordpiece import WordPiece
 
     return [WORDS[number] for number in WordPiece(document()).tokens(text, 16)[1:-1]]
 

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from ipexperf.bench import environment, heap
+from ipexperf.bench.machine import heap
+from ipexperf.bench.process import environment
 from ipexperf.conduct import process
 
 pytestmark = pytest.mark.process
@@ -21,7 +22,7 @@ BLOCK = 2**26
 STEPS = 5
 PROGRAM = f"""
 import ctypes, json, re
-from ipexperf.bench import heap
+from ipexperf.bench.machine import heap
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import own, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.conduct import process
 from ipexperf.errors import UsageError, WorkerError
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import own_build  # noqa: E402 - what it needs is there
+from ipexperf.bench.networks import own_build
 
 # What the packages themselves warn of is theirs.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from bench_cases import alone
 
-from ipexperf.bench import injections
 from ipexperf.bench.api import Settings
-from ipexperf.bench.worker import Worker
+from ipexperf.bench.process import injections
+from ipexperf.bench.process.worker import Worker
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 

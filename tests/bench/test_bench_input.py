@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import registry, weights
+from ipexperf.bench import registry
 from ipexperf.bench.api import Model, Settings, Workbench
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.modes import _input
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError

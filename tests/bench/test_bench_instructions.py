@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import facts, instructions, onednn, proof, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel, Settings
+from ipexperf.bench.evidence import instructions, onednn, proof
+from ipexperf.bench.machine import facts
 from ipexperf.case import Case
 
 SAPPHIRE = frozenset({"avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "amx_tile"})

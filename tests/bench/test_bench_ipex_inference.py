@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 from bench_cases import alone
 
-from ipexperf.bench import facts
+from ipexperf.bench.machine import facts
 
 pytestmark = [
     pytest.mark.skipif(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import proof
 from ipexperf.bench.api import Kernel
+from ipexperf.bench.evidence import proof
 
 needs_torch = pytest.mark.torch
 

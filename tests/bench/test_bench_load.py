@@ -121,7 +121,8 @@ def test_what_a_model_needs_is_imported_before_its_start() -> None:
     """Stock paid for torchvision within the start, and IPEX did not, so that it seemed 1.6 times as fast."""
     case = Case("resnet18", "cpu", "fp32", "load", "stock", 32, 32, data="digits")
     request = {"case": case.to_json(), "settings": asdict(Settings())}
-    code = "import json, sys\nfrom ipexperf.bench.worker import workbench\nassert 'torchvision' not in sys.modules\n"
+    code = "import json, sys\nfrom ipexperf.bench.process.worker import workbench\n"
+    code += "assert 'torchvision' not in sys.modules\n"
     code += "workbench(json.loads(sys.argv[1]), print)\nprint('torchvision' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code, json.dumps(request)], capture_output=True, text=True, check=True)
     assert told.stdout == "True\n"

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ipexperf.bench import environment, facts, measure
+from ipexperf.bench import measure
 from ipexperf.bench import outcome as outcomes
-from ipexperf.bench.worker import outcome_of
+from ipexperf.bench.machine import facts
+from ipexperf.bench.process import environment
+from ipexperf.bench.process.worker import outcome_of
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:

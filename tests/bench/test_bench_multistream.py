@@ -14,9 +14,10 @@ from bench_cases import HEAVY_STEP, alone, bench, named, network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench import facts, registry
+from ipexperf.bench import registry
+from ipexperf.bench.machine import facts
+from ipexperf.bench.machine.placement import ranges
 from ipexperf.bench.modes import _streams
-from ipexperf.bench.placement import ranges
 from ipexperf.errors import WorkerError
 
 torch = pytest.importorskip("torch")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench import onednn, proof
-from ipexperf.bench.onednn import Operand
+from ipexperf.bench.evidence import onednn, proof
+from ipexperf.bench.evidence.onednn import Operand
 
 MEMORY = "src:f32::blocked:acdb::f0 wei:f32:a:blocked:Acdb8a::f0 bia:f32:a:blocked:a::f0 dst:f32::blocked:acdb::f0"
 BODY = (

@@ -12,17 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench import own, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 
 torch = pytest.importorskip("torch")
 
-from torch.fx.experimental import optimization  # noqa: E402 - what they need is there
+from torch.fx.experimental import optimization
 
-from ipexperf.bench import blame, control_flow_check, own_build, plain_outputs  # noqa: E402
-from ipexperf.bench.api import tensors  # noqa: E402
+from ipexperf.bench import plain_outputs
+from ipexperf.bench.api import tensors
+from ipexperf.bench.networks import (
+    blame,
+    control_flow_check,
+    own_build,
+)
 
 # Torch warns of what a trace may lose, and does so for harmless things too.
 TRACED = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from bench_cases import bench, network
 
-from ipexperf.bench import accuracy, registry, weights
+from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Split
+from ipexperf.bench.artifacts import weights
+from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.models import _probe
 
 torch = pytest.importorskip("torch")

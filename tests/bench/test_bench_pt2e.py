@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from quantiser import Quantiser, failed, started
 
-from ipexperf.bench import artifact, facts, proof, pt2e, quantised
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.evidence import proof, quantised
+from ipexperf.bench.machine import facts
+from ipexperf.bench.machine.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 needs_pt2e = pytest.mark.skipif(
-    not (pt2e.home() and facts.gather().compiler), reason="needs torch with PT2E, its own or torchao's, and g++"
+    not (facts.pt2e_home() and facts.gather().compiler), reason="needs torch with PT2E, its own or torchao's, and g++"
 )
 
 CODE = """
@@ -104,15 +106,15 @@ def test_torchs_own_tools_come_before_torchaos(
         place = tmp_path / package
         (place / "quantizer").mkdir(parents=True)
         if "quantization" in package:
-            for part in (pt2e.STEPS, pt2e.QUANTIZER):
+            for part in (facts.STEPS, facts.QUANTIZER):
                 place.joinpath(*part.split(".")).with_suffix(".py").touch()
     for name in {package.split("/")[0] for package in packages}:
         (tmp_path / name / "__init__.py").touch()
     for name in ("torch", "torchao"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert pt2e.home() == home
-    told = Facts("python", {}, pt2e=pt2e.home())
+    assert facts.pt2e_home() == home
+    told = Facts("python", {}, pt2e=facts.pt2e_home())
     assert Facts.from_json(told.to_json()).pt2e == home
 
 
@@ -189,7 +191,7 @@ def test_what_a_program_was_made_of_lies_beside_it(made: Path) -> None:
     """The recipe names the tools and the bits, and the observers' file each quantisation with its numbers."""
     recipe, observers = (json.loads(Path(f"{made}{side}").read_text()) for side in artifact.SIDES)
     bits = "activations in 8 bits" if facts.cpu_flags() & artifact.VNNI else "no VNNI: activations in 7 bits"
-    assert recipe["kernels"] == f"PT2E of {pt2e.home().split('.quantization')[0]}, {bits}"
+    assert recipe["kernels"] == f"PT2E of {facts.pt2e_home().split('.quantization')[0]}, {bits}"
     assert 0 < recipe["rounding"] < 0.065
     highest = 255 if facts.cpu_flags() & artifact.VNNI else 127
     images = [x["parameters"] for x in observers["observed"].values() if "quantize_per_tensor" in x["operator"]]

@@ -8,9 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import ceilings, placement, pulse, registry  # noqa: E402 - nothing here without torch
-from ipexperf.bench.pulse import Pulse  # noqa: E402
-from ipexperf.bench.worker import Worker  # noqa: E402
+from ipexperf.bench import registry
+from ipexperf.bench.evidence import ceilings
+from ipexperf.bench.machine import placement
+from ipexperf.bench.process import pulse
+from ipexperf.bench.process.pulse import Pulse
+from ipexperf.bench.process.worker import Worker
 
 
 def operators(run: Any) -> dict[str, int]:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from quantiser import Quantiser, failed, started
 
-from ipexperf.bench import accuracy, artifact, proof, quantised, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.evidence import accuracy, proof, quantised
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 

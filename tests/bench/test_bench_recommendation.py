@@ -21,8 +21,8 @@ from ipexperf.errors import WorkerError
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import proof  # noqa: E402 - what it needs is there
-from ipexperf.bench.models._dlrm import Dlrm  # noqa: E402
+from ipexperf.bench.evidence import proof
+from ipexperf.bench.models._dlrm import Dlrm
 
 RATINGS = """user_id:token\titem_id:token\trating:float\ttimestamp:float
 7\t30\t5\t881250949

@@ -13,8 +13,9 @@ from typing import Any
 import bench_cases
 import pytest
 
-from ipexperf.bench import accuracy, registry, shared
+from ipexperf.bench import registry, shared
 from ipexperf.bench.api import Workbench
+from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.infer import EagerSession
 from ipexperf.dtypes import CURVE_STEPS, DTYPES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench import environment
+from ipexperf.bench.process import environment
 
 pytestmark = pytest.mark.process
 

@@ -9,9 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import artifact, registry  # noqa: E402 - only where there is torch
-from ipexperf.bench.api import Examples, Split  # noqa: E402
-from ipexperf.bench.stacks import _stock_int8  # noqa: E402
+from ipexperf.bench import registry
+from ipexperf.bench.api import Examples, Split
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.stacks import _stock_int8
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated:DeprecationWarning"),

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bench_cases import alone
 
-from ipexperf.bench import accuracy, proof, registry, weights
+from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Split, tensors
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.datasets.digits import Digits
+from ipexperf.bench.evidence import accuracy, proof
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import registry, weights
+from ipexperf.bench import optimizers, registry
 from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.modes import _curve, _optimizers
+from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.modes.train import TrainSession
-from ipexperf.bench.worker import workbench
+from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
 from ipexperf.result import Check
@@ -30,7 +31,7 @@ pytestmark = [
 ]
 
 SMALL = Path(__file__).parents[1] / "fakes" / "small_training.py"
-STOCK = [name for name in _optimizers.Optimizer().values if name != "lamb"]
+STOCK = [name for name in optimizers.Optimizer().values if name != "lamb"]
 
 
 @pytest.fixture(autouse=True)
@@ -329,4 +330,4 @@ def test_an_optimizer_is_no_switch() -> None:
     from ipexperf.errors import UsageError
 
     with pytest.raises(UsageError, match="no 'off'"):
-        _optimizers.Optimizer().ablated(registry.models.get("resnet18"), {})
+        optimizers.Optimizer().ablated(registry.models.get("resnet18"), {})

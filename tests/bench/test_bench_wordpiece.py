@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ipexperf.bench.datasets._wordpiece import WordPiece
 from ipexperf.bench.datasets.glosses import TOKENIZER
-from ipexperf.bench.wordpiece import WordPiece
 from ipexperf.errors import WorkerError
 
 WORDS = (
@@ -104,7 +104,7 @@ def test_a_safetensors_file_is_read(tmp_path: Path) -> None:
     """Names, dtypes, shapes and values are those of the file."""
     import torch
 
-    from ipexperf.bench.safetensors import read
+    from ipexperf.bench.artifacts.safetensors import read
 
     table = {
         "__metadata__": {"format": "pt"},
@@ -134,7 +134,7 @@ def test_a_safetensors_file_is_read(tmp_path: Path) -> None:
 )
 def test_a_damaged_safetensors_file_is_refused(tmp_path: Path, told: dict[str, Any]) -> None:
     """What does not fit its own table is no weights, and one sentence says so."""
-    from ipexperf.bench.safetensors import read
+    from ipexperf.bench.artifacts.safetensors import read
 
     with pytest.raises(WorkerError, match="is cut short or is no safetensors file"):
         read(safetensors(tmp_path / "a", {"x": told}, bytes(8)))
@@ -143,7 +143,7 @@ def test_a_damaged_safetensors_file_is_refused(tmp_path: Path, told: dict[str, A
 @needs_torch
 def test_another_file_is_no_safetensors_file(tmp_path: Path) -> None:
     """A file of other bytes ends in the same sentence."""
-    from ipexperf.bench.safetensors import read
+    from ipexperf.bench.artifacts.safetensors import read
 
     (tmp_path / "a").write_bytes(b"PK\x03\x04 something else")
     with pytest.raises(WorkerError, match="is cut short or is no safetensors file"):

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import work  # noqa: E402 - nothing here without torch
-from ipexperf.bench.work import Work  # noqa: E402
+from ipexperf.bench.evidence import work
+from ipexperf.bench.evidence.work import Work
 
 functional = torch.nn.functional
 

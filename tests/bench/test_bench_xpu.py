@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bench_cases import HEAVY_STEP, named
 
-from ipexperf.bench import facts, lazy, measure, registry
+from ipexperf.bench import lazy, measure, registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.devices import cuda
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.worker import outcome_of
+from ipexperf.bench.machine import facts
+from ipexperf.bench.process.worker import outcome_of
 from ipexperf.errors import UsageError, WorkerError
 
 if TYPE_CHECKING:

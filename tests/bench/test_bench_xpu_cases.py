@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bench_cases import bench, named, network
 
-from ipexperf.bench import measure, proof, registry
+from ipexperf.bench import measure, registry
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.devices import _fallbacks
 from ipexperf.bench.devices.xpu import Xpu
+from ipexperf.bench.evidence import proof
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.stacks.stock import Stock
 

@@ -12,7 +12,7 @@ import pytest
 from compare_play import CASE, A, B
 
 from ipexperf.bench import registry
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare import arm
 from ipexperf.compare.arm import Arm

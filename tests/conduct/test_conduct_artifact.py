@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import artifact, registry
+from ipexperf.bench import registry
+from ipexperf.bench.artifacts import artifact
 from ipexperf.case import Case
 from ipexperf.conduct import checksum
 from ipexperf.conduct.conditions import Conditions

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import guard
 from ipexperf.bench.api import Settings
+from ipexperf.bench.process import guard
 from ipexperf.case import Case
 from ipexperf.conduct.worker import Worker
 

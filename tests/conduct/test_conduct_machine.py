@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct import machine
 from ipexperf.conduct.machine import Finding, Machine
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import conduct_play
 import pytest
 
-from ipexperf.bench import own, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
+from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Order, Server

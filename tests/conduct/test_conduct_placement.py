@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import conduct_play
 import pytest
 
-from ipexperf.bench import heap, registry
-from ipexperf.bench import placement as bench_placement
+from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
-from ipexperf.bench.environment import hardware, machine_key
+from ipexperf.bench.machine import heap
+from ipexperf.bench.machine import placement as bench_placement
+from ipexperf.bench.process.environment import hardware, machine_key
 from ipexperf.case import Case
 from ipexperf.conduct import placement
 from ipexperf.conduct.conditions import Conditions
@@ -296,7 +297,7 @@ def test_each_part_of_a_placement_can_fail(monkeypatch: pytest.MonkeyPatch) -> N
 
 BINDS = """
 import os
-from ipexperf.bench import heap, registry
+from ipexperf.bench import registry
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 """
 

@@ -15,9 +15,9 @@ from typing import Any
 import conduct_play
 import pytest
 
-from ipexperf.bench import guard
 from ipexperf.bench.api import Settings
 from ipexperf.bench.datasets.digits import Digits
+from ipexperf.bench.process import guard
 from ipexperf.case import Case
 from ipexperf.conduct import gate
 from ipexperf.conduct.worker import Worker

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import conduct_play
 import pytest
 
-from ipexperf.bench import guard, registry
-from ipexperf.bench import server as bench_server
-from ipexperf.bench import worker as bench_worker
+from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
+from ipexperf.bench.process import guard
+from ipexperf.bench.process import server as bench_server
+from ipexperf.bench.process import worker as bench_worker
 from ipexperf.case import Case
 from ipexperf.compare import group
 from ipexperf.conduct import memory_limit
@@ -199,7 +200,7 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
     """A controller that is killed leaves neither server nor worker nor guard."""
     program = f"""
         import time
-        from ipexperf.bench import guard
+        from ipexperf.bench.process import guard
         from ipexperf.conduct.server import Order, Server
         from ipexperf.conduct.worker import Worker
         server = Server(Order("plain", ({fake!r},)), None, {{}}, 60)

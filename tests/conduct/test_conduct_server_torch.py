@@ -84,8 +84,8 @@ def test_a_forked_training_has_the_curve_of_a_fresh_one(server: Server, request:
 PROGRAM = """
 import json, os
 import torch
-from ipexperf.bench import server
-from ipexperf.bench.server import imports, settle, unsafe
+from ipexperf.bench.process import server
+from ipexperf.bench.process.server import imports, settle, unsafe
 
 told = []
 imports("{stack}", [], ["torch", "torchvision"])

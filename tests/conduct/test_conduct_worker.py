@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import conduct_play
 import pytest
 
-from ipexperf.bench import guard
 from ipexperf.bench.api import Settings
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.process import guard
 from ipexperf.case import Case
 from ipexperf.conduct import gate, memory_limit, process
 from ipexperf.conduct import worker as workers

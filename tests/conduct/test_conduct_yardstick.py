@@ -19,8 +19,8 @@ import pytest
 
 from ipexperf import cli
 from ipexperf.bench import registry
-from ipexperf.bench import yardstick as works
 from ipexperf.bench.api import Settings
+from ipexperf.bench.process import yardstick as works
 from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import Spell, Stepper, Turn, Yardstick

@@ -6,7 +6,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Mode, Session, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
 
 

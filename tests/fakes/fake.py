@@ -19,7 +19,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Dataset, Device, Examples, Mode, Session, Split, Stack, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.result import Check
 

@@ -19,8 +19,9 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 import bench_cases
 import torch
 
-from ipexperf.bench import fingerprint, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Session, Settings
+from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.modes import _inference
 
 nn = torch.nn

@@ -10,8 +10,9 @@ from typing import Any
 from unittest import mock
 
 import ipexperf
-from ipexperf.bench import pt2e, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Quantised, Workbench
+from ipexperf.bench.artifacts import pt2e
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.stacks.ipex import Ipex
 from ipexperf.bench.stacks.stock import Stock

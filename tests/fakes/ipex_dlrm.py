@@ -14,8 +14,11 @@ from typing import Any
 
 import torch
 
-from ipexperf.bench import facts, plain_outputs, quantised, registry, weights
+from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Cell, Dataset, Examples, Settings, Split, Workbench
+from ipexperf.bench.artifacts import weights
+from ipexperf.bench.evidence import quantised
+from ipexperf.bench.machine import facts
 from ipexperf.bench.models._dlrm import Dlrm
 from ipexperf.case import Case
 

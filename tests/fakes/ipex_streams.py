@@ -13,7 +13,8 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 
 import bench_cases
 
-from ipexperf.bench import placement, registry
+from ipexperf.bench import registry
+from ipexperf.bench.machine import placement
 from ipexperf.errors import WorkerError
 
 Checks = dict[str, tuple[bool, str]]

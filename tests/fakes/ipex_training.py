@@ -13,9 +13,9 @@ from typing import Any
 
 from ipexperf.bench.api import Settings
 from ipexperf.bench.datasets.digits import Digits
-from ipexperf.bench.modes._optimizers import Optimizer
 from ipexperf.bench.modes.train import TrainSession
-from ipexperf.bench.worker import workbench
+from ipexperf.bench.optimizers import Optimizer
+from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
 
 SMALL = Path(__file__).parent / "small_training.py"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Device, Look, Mode, Seen, Session, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
 
 

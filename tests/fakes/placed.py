@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Mode
-from ipexperf.bench.placement import allowed
+from ipexperf.bench.machine.placement import allowed
 from ipexperf.case import Case
 
 Spin = type(registry.modes.get("spin"))

@@ -12,8 +12,9 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 import bench_cases
 import torch
 
-from ipexperf.bench import injections, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
+from ipexperf.bench.process import injections
 
 
 def failed(injected: str) -> list[str]:

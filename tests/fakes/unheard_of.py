@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipexperf.bench import registry
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.dtypes import DTYPES, Bounds, Dtype
 from ipexperf.ext import Accuracy, Cell, Check, Metric, Mode, Session, Workbench, register
 from ipexperf.outcomes import OUTCOMES, Row

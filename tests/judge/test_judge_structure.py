@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench import fingerprint
+from ipexperf.bench.evidence import fingerprint
 from ipexperf.judge import structure
 from ipexperf.result import Structure
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import injections

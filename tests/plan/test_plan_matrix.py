@@ -15,7 +15,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Device, Model
 from ipexperf.bench.datasets.cifar10 import FILES, FOLDER
 from ipexperf.bench.devices.cpu import Cpu
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes.infer import Infer
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench.facts import Facts
-from ipexperf.bench.placement import ALLOCATORS, OPENMP, ranges
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, ranges
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement
 from ipexperf.plan.options import Options

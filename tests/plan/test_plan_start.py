@@ -8,7 +8,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options, resolve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import arms, knobs, matrix, yardstick

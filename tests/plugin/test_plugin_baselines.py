@@ -9,7 +9,7 @@ from test_plugin_against import against
 from test_plugin_against import told as told_of_pairs
 from test_plugin_usage import refused
 
-from ipexperf.bench import environment
+from ipexperf.bench.process import environment
 from ipexperf.judge import baseline
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from plugin_suite import PLUGIN, ROOT, SHORT
 from ipexperf import cli
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import WorkerError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options

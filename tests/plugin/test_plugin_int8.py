@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from plugin_suite import PLUGIN, ROOT, SHORT
 
-from ipexperf.bench import artifact, facts
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.machine import facts
 
 if TYPE_CHECKING:
     from plugin_suite import Suite

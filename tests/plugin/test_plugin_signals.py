@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ipexperf.bench import guard
+from ipexperf.bench.process import guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable

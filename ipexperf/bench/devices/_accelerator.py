@@ -8,11 +8,12 @@ from typing import Any
 
 from ipexperf.bench import measure
 from ipexperf.bench.api import Device, Settings
-from ipexperf.bench.devices import _arithmetic, _diagnosis
+from ipexperf.bench.devices import _arithmetic
 from ipexperf.bench.devices._stopwatch import Stopwatch
 from ipexperf.bench.devices._telemetry import Seen, Telemetry, Tool
-from ipexperf.bench.facts import Facts
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import diagnosis
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
 
@@ -57,7 +58,7 @@ class Accelerator(Device):
 
     def start(self, settings: Settings) -> None:
         del settings
-        if reason := _diagnosis.why_not(self.name, torch):
+        if reason := diagnosis.why_not(self.name, torch):
             # It existed when the case was planned.
             raise WorkerError("device_lost", f"{reason}; the case ran nowhere else instead")
         count = self._api.device_count()

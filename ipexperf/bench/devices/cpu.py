@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import heap, placement, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Device, Settings
-from ipexperf.bench.facts import Facts
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import heap, placement
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 
 LANGUAGE = ("text_classification", "language_modelling", "recommendation")

@@ -10,8 +10,8 @@ from intel_extension_for_pytorch.nn.functional import interaction
 from intel_extension_for_pytorch.nn.modules import MergedEmbeddingBag, MergedEmbeddingBagWithAdaGrad
 from torch import nn
 
+from ipexperf.bench import optimizers
 from ipexperf.bench.models._dlrm import columns, flat
-from ipexperf.bench.modes import _optimizers
 
 if TYPE_CHECKING:
     from ipexperf.bench.api import Workbench
@@ -75,7 +75,7 @@ def tune_for_training(network: Any, bench: Workbench) -> Any:
     name = bench.knob("optimizer")
     if name != "adagrad" or bench.case.mode != "train" or bench.knob("accumulate") != "1":
         return tune(network)
-    rate = _optimizers.rate(name, bench.model)
+    rate = optimizers.rate(name, bench.model)
     merged = MergedEmbeddingBagWithAdaGrad.from_embeddingbag_list(network.bags, lr=rate)
     if bench.case.dtype == "bf16":
         # `ipex.optimize` casts the tables without adapting their update, which then fails.

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import safetensors
 from ipexperf.bench.api import Packaged, Split, Workbench
+from ipexperf.bench.artifacts import safetensors
 from ipexperf.bench.datasets.glosses import beside
 from ipexperf.bench.models import _probe
 from ipexperf.bench.registry import model

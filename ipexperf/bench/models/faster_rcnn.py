@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ipexperf.bench import weights
 from ipexperf.bench.api import Split, Workbench
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.datasets import scenes
 from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.registry import model

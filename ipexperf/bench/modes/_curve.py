@@ -7,10 +7,11 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from ipexperf.bench import shared, weights
+from ipexperf.bench import optimizers, shared
 from ipexperf.bench.api import Split, Workbench
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes import _input, _optimizers
+from ipexperf.bench.modes import _input
 from ipexperf.dtypes import CURVE_STEPS, DTYPES, Curve
 from ipexperf.errors import UsageError
 from ipexperf.result import Check
@@ -45,7 +46,7 @@ def reference(
         with torch.no_grad():
             for value in network.parameters():
                 value.mul_(1 + noise * (2 * torch.rand(value.shape, generator=generator) - 1))
-    optimizer = _optimizers.make(bench.knob("optimizer"), network.parameters(), bench.model)
+    optimizer = optimizers.make(bench.knob("optimizer"), network.parameters(), bench.model)
     feeds = [
         itertools.cycle(_input.turns(split.train.tensors, order(bench, split, i, processes))) for i in range(processes)
     ]

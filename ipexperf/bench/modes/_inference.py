@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipexperf import dtypes
-from ipexperf.bench import accuracy, artifact, fingerprint, instructions, proof, quantised, shared, weights, work
-from ipexperf.bench.accuracy import Reference
+from ipexperf.bench import shared
 from ipexperf.bench.api import ChannelsLast, Device, Kernel, Look, Session, Tensors, Workbench
+from ipexperf.bench.artifacts import artifact, weights
+from ipexperf.bench.evidence import accuracy, fingerprint, instructions, proof, quantised, work
+from ipexperf.bench.evidence.accuracy import Reference
+from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
-from ipexperf.bench.work import Work
 from ipexperf.result import Check
 
 KNOBS = (ChannelsLast(), *_input.KNOBS)

@@ -12,8 +12,8 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Device, Knob, Model, Number, Tensors, Workbench
-from ipexperf.bench.facts import Facts
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 from ipexperf.result import Check
 

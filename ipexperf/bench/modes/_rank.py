@@ -19,9 +19,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import fingerprint, measure, outcome, placement
+from ipexperf.bench import measure, outcome
 from ipexperf.bench.api import Workbench
+from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import placement
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.train import TrainSession
 from ipexperf.errors import UsageError, WorkerError
@@ -80,7 +82,7 @@ class Rank:
     """Requests of the worker to a rank."""
 
     def __init__(self, request: dict[str, Any], say: Callable[[str], None]) -> None:
-        from ipexperf.bench.worker import workbench
+        from ipexperf.bench.process.worker import workbench
 
         self._rank, self._ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         settings = request["settings"]
@@ -192,7 +194,7 @@ def main(address: str, request: str) -> None:
 
 
 def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
-    from ipexperf.bench.worker import outcome_of
+    from ipexperf.bench.process.worker import outcome_of
 
     def write(document: dict[str, Any]) -> None:
         replies.write(json.dumps(document) + "\n")

@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.machine.placement import BINDING
 from ipexperf.bench.modes import _rank
-from ipexperf.bench.placement import BINDING
 from ipexperf.errors import WorkerError
 
 POLL_SECONDS = 0.2

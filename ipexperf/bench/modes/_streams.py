@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ipexperf.bench import proof
-from ipexperf.bench.placement import ranges
+from ipexperf.bench.evidence import proof
+from ipexperf.bench.machine.placement import ranges
 from ipexperf.result import Check
 
 ROUNDS = 5

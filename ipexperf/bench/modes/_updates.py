@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.bench.modes import _optimizers
+from ipexperf.bench import optimizers
 from ipexperf.result import Check
 
 
@@ -42,7 +42,7 @@ class Ledger:
         return sorted({*range(min(steps, self.steps))} - {*self._applied}) if self._scaler.is_enabled() else []
 
     def read(self) -> Reading:
-        counted = len(self._applied) if self._scaler.is_enabled() else _optimizers.updates(self._optimizer)
+        counted = len(self._applied) if self._scaler.is_enabled() else optimizers.updates(self._optimizer)
         return Reading(self.steps, self.batches, counted)
 
     def enter(self, before: Reading, after: Reading, steps: int) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench import registry, work
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Mode, Session, Tensors, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.evidence import work
+from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _generation
 from ipexperf.bench.modes._generation import GenerationSession
-from ipexperf.bench.work import Work
 
 
 class DecodeSession(GenerationSession):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf import dtypes
-from ipexperf.bench import artifact, quantised, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Mode, Session, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.evidence import quantised
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.result import Check
 

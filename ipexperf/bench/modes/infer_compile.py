@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipexperf import dtypes
-from ipexperf.bench import artifact, compilation, fingerprint, proof, quantised, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Device, Kernel, Look, Mode, Seen, Session, Workbench
-from ipexperf.bench.compilation import Tally
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.evidence import compilation, fingerprint, proof, quantised
+from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.result import Check
 

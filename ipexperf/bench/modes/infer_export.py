@@ -7,10 +7,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import compilation, outcome, proof, registry
+from ipexperf.bench import outcome, registry
 from ipexperf.bench.api import Cell, Kernel, Mode, Session, Tensors, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.precision import autocast
 from ipexperf.errors import WorkerError

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipexperf import dtypes
-from ipexperf.bench import artifact, control_flow_check, fingerprint, plain_outputs, proof, quantised, registry
+from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.evidence import fingerprint, proof, quantised
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
+from ipexperf.bench.networks import control_flow_check
 from ipexperf.bench.precision import autocast
 from ipexperf.result import Check
 

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ipexperf.bench import proof, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.evidence import proof
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

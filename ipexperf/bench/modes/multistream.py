@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.bench import fingerprint, placement, proof, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Device, Kernel, Look, Mode, Number, Session, Tensors, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import placement
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _streams
 from ipexperf.bench.modes._inference import KNOBS
 from ipexperf.bench.modes.infer_jit import JitSession

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ipexperf.bench import artifact, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Mode, Number, Session, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.case import Case

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ipexperf.bench import accuracy, fingerprint, instructions, proof, registry, weights, work
+from ipexperf.bench import optimizers, registry
 from ipexperf.bench.api import Cell, ChannelsLast, Device, Look, Mode, Session, Tensors, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import weights
+from ipexperf.bench.evidence import accuracy, fingerprint, instructions, proof, work
+from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes import _apart, _curve, _input, _optimizers
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes import _apart, _curve, _input
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast
-from ipexperf.bench.work import Work
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
 from ipexperf.result import Check
 
@@ -31,7 +33,7 @@ class TrainSession(Session):
         self.split = weights.read(bench)
         torch.manual_seed(bench.settings.seed)
         network = bench.device.put(bench.laid_out(bench.tuned(bench.built().train())))
-        optimizer = _optimizers.make(bench.knob("optimizer"), _apart.rest(network), bench.model)
+        optimizer = optimizers.make(bench.knob("optimizer"), _apart.rest(network), bench.model)
         self.optimised, self.optimizer = bench.stack.for_training(network, optimizer, bench)
         self.network = self.joined(self.optimised)
         self.accumulate = int(bench.knob("accumulate"))
@@ -121,7 +123,7 @@ class TrainSession(Session):
             if len(self.losses) % 20 == 0:
                 self.bench.say(f"training on to step {target}, at {len(self.losses)}")
             left = target - len(self.losses)
-            _optimizers.settle(self.optimizer, self.bench.knob("optimizer"), self.bench.model, left)
+            optimizers.settle(self.optimizer, self.bench.knob("optimizer"), self.bench.model, left)
             self.step()
 
     def learned(self) -> tuple[dict[str, float], list[Check]]:
@@ -221,7 +223,7 @@ def untrainable(cell: Cell) -> str | None:
 class Train(Mode):
     name = "train"
     trains = True
-    knobs = (ChannelsLast(), *_optimizers.KNOBS, *_input.KNOBS)
+    knobs = (ChannelsLast(), *optimizers.KNOBS, *_input.KNOBS)
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts

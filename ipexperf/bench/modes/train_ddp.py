@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ipexperf.bench import placement, registry, weights
+from ipexperf.bench import optimizers, registry
 from ipexperf.bench.api import Cell, ChannelsLast, Device, Knob, Mode, Number, Session, Workbench
-from ipexperf.bench.facts import Facts
-from ipexperf.bench.modes import _curve, _input, _optimizers
+from ipexperf.bench.artifacts import weights
+from ipexperf.bench.machine import placement
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes import _curve, _input
 from ipexperf.bench.modes._rank import RankSession
 from ipexperf.bench.modes._ranks import Ranks
 from ipexperf.bench.modes.train import untrainable
@@ -171,7 +173,7 @@ class TrainDdp(Mode):
     trains = True
     knobs = (
         ChannelsLast(),
-        *_optimizers.KNOBS,
+        *optimizers.KNOBS,
         *_input.KNOBS,
         RanksKnob("ranks", "processes that train together, each with its share of the cores", (RANKS,)),
         Backend("backend", "what carries gradients; native: gloo on cpu, nccl on cuda, xccl on xpu", ("native", "ccl")),

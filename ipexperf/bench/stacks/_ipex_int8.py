@@ -8,10 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import artifact, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Knob, Quantised, Workbench
-from ipexperf.bench.facts import cpu_flags
+from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import cpu_flags
 
 
 def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ipexperf.bench.api import Cell, Knob, Model
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.machine.facts import Facts
 
 FUSED = {
     "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},

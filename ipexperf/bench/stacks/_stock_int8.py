@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from ipexperf.bench.api import Cell, Quantised, Workbench
-from ipexperf.bench.artifact import ENGINE
+from ipexperf.bench.artifacts.artifact import ENGINE
 from ipexperf.bench.lazy import torch
 
 

@@ -6,10 +6,12 @@ import json
 from operator import attrgetter
 from typing import Any
 
-from ipexperf.bench import artifact, pt2e, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Quantised, Tensors, Workbench
-from ipexperf.bench.facts import Facts, cpu_flags
+from ipexperf.bench.artifacts import artifact, pt2e
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import facts
+from ipexperf.bench.machine.facts import Facts, cpu_flags
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
@@ -35,7 +37,9 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
             prepared(*batch)
     converted = steps.convert_pt2e(prepared)
     bits = "no VNNI: activations in 7 bits" if reduced else "activations in 8 bits"
-    told = f"PT2E of {pt2e.home().partition('.quantization')[0]}, {bits}{', linear layers alone' if dynamic else ''}"
+    told = (
+        f"PT2E of {facts.pt2e_home().partition('.quantization')[0]}, {bits}{', linear layers alone' if dynamic else ''}"
+    )
     return Quantised(converted, _scales(converted), told)
 
 
@@ -61,7 +65,7 @@ def _scales(converted: Any) -> str:
         for node in converted.graph.nodes
         if str(node.target).startswith("quantized_decomposed.")
     }
-    return json.dumps({"home": pt2e.home(), "observed": found}, indent=1, sort_keys=True) + "\n"
+    return json.dumps({"home": facts.pt2e_home(), "observed": found}, indent=1, sort_keys=True) + "\n"
 
 
 def _plain(converted: Any, value: Any) -> Any:

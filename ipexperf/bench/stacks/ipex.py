@@ -10,10 +10,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ipexperf.bench import artifact, compilation, proof, registry
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Kernel, Quantised, Stack, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.precision import torch_dtype
 from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear, _ipex_streams
 from ipexperf.dtypes import quantised

@@ -6,10 +6,12 @@ import importlib
 import sys
 from typing import Any
 
-from ipexperf.bench import artifact, compilation, registry, weights
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Quantised, Stack, Workbench
-from ipexperf.bench.facts import Facts
+from ipexperf.bench.artifacts import artifact, weights
+from ipexperf.bench.evidence import compilation
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.stacks import _stock_int8, _stock_pt2e
 from ipexperf.dtypes import quantised
 from ipexperf.errors import WorkerError

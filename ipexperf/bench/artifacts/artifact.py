@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import accuracy, plain_outputs, pt2e, registry, weights
+from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Cell, Examples, Knob, Model, Split, Tensors, Workbench
-from ipexperf.bench.facts import Facts, gather
+from ipexperf.bench.artifacts import pt2e, weights
+from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

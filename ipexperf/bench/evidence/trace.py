@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ipexperf.bench.proof import PROFILER_NAMES
+from ipexperf.bench.evidence.proof import PROFILER_NAMES
 
 KEPT = 3
 """Number of different shapes of an operator to list. More are replaced by a digest."""

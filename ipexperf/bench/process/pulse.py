@@ -11,8 +11,8 @@ import statistics
 import time
 from typing import TYPE_CHECKING
 
-from ipexperf.bench import ceilings
-from ipexperf.bench.ceilings import Trial
+from ipexperf.bench.evidence import ceilings
+from ipexperf.bench.evidence.ceilings import Trial
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import PLAIN, quantised
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import facts, libraries, placement
 from ipexperf.bench.api import Device
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import facts, libraries, placement
 
 VARIABLES = re.compile(
     r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX_|TORCH|ATEN|CUDA|NEO|MALLOC|GLIBC_TUNABLES$|LD_PRELOAD$|PYTORCH)",

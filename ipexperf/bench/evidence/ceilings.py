@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import fingerprint, outcome, precision
+from ipexperf.bench import outcome, precision
 from ipexperf.bench.api import Device
-from ipexperf.bench.facts import cpu_flags
+from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import cpu_flags
 from ipexperf.dtypes import DTYPES, quantised
 
 VERSION = 2

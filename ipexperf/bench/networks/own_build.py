@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import own, plain_outputs, registry
+from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.own import Shape, Target
+from ipexperf.bench.networks import own
+from ipexperf.bench.networks.own import Shape, Target
 from ipexperf.errors import UsageError, WorkerError
 
 EXAMPLE = "example"

@@ -22,22 +22,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import (
-    ceilings,
-    environment,
-    facts,
-    fingerprint,
-    guard,
-    heap,
-    injections,
-    lazy,
-    measure,
-    outcome,
-    placement,
-    precision,
-    registry,
-)
+from ipexperf.bench import lazy, measure, outcome, precision, registry
 from ipexperf.bench.api import Device, Session, Settings, Workbench
+from ipexperf.bench.evidence import ceilings, fingerprint
+from ipexperf.bench.machine import facts, heap, placement
+from ipexperf.bench.process import environment, guard, injections
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
@@ -125,7 +114,7 @@ class Worker:
 
     def yardstick(self, request: dict[str, Any]) -> dict[str, Any]:
         """Become the yardstick that takes turns with a case. Return its environment."""
-        from ipexperf.bench import yardstick
+        from ipexperf.bench.process import yardstick
 
         placement.apply(request["placement"])
         threads = request["threads"] or len(placement.allowed())
@@ -144,19 +133,19 @@ class Worker:
 
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
         """Train the case's model and save its weights."""
-        from ipexperf.bench.weights import train
+        from ipexperf.bench.artifacts.weights import train
 
         return train(self._workbench(request), request["path"])
 
     def quantise(self, request: dict[str, Any]) -> dict[str, Any]:
         """Quantise the case's network and save it with its recipe."""
-        from ipexperf.bench.artifact import make
+        from ipexperf.bench.artifacts.artifact import make
 
         return make(self._workbench(request), request["path"])
 
     def footprint(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the footprint of the case's network, without running the case."""
-        from ipexperf.bench.footprint import look
+        from ipexperf.bench.artifacts.footprint import look
 
         return dict(look(self._workbench(request)))
 
@@ -173,7 +162,7 @@ class Worker:
 
     def pulse(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the current speed of a device. Needs no case. The kernels are made on first use."""
-        from ipexperf.bench.pulse import Pulse
+        from ipexperf.bench.process.pulse import Pulse
 
         dtype = request["dtype"]
         if self._device is None:
@@ -256,7 +245,7 @@ class Worker:
 
     def flaw(self) -> str:
         """Return what is wrong with the network itself, after something failed, or an empty text."""
-        from ipexperf.bench import blame
+        from ipexperf.bench.networks import blame
 
         return blame.flaw(self._bench) if self._bench else ""
 

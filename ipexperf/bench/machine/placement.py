@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import libraries
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import libraries
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench import weights
 from ipexperf.bench.api import Examples, Split, Task, Tensors, Workbench
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.lazy import torch
 
 PAIR = 2

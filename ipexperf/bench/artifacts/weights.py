@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import accuracy, outcome, registry, shared
+from ipexperf.bench import optimizers, outcome, registry, shared
 from ipexperf.bench.api import Examples, Model, Split, Workbench
+from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes import _optimizers
 from ipexperf.errors import WorkerError
 
 RECIPE = {"version": 4, "seed": 0}
@@ -75,11 +75,11 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
 def steps(bench: Workbench, split: Split, network: Any) -> None:
     """Train for the steps that the model declares, like the mode `train`."""
     model, task = bench.model, bench.task
-    optimizer = _optimizers.make(model.optimizer, network.parameters(), model)
+    optimizer = optimizers.make(model.optimizer, network.parameters(), model)
     numbers = order(len(split.train), model.batch_train, int(RECIPE["seed"]))
     for index in range(model.recipe_steps):
         batch = split.train.part(next(numbers))
-        _optimizers.settle(optimizer, model.optimizer, model, model.recipe_steps - index)
+        optimizers.settle(optimizer, model.optimizer, model, model.recipe_steps - index)
         optimizer.zero_grad(set_to_none=True)
         inputs, targets = (tuple(map(bench.device.put, part)) for part in (batch.inputs, batch.targets))
         loss, _ = task.learn(network, inputs, targets)

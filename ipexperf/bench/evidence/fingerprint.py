@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ipexperf.bench import onednn, proof, trace
 from ipexperf.bench.api import Device, Look, Seen, Session
+from ipexperf.bench.evidence import onednn, proof, trace
+from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.work import Work
 
 VERSION = 1
 """Version of the canonical form. Fingerprints of different versions are not compared."""

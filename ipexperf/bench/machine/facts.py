@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import libraries, pt2e
-from ipexperf.bench.placement import OPENMP
+from ipexperf.bench.machine import libraries
+from ipexperf.bench.machine.placement import OPENMP
 
 PACKAGES: tuple[str, ...] = (
     "torch",
@@ -26,6 +26,11 @@ PACKAGES: tuple[str, ...] = (
     "oneccl_bind_pt",
     "torchao",
 )
+
+
+PT2E_HOMES = ("torch.ao.quantization", "torchao.quantization.pt2e")
+"""Packages that have the tools of PT2E quantisation. Torch's own first; later versions lack it."""
+STEPS, QUANTIZER = "quantize_pt2e", "quantizer.x86_inductor_quantizer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,9 @@ def _accelerator(name: str) -> str:
         return "torch is not installed"
     import torch
 
-    from ipexperf.bench.devices import _diagnosis
+    from ipexperf.bench.machine import diagnosis
 
-    return _diagnosis.why_not(name, torch)
+    return diagnosis.why_not(name, torch)
 
 
 def _lacking(name: str) -> list[str]:
@@ -105,6 +110,21 @@ def _lacking(name: str) -> list[str]:
 
     tell = getattr(getattr(torch, name), "get_device_properties", None)
     return [] if tell is None or getattr(tell(0), "has_fp64", True) else ["float64"]
+
+
+def pt2e_home() -> str:
+    """Return the package that has the tools of PT2E quantisation, or an empty text. Looks at files, imports nothing."""
+    return next((name for name in PT2E_HOMES if _is_file(f"{name}.{STEPS}") and _is_file(f"{name}.{QUANTIZER}")), "")
+
+
+def _is_file(module: str) -> bool:
+    package, *inside = module.split(".")
+    try:
+        found = importlib.util.find_spec(package)
+    except ImportError:  # raised by custom finders only, never by Python's own
+        return False
+    places = (found and found.submodule_search_locations) or ()
+    return any(Path(place, *inside).with_suffix(".py").is_file() for place in places)
 
 
 def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = ()) -> Facts:
@@ -120,7 +140,7 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = ()) -> Fa
         lacking={name: _lacking(name) for name, reason in found.items() if not reason},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
-        pt2e=pt2e.home(),
+        pt2e=pt2e_home(),
     )
 
 

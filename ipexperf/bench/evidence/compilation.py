@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import proof
+from ipexperf.bench.evidence import proof
 from ipexperf.result import Check
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"

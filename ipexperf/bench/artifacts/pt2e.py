@@ -12,31 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.lazy import torch
-
-HOMES = ("torch.ao.quantization", "torchao.quantization.pt2e")
-"""Packages that have the tools. Torch's own first; later versions lack it."""
-STEPS, QUANTIZER = "quantize_pt2e", "quantizer.x86_inductor_quantizer"
-
-
-def home() -> str:
-    """Return the package that has the tools, or an empty text. Looks at files only and imports nothing."""
-    return next((name for name in HOMES if _is_file(f"{name}.{STEPS}") and _is_file(f"{name}.{QUANTIZER}")), "")
-
-
-def _is_file(module: str) -> bool:
-    package, *inside = module.split(".")
-    try:
-        found = importlib.util.find_spec(package)
-    except ImportError:  # raised by custom finders only, never by Python's own
-        return False
-    places = (found and found.submodule_search_locations) or ()
-    return any(Path(place, *inside).with_suffix(".py").is_file() for place in places)
+from ipexperf.bench.machine import facts
 
 
 def tools() -> tuple[Any, Any]:
     """Import the tools and the quantizer for x86. This registers the operators of quantised programs."""
-    place = home()
-    return importlib.import_module(f"{place}.{STEPS}"), importlib.import_module(f"{place}.{QUANTIZER}")
+    place = facts.pt2e_home()
+    return importlib.import_module(f"{place}.{facts.STEPS}"), importlib.import_module(f"{place}.{facts.QUANTIZER}")
 
 
 def exported(network: Any, example: Any) -> Any:

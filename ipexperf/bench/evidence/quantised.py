@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ipexperf.bench.api import Kernel
+from ipexperf.bench.evidence.proof import ATTENTION
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.proof import ATTENTION
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 

@@ -95,7 +95,7 @@ def register(text: str) -> str:
     if known is not None:
         raise UsageError(f"'{known}' and '{text}' would both be called {target.name}: name one of them in another way")
     _refuse_what_is_not_there(target)
-    network = importlib.import_module("ipexperf.bench.own_build").network
+    network = importlib.import_module("ipexperf.bench.networks.own_build").network
     registry.datasets.add(target.name, OwnExamples(target))
     registry.models.add(
         target.name,
@@ -180,6 +180,6 @@ class OwnExamples(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         del path, size
-        given = importlib.import_module("ipexperf.bench.own_build").inputs(self._target, 2 * HELD_OUT)
+        given = importlib.import_module("ipexperf.bench.networks.own_build").inputs(self._target, 2 * HELD_OUT)
         examples = Examples(given, ())
         return Split(examples.part(slice(HELD_OUT)), examples.part(slice(HELD_OUT, None)))

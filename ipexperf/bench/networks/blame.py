@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ipexperf.bench import outcome, weights
+from ipexperf.bench import outcome
 from ipexperf.bench.api import Workbench, tensors
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.lazy import torch
 from ipexperf.errors import IpexperfError
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench.api import Cell, Knob, Model, Number
-from ipexperf.bench.facts import Facts
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 
 MOMENTUM = 0.9

@@ -19,7 +19,8 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ipexperf.bench import guard, lazy, registry, worker
+from ipexperf.bench import lazy, registry
+from ipexperf.bench.process import guard, worker
 
 CARDS = ("cuda", "xpu")
 MESSAGE = 1 << 16

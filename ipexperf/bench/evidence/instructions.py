@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ipexperf.bench import facts, onednn
-from ipexperf.bench import proof as proofs
 from ipexperf.bench.api import Kernel
+from ipexperf.bench.evidence import onednn
+from ipexperf.bench.evidence import proof as proofs
+from ipexperf.bench.machine import facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES, Instructions
 from ipexperf.result import Check

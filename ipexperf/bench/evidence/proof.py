@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import onednn
 from ipexperf.bench.api import IMAGES, Kernel, Workbench
+from ipexperf.bench.evidence import onednn
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
