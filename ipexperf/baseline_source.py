@@ -73,9 +73,9 @@ class Known:
         """The policy with only the share of the alarm rate."""
         from ipexperf.judge.policy import Policy
 
-        known = self._file(machine_key)
+        file = self._file(machine_key)
         # Count each case once, also if it may be measured under the name of its fresh variant.
-        judged = sum(min(1, known.judged({case, start.plain(case)})) for case in self._cases)
+        judged = sum(min(1, file.judged({case, start.plain(case)})) for case in self._cases)
         # A case judged against the last runs and the anchor has two chances of a false alarm.
         return Policy().shared(2 * len(self._cases) if self.rolling else judged)
 
@@ -84,14 +84,14 @@ class Known:
         from ipexperf.judge import yardstick
 
         environment = measurement.environment
-        found: Iterable[CaseBaseline | None] = self._file(environment["machine_key"]).cases
+        baselines: Iterable[CaseBaseline | None] = self._file(environment["machine_key"]).cases
         if self.rolling:
             names = dict.fromkeys(name for case in self._cases for name in (case, start.plain(case)))
-            found = (self._window(name, measurement) for name in names)
+            baselines = (self._window(name, measurement) for name in names)
         unit = yardstick.content(environment)
-        for known in found:
-            if known is not None and yardstick.content(known.environment) == unit:
-                yield [statistics.fmean(map(math.log, session.launches)) for session in known.sessions]
+        for baseline in baselines:
+            if baseline is not None and yardstick.content(baseline.environment) == unit:
+                yield [statistics.fmean(map(math.log, session.launches)) for session in baseline.sessions]
 
     def baseline(self, measurement: Measurement) -> CaseBaseline | None:
         """The baseline that a case is judged against, or None."""

@@ -135,3 +135,9 @@ PLAIN = "fp32"
 def quantised(dtype: str) -> bool:
     """Whether networks are converted to this dtype in advance, with a calibration."""
     return DTYPES[dtype].quantised
+
+
+def needs_scaler(dtype: str) -> bool:
+    """Whether training in this dtype needs a gradient scaler."""
+    curve = DTYPES[dtype].curve
+    return curve is not None and curve.scaler

@@ -82,9 +82,9 @@ _KINDS: tuple[tuple[type, registry.Registry[Any]], ...] = (
 
 def register(item: Item) -> Item:
     """Make a device, stack, mode, model, task, dataset or metric known by its `name`, and return it."""
-    known = next((leaves for kind, leaves in _KINDS if isinstance(item, kind)), None)
-    if known is not None:
-        known.add(item.name, item)
+    target = next((leaves for kind, leaves in _KINDS if isinstance(item, kind)), None)
+    if target is not None:
+        target.add(item.name, item)
     elif not isinstance(item, Metric):
         raise UsageError(
             f"register takes a device, stack, mode, model, task, dataset or metric, not {type(item).__name__}; "

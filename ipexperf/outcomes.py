@@ -45,9 +45,9 @@ class Row:
 OUTCOMES: dict[str, Row] = {
     "regressed": Row("🔴", "▼", "warm", "slower than the baseline or the other arm, beyond doubt", fails=True),
     "failed": Row("❌", "✕", "bad", "nothing was measured", fails=True, numbers=False),
-    "invalid": Row("⚠️", "!", "bad", "measured, but the numbers count for nothing", fails=True, numbers=False),
+    "invalid": Row("⚠️", "!", "bad", "measured, but the numbers do not count", fails=True, numbers=False),
     "platform_shift": Row("🟠", "⇄", "warm", "moved together with the whole run"),
-    "inconclusive": Row("❔", "~", "quiet", "neither a slowdown nor its absence was shown"),
+    "inconclusive": Row("❔", "~", "quiet", "neither a slowdown nor its absence was proven"),
     "not_comparable": Row("❔", "≠", "quiet", "the baseline is of other hardware or other work"),
     "no_baseline": Row("⚪", "○", "quiet", "speed was measured, not judged"),
     "improved": Row("🔵", "▲", "cool", "faster than the baseline or the other arm, beyond doubt", fine=True),

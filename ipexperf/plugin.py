@@ -29,7 +29,7 @@ FED_KEY = pytest.StashKey[set[str]]()
 FIXTURE = "perf"
 SHORT_OPTIONS = "ipexperf.short_options"
 """The plugin whose presence opts in to `--device` beside `--perf-device`."""
-XDIST = "pytest-xdist would measure cases beside one another: run ipexperf without -n"
+XDIST = "pytest-xdist would measure cases at the same time: run ipexperf without -n"
 XDIST_MARK = "ipexperf-without-xdist"
 """Parameter id of performance tests in a worker of xdist. The controller refuses tests with it."""
 NO_CASE = "ipexperf-no-case"
@@ -160,7 +160,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
         try:
             name = metafunc.definition.nodeid
-            chosen = matrix.taken(cases, matrix.mark_arguments(metafunc.definition.iter_markers("perf"), name), name)
+            chosen = matrix.selected(cases, matrix.mark_arguments(metafunc.definition.iter_markers("perf"), name), name)
         except UsageError as error:
             metafunc.config.stash[ERROR_KEY] = str(error)
     chosen_models = [case.model for case in chosen]
@@ -208,7 +208,9 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     from ipexperf.errors import IpexperfError
 
     specifications = (getattr(item, "callspec", None) for item in session.items)
-    wanted = any(found and isinstance(found.params.get(FIXTURE), Case) for found in specifications)
+    wanted = any(
+        specification and isinstance(specification.params.get(FIXTURE), Case) for specification in specifications
+    )
     if wanted and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
         try:
             _run(session.config).open(tuple(session.config.invocation_params.args))
@@ -238,7 +240,7 @@ def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, float | None]]:
 def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     """Measure this test's case in worker processes and record it. Fail the test if it is wrong or slower."""
     if not hasattr(request, "param"):
-        pytest.skip("no case of the plan belongs to this test")
+        pytest.skip("this test has no case in the plan")
     run = _run(request.config)
     if request.config.pluginmanager.hasplugin("junitxml"):
         request.config.stash[JUNIT_KEY] = request.getfixturevalue("record_testsuite_property")
@@ -255,8 +257,8 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
             tolerance = matrix.tolerance(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
             answer = run.measure(request.param, tolerance)
         except IpexperfError as error:
-            told = f"{request.param.id}: {error}"
-            raise pytest.fail.Exception(told, pytrace=False) from None  # one sentence, no traceback
+            text = f"{request.param.id}: {error}"
+            raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
         if isinstance(answer, Postponed):
             request.node.stash[LATER_KEY] = True
             pytest.skip("measured again after the other cases")  # not reported: the test runs once more
@@ -293,8 +295,8 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run a performance test. If its case must be measured again, report nothing and run it once more at the end."""
-    found = getattr(item, "callspec", None)
-    if found is None or not isinstance(found.params.get(FIXTURE), Case):
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or not isinstance(callspec.params.get(FIXTURE), Case):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = pytest_private.run_protocol(item, nextitem)

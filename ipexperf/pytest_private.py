@@ -12,8 +12,8 @@ from _pytest.runner import runtestprotocol
 
 def definitions(metafunc: pytest.Metafunc, fixture: str) -> Sequence[Any]:
     """Return the definitions of a fixture that a test function sees. The last one is the one that the test gets."""
-    found: Sequence[Any] = metafunc._arg2fixturedefs.get(fixture, ())  # noqa: SLF001
-    return found
+    fixtures: Sequence[Any] = metafunc._arg2fixturedefs.get(fixture, ())  # noqa: SLF001
+    return fixtures
 
 
 @functools.cache

@@ -59,10 +59,15 @@ class Recorder:
             self._history.record(self.uid, measurement, verdict, policy, again=uid in self._recorded)
             self._recorded.add(uid)
 
-    def so_far(self, judged: Callable[[], Iterable[tuple[Measurement, Verdict, Constants]]]) -> None:
+    def so_far(
+        self,
+        judged: Callable[[], Iterable[tuple[Measurement, Verdict, Constants]]],
+        write_rounds: Callable[[], None],
+    ) -> None:
         """Write what unfinished cases have after a round, so that a killed process loses only the round in flight.
 
-        Errors are dropped: the case is written again when it is finished, and fails then.
+        `write_rounds` writes the new rounds after their cases. Errors are dropped: the case is written again when it
+        is finished, and fails then.
         """
         if self._history is None:
             return
@@ -70,6 +75,7 @@ class Recorder:
             for measurement, verdict, policy in judged():
                 if measurement.launches:
                     self.case(measurement, remeasure.unsettled(verdict), policy)
+            write_rounds()
 
     def _meta(self) -> dict[str, Any]:
         from ipexperf.history.addresses import hidden

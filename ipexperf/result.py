@@ -22,8 +22,9 @@ LaunchOutcome = Literal[
     "version_mismatch",
     "interrupted",
 ]
-Role = Literal["case", "twin", "reference"]
-"""The role of an arm in a round: a launch of its case, its twin, or the reference once more for a part of a group."""
+Role = Literal["case", "twin", "reference", "against"]
+"""The role of an arm in a round: a launch of its case, its twin, the reference once more for a part of a group, or
+what the case in the next seat is compared with by `ab` or `--perf-against`."""
 Schedule = Literal["together", "apart"]
 """Whether the arms of a round took turns, or ran one after another."""
 
@@ -253,6 +254,69 @@ class Structure:
 
 
 @dataclass(frozen=True, slots=True)
+class AnchorEvidence:
+    """The verdict against the anchor, beside the one against the last runs."""
+
+    outcome: str
+    ratio: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineEvidence:
+    """What a verdict against accepted sessions (or the last runs) was based on: the newest of them, and the noise."""
+
+    step_time: float | None = None
+    yardstick: str | None = None
+    sessions: int = 0
+    run: str = ""
+    commit: str | None = None
+    started_at: str = ""
+    accepted_at: str = ""
+    accepted_by: str = ""
+    reason: str = ""
+    expires: str | None = None
+    expired: bool = False
+    differences: tuple[str, ...] = ()
+    """How the environment differs from the baseline's, one line each."""
+    between_sessions: float | None = None
+    """Standard deviation between sessions, of the log. None if speed was not compared."""
+    between_sessions_known: bool | None = None
+    """Whether that was estimated from this case's own sessions."""
+    anchor: AnchorEvidence | None = None
+
+    @property
+    def testable(self) -> bool:
+        """Whether the p-value of the verdict can be combined with those of other cases."""
+        return bool(self.between_sessions_known)
+
+
+@dataclass(frozen=True, slots=True)
+class PairsEvidence:
+    """What a verdict on pairs was based on: the other arm, and the log ratio of each pair."""
+
+    against: str
+    stopped: str = ""
+    """Why the comparison ended."""
+    differences: tuple[str, ...] = ()
+    """How the arms differ, one line each."""
+    log_ratios: tuple[float, ...] = ()
+    trimmed: int = 0
+    """How many of them were left out as outliers."""
+    apart: str = ""
+    """Why the arms did not take turns, or an empty text."""
+
+    @property
+    def testable(self) -> bool:
+        """Always: pairs have a p-value, whenever they stopped."""
+        return True
+
+
+Evidence = BaselineEvidence | PairsEvidence
+"""What a verdict was based on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict on a case, with its reason. `ratio` is the slowdown: above 1 is slower."""
 
@@ -265,7 +329,8 @@ class Verdict:
     p_value: float | None = None
     mde: float | None = None
     policy: str = ""
-    baseline: Mapping[str, Any] | None = None
+    evidence: Evidence | None = None
+    """None if the case was not compared with anything."""
     contended: bool = False
     """Whether the case is invalid only because the machine was busy."""
     structure: Structure | None = None

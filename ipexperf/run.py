@@ -25,7 +25,7 @@ from ipexperf.result import Measurement, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against
+    from ipexperf.compare.against import Against, AgainstRun
     from ipexperf.compare.group import GroupRun
     from ipexperf.history.store import Status
     from ipexperf.judge.baseline import CaseBaseline
@@ -55,19 +55,22 @@ def plan(options: Options) -> matrix.Plan:
     """Make the plan for these options on this machine. Checks all names before torch is imported."""
     registry.load(options.load)
     matrix.check_names(options)
-    asked = matrix.accelerators(options)
+    devices = matrix.accelerators(options)
     placed = placement.find(options)
-    facts = ask_facts(options.python, asked, matrix.variables(options, asked), matrix.packages())
-    return matrix.make(options, placement.seen(facts, placed))
+    facts = ask_facts(options.python, devices, matrix.variables(options, devices), matrix.packages())
+    return matrix.make(options, placement.facts_of(facts, placed))
 
 
-def _check_twin(options: Options) -> None:
-    """Raise UsageError if a twin was asked for in a run without rounds."""
+def _check_rounds(options: Options) -> None:
+    """Raise UsageError if a twin or a precision was asked for in a run without rounds."""
+    source = options.sources.get("precision", "")
+    if source.startswith("--") and options.rounds == "off":
+        raise UsageError(f"{source}: it makes more rounds, which --perf-rounds off disables")
     source = options.sources.get("twin", "")
     if not source.startswith("--") or options.twin == "off":
         return
     if options.rounds == "off":
-        raise UsageError(f"{source}: a twin is in the rounds of its case, and --perf-rounds off has none")
+        raise UsageError(f"{source}: a twin needs rounds, which --perf-rounds off disables")
     if options.against is not None:
         raise UsageError(f"{source}: pairs have no twin: --perf-against '' measures each case against itself")
 
@@ -78,7 +81,7 @@ class Run:
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
         baseline_source.check(options)
-        _check_twin(options)
+        _check_rounds(options)
         self.plan = plan(options)
         self._against = against.find(options, self.plan.cases)
         if options.yardstick:
@@ -186,24 +189,37 @@ class Run:
         running = AgainstRun(against, cases, self._conductor, self._say)
         self._tolerances.update(cases)
         try:
-            running.run(lambda: self._recorder.so_far(lambda: running.judged(UNFINISHED).values()))
+            running.run(
+                lambda: self._recorder.so_far(
+                    lambda: running.judged(UNFINISHED).values(), lambda: self._keep_rounds(running)
+                )
+            )
         except KeyboardInterrupt:
             for measurement, verdict, policy in running.judged(INTERRUPTED).values():
                 if measurement.launches:
                     self._keep(measurement, verdict, policy)
+            self._keep_rounds(running)
             raise
         for case, (measurement, verdict, policy) in running.judged().items():
             with self._failing_its_test(case):
                 self._judged[case] = self._keep(measurement, verdict, policy)
+        with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
+            self._keep_rounds(running)
 
     def _measure_rounds(self, group: Group) -> None:
         from ipexperf.compare.group import GroupRun
 
         before = {case: self._disturbed.pop(case)[0] for case in group.cases if case in self._disturbed}
         looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
-        twin = matrix.twin(self.options)
         running = GroupRun(
-            group, self.plan.launches, self._conductor, self._say, twin=twin, before=before, numbers=looked
+            group,
+            self.plan.launches,
+            self._conductor,
+            self._say,
+            twin=matrix.twin(self.options),
+            precision=matrix.ratio_precision(self.options),
+            before=before,
+            numbers=looked,
         )
         try:
             running.run(lambda: self._keep_so_far(running))
@@ -240,7 +256,7 @@ class Run:
             with interrupts.deferred():
                 self._recorder.case(*self._screened(measurement, verdict))
                 self._disturbed[case] = measurement, verdict
-            self._say(f"{case.id}: the machine was not ours: what it disturbed is measured again after the other cases")
+            self._say(f"{case.id}: the machine was busy: disturbed launches are measured again after the other cases")
             return Postponed()
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
@@ -261,7 +277,7 @@ class Run:
                     self._recorder.case(*self._screened(measurement, verdict))
             self._keep_rounds(running)
 
-    def _keep_rounds(self, running: GroupRun) -> None:
+    def _keep_rounds(self, running: GroupRun | AgainstRun) -> None:
         """Record the new rounds. Their cases must be recorded first."""
         with interrupts.deferred():
             running.hand_over(self._keep_round)
@@ -290,13 +306,13 @@ class Run:
         if measurement.failure or measurement.never_began:
             return verdict
         before = self._known.baseline(measurement)
-        found = structure.judge(
+        compared = structure.judge(
             [launch.fingerprint for launch in measurement.counted],
             before.fingerprint if before and before.case == measurement.case else None,
             lambda: self._accepted(before) if before else None,
             gate=self.options.structure == "fail",
         )
-        return dataclasses.replace(verdict, structure=found)
+        return dataclasses.replace(verdict, structure=compared)
 
     def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:
         """The fingerprint of the run whose baseline was accepted, if this history has it."""
@@ -368,11 +384,11 @@ class Run:
         from ipexperf.report.block import failure_block
 
         if self._against is not None:
-            found = list((verdict.baseline or {}).get("differences", ()))
-            return failure_block(measurement, verdict, found, self._reproduce(measurement.case), "")
+            changed = verdict.evidence.differences if verdict.evidence else ()
+            return failure_block(measurement, verdict, changed, self._reproduce(measurement.case), "")
         before = self._known.baseline(measurement)
-        found = differences(before.environment, measurement.environment) if before else []
-        return failure_block(measurement, verdict, found, self._reproduce(measurement.case), self._accept(measurement))
+        since = differences(before.environment, measurement.environment) if before else []
+        return failure_block(measurement, verdict, since, self._reproduce(measurement.case), self._accept(measurement))
 
     def _reproduce(self, case: Case) -> str:
         from ipexperf.report.rerun import command
@@ -446,5 +462,5 @@ class Run:
         settled = self.settled()
         speeds = Speeds.of(self.measurements, settled.verdicts, self.rounds, self._prior)
         cases = markdown.rows(self.measurements, settled.verdicts, speeds)
-        told = advice(speeds, settled.verdicts)
-        return github.tell(cases, settled.line, self.uid, environment, fails=settled.fails, advice=told)
+        lines = advice(speeds, settled.verdicts)
+        return github.summary(cases, settled.line, self.uid, environment, fails=settled.fails, advice=lines)

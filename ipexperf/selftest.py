@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def plan(
-    cases: Sequence[Case], found: Sequence[Injection], facts: Facts
+    cases: Sequence[Case], chosen: Sequence[Injection], facts: Facts
 ) -> tuple[list[tuple[Injection, Case, Case]], Counter[str]]:
     """The trials of a round: first every case against itself, then each injection in every case that can have it."""
     left_out: Counter[str] = Counter()
@@ -40,7 +40,7 @@ def plan(
         else:
             able.append(case)
     trials = [(injections.Injection(injections.AA, 0.0), case, case) for case in able]
-    for injection in found:
+    for injection in chosen:
         for case in able:
             other, reason = injections.slowed(injection, case, facts)
             if reason:
@@ -82,7 +82,7 @@ class Selftest:
         """Run all trials, or as many as the time allows."""
         for number, (injection, case, other) in enumerate(trials, 1):
             if self._conductor.spent():
-                self._say(f"the time is over: {len(trials) - number + 1} of {len(trials)} trials were not begun")
+                self._say(f"the time is up: {len(trials) - number + 1} of {len(trials)} trials were not run")
                 return
             if case.uid in self._broken:
                 continue  # its A/A failed, so injections would fail too
@@ -93,36 +93,39 @@ class Selftest:
     def _one(self, injection: Injection, case: Case, other: Case) -> None:
         """Compare a case with itself, slowed down or not."""
         started, begin = conducting.now(), time.monotonic()
-        found, failure = None, ""
+        comparison, failure = None, ""
         try:
             a = arm.arm(self._conductor, case, ArmWords(), "as it is")
             b = arm.arm(self._conductor, other, injection.words, injection.name)
-            b = dataclasses.replace(b, conditions=b.conditions.given(**injection.settings))
+            b = dataclasses.replace(b, conditions=b.conditions.with_settings(**injection.settings))
             # A slowed arm cannot prove its label. The A/A has proven the case.
             prove = injection.size == 0
             spent, say = self._conductor.spent, self._say
-            contest = Contest([(a, b)], [self.policy], self._effort, spent, self._chance, say, prove=prove)
-            found = contest.run()[0]
+            forking = self._conductor.forking
+            contest = Contest(
+                [(a, b)], [self.policy], self._effort, spent, self._chance, say, prove=prove, forking=forking
+            )
+            comparison = contest.run()[0]
         except WorkerError as error:
             failure = f"{error.outcome}: {error}"
         seconds = time.monotonic() - begin
-        self._keep(_trial(injection, case, found, failure, started, seconds), found)
+        self._keep(_trial(injection, case, comparison, failure, started, seconds), comparison)
 
-    def _keep(self, trial: Trial, found: Comparison | None) -> None:
+    def _keep(self, trial: Trial, comparison: Comparison | None) -> None:
         self.done.append(trial)
         self._say(f"{trial.injection}, {trial.case.id}: {trial.outcome}: {trial.reason}")
         if trial.size == 0 and not has_numbers(trial.outcome):
             self._broken.add(trial.case.uid)
-        if found is None or not found.taken:
+        if comparison is None or not comparison.pairs:
             return  # no worker described the machine: nothing to record
-        where = found.taken[0].a.environment
+        where = comparison.pairs[0].a.environment
         self.machine_key = where["machine_key"]
         if self._history is not None:
             from ipexperf.history import selftests
 
             selftests.record(self._history, self._session, trial, where, self.policy, Path.cwd().name)
 
-    def kept(self) -> list[Trial]:
+    def all_trials(self) -> list[Trial]:
         """All trials of this machine under this policy, including earlier selftests."""
         if self._history is None or self.machine_key is None:
             return []
@@ -138,11 +141,11 @@ class Selftest:
 
 
 def _trial(
-    injection: Injection, case: Case, found: Comparison | None, failure: str, started: str, seconds: float
+    injection: Injection, case: Case, comparison: Comparison | None, failure: str, started: str, seconds: float
 ) -> Trial:
     """The record of a comparison."""
-    decision = found.decision if found else None
-    outcome, reason = _ended(found, failure)
+    decision = comparison.decision if comparison else None
+    outcome, reason = _ended(comparison, failure)
     return Trial(
         case=case,
         injection=injection.name,
@@ -152,22 +155,22 @@ def _trial(
         started_at=started,
         finished_at=conducting.now(),
         seconds=seconds,
-        log_ratios=tuple(found.log_ratios) if found else (),
+        log_ratios=tuple(comparison.log_ratios) if comparison else (),
         ratio=decision.ratio if decision else None,
         lo=decision.lo if decision else None,
         hi=decision.hi if decision else None,
         mde=decision.mde if decision else None,
-        cut=bool(found and found.cut),
+        cut=bool(comparison and comparison.cut),
     )
 
 
-def _ended(found: Comparison | None, failure: str) -> tuple[Outcome, str]:
+def _ended(comparison: Comparison | None, failure: str) -> tuple[Outcome, str]:
     """The outcome of a comparison and its reason. A failed or wrong arm comes before the judge's decision."""
-    if found is None:
+    if comparison is None:
         return "failed", failure
-    if found.failure is not None:
-        return "failed", f"{found.failure.error.outcome}: {found.failure.error}"
-    for pair in found.taken[:1]:
+    if comparison.failure is not None:
+        return "failed", f"{comparison.failure.error.outcome}: {comparison.failure.error}"
+    for pair in comparison.pairs[:1]:
         if flaw := sequence.wrong(pair.a.launch) or sequence.wrong(pair.b.launch):
             return "invalid", flaw
-    return found.decision.outcome, f"{found.decision.reason}; {found.stop.text}"
+    return comparison.decision.outcome, f"{comparison.decision.reason}; {comparison.stop.text}"

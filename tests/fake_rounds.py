@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.together import Together
 from ipexperf.conduct import launch
+from ipexperf.conduct.conductor import FRESH, Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
 
@@ -51,7 +53,8 @@ def played(
     ) -> Round:
         del self, effort, chance, say
         rounds.append(list(arms))
-        return Round(tuple(side(arm) for arm in arms), "together", turns=1)
+        return Round(tuple(side(arm) for arm in arms), "together", "2026-11-22T12:00:00.000+00:00", turns=1)
 
     monkeypatch.setattr(Together, "play", play)
+    monkeypatch.setattr(Conductor, "forking", lambda *_: nullcontext(FRESH))
     return rounds

@@ -127,14 +127,14 @@ def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureF
     cold = Path(__file__).parent / "fakes" / "cold.py"
     cell = [word.replace("spin", "start") for word in CELL]
     assert cli.main(["ab", f"--perf-load={fake}", f"--perf-load={cold}", *cell]) == cli.USAGE_ERROR
-    reason = "start is timed once a process, and the workers of a pair take many turns"
+    reason = "start is timed once per process, but the workers of a pair take many turns"
     assert capsys.readouterr().err == f"ipexperf: arm a: tiny-fake-fp32-start-plain cannot run: {reason}\n"
 
 
 def test_forked_workers_are_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Workers of one server are no replicates that were drawn anew."""
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-start", "fork"]) == cli.USAGE_ERROR
-    told = "--perf-start: pairs of fresh processes are what is compared: leave it out"
+    told = "--perf-start: workers of pairs are forked wherever both arms can share a server: leave it out"
     assert capsys.readouterr().err == f"ipexperf: {told}\n"
 
 
@@ -159,11 +159,14 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     [
         (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-launches", "3"), "--perf-launches: pairs take turns until the judge is sure: say --perf-max-pairs"),
-        (("--perf-against", "level=O0"), "--perf-against is for tests: ab has --a and --b, and tells what it finds"),
+        (("--perf-against", "level=O0"), "--perf-against is for test runs: ab has --a and --b"),
         (("--turns", "0"), "--turns and --steps must be at least 1"),
         (("--a", "'"), "arm a ''': no closing quotation"),
         (("--b", "A=1 A=2"), "arm b 'A=1 A=2': A is there twice"),
-        (("--b", "/bin/sh /bin/cat"), "arm b '/bin/sh /bin/cat': an arm has one interpreter, not both '/bin/sh' and"),
+        (
+            ("--b", "/bin/sh /bin/cat"),
+            "arm b '/bin/sh /bin/cat': an arm has only one interpreter, not both '/bin/sh' and",
+        ),
         (("--b", "OMP_NUM_THREADS=0"), "arm b 'OMP_NUM_THREADS=0': OMP_NUM_THREADS: expected a whole number from 1 on"),
         (("--b", "OMP_NUM_THREADS=2,1"), "arm b 'OMP_NUM_THREADS=2,1': OMP_NUM_THREADS: expected a whole number"),
         (("--a", "/bin/true"), "--a=/bin/true can't run workers: no message"),
@@ -228,7 +231,7 @@ def test_ab_says_that_its_arms_are_the_same(
         cli.main(["ab", f"--perf-load={fake}", *CELL, "--a", "dtype=fp32", "--max-pairs", "2", "--budget", "60"]) == 0
     )
     out = capsys.readouterr().out
-    assert "A/A: both arms are the same, so that what is found is noise\n" in out
+    assert "A/A: both arms are the same: any difference is noise\n" in out
     assert "2 pairs" in out
     assert "differs" not in out
 
@@ -304,8 +307,15 @@ def test_what_ab_measured_is_a_run_of_the_history(
     assert ID in shown
     assert "regressed" in shown
     assert rows("SELECT status, json_extract(meta, '$.command') FROM run") == [("finished", f'["ab","--b","{B}"]')]
-    assert rows("SELECT json_extract(params, '$.knobs.against') FROM 'case'") == [("itself",)]
+    asked = "SELECT DISTINCT json_extract(params, '$.knobs.against') FROM launch JOIN 'case' ON \"case\".id = case_id"
+    assert rows(asked) == [("itself",)]
     assert rows("SELECT count(*) FROM launch") == [(4,)]
+    assert rows("SELECT DISTINCT name FROM round") == [("tiny fake infer 1x1 none against itself",)]
+    assert rows("SELECT number FROM round ORDER BY id") == [(1,), (2,)]
+    assert rows("SELECT role, launch FROM seat WHERE round_id = 1 ORDER BY place") == [("against", None), ("case", 0)]
+    assert rows("SELECT launch FROM seat WHERE role = 'case' ORDER BY round_id, place") == [(0,), (1,), (2,), (3,)]
+    own = "base_role = 'against' AND role = 'case'"
+    assert rows(f"SELECT DISTINCT round(exp(log_ratio), 1) FROM paired WHERE {own}") == [(1.2,)]
 
 
 def test_nothing_is_recorded_where_that_was_asked_for(
@@ -351,7 +361,11 @@ def test_cases_of_one_group_share_the_rounds_of_ab(
     assert cli.main(["ab", f"--perf-load={fake}", *cell, "--b", B, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [len(one["log_ratios"]) for one in found] == [4, 4]
-    assert [[arm.case.dtype for arm in one] for one in arms] == [["fp32", "fp32", "bf16", "bf16"]] * 4
+    assert [[arm.case.dtype for arm in one] for one in arms] == [
+        ["fp32", "fp32", "bf16", "bf16"],
+        ["fp32"] * 4 + ["bf16"] * 4,
+        ["fp32", "fp32", "bf16", "bf16"],
+    ]
     assert rows("SELECT DISTINCT outcome FROM verdict") == [("regressed",)]
     assert rows("SELECT count(*) FROM run") == [(1,)]
 
@@ -389,8 +403,8 @@ def test_an_arm_that_fails_later_leaves_what_there_is(
 def test_an_interrupted_ab_tells_and_records_what_there_is(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C in the third pair: two pairs are told, are on record, and claim nothing that they do not know."""
-    times = iter((1.0, 1.4))
+    """Ctrl-C in the third round: the pairs of two are told, are on record, and claim nothing that they do not know."""
+    times = iter((1.0, 1.4, 1.0, 1.4))
 
     def time(arm: Arm) -> float:
         if arm.name == "arm a":
@@ -402,10 +416,10 @@ def test_an_interrupted_ab_tells_and_records_what_there_is(
     played(monkeypatch, time)
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", B]) == cli.INTERRUPTED
     out = capsys.readouterr().out
-    assert "stopped: interrupted after 2 pairs" in out
+    assert "stopped: interrupted after 4 pairs" in out
     assert "time of b against a: +18" in out
     assert rows("SELECT status FROM run") == [("interrupted",)]
-    assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
+    assert rows("SELECT outcome FROM launch") == [("ok",)] * 4
     assert rows("SELECT outcome FROM verdict") == [("inconclusive",)]
 
 
@@ -419,12 +433,19 @@ def children(parent: int) -> list[int]:
     return found
 
 
-HONEST = "from ipexperf.conduct import gate\n\ngate.OTHERS = gate.STEAL = gate.DELAY = float('inf')\n"
+HONEST = """
+from math import inf
+
+from ipexperf.conduct import gate
+from ipexperf.judge.policy import GatePolicy
+
+gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
+"""
 
 
 @contextmanager
-def third_pair(fake: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    """An `ab` of its own, and its workers, in the middle of its third pair."""
+def third_round(fake: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """An `ab` of its own, and its workers, in the middle of its third round."""
     anybody = folder / "anybody.py"
     anybody.write_text(HONEST)
     more = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
@@ -432,7 +453,7 @@ def third_pair(fake: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str],
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if "pair 3 of" in line:
+            if "pairs 5 to 6 of" in line:
                 break
         while not (workers := children(process.pid)):
             assert process.poll() is None
@@ -443,25 +464,25 @@ def test_an_ab_that_is_ended_by_its_system_tells_and_records_what_there_is(
     fake: str, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """SIGTERM, with which CI systems end a job, is taken as Ctrl-C; no worker is left."""
-    with third_pair(fake, tmp_path) as (process, workers):
+    with third_round(fake, tmp_path) as (process, workers):
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     assert process.returncode == cli.INTERRUPTED, err
-    assert "stopped: interrupted after 2 pairs" in out
+    assert "stopped: interrupted after 4 pairs" in out
     assert all(gone(pid) for pid in workers)
     assert rows("SELECT status FROM run") == [("interrupted",)]
-    assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
+    assert rows("SELECT outcome FROM launch") == [("ok",)] * 4
 
 
-def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(
+def test_an_ab_that_is_killed_loses_only_the_round_in_flight(
     fake: str, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """SIGKILL can't be handled: the pairs before are on record."""
-    with third_pair(fake, tmp_path) as (process, workers):
+    with third_round(fake, tmp_path) as (process, workers):
         process.kill()
         process.communicate(timeout=60)
     assert all(gone(pid) for pid in workers)
     assert rows("SELECT status FROM run") == [("running",)]
-    assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
+    assert rows("SELECT outcome FROM launch") == [("ok",)] * 4
     # Identical arms: which of the two it is depends on noise, and no unfinished comparison is called a regression.
     assert rows("SELECT outcome FROM verdict") in ([("inconclusive",)], [("ok",)])

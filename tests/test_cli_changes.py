@@ -118,7 +118,7 @@ def test_export_writes_each_form(capsys, tmp_path):
     [
         (["csv", "last"], "csv holds every run: narrow it with --since and --until, not with a RUN"),
         (["bencher", "--model", "resnet50"], "bencher holds one run as it is: --model is for csv and parquet"),
-        (["parquet"], "parquet is no text: name a file with --output"),
+        (["parquet"], "parquet is binary: name a file with --output"),
         (["csv", "--output", "nowhere/out.csv"], "nowhere/out.csv cannot be written: No such file or directory"),
         (["bencher", "zzzz"], "no run matches 'zzzz'"),
     ],
@@ -147,7 +147,7 @@ def test_merge_takes_each_file_once(capsys, path):
     capsys.readouterr()
     counts = "4 runs, 0 cases, 8 measurements, 8 launches new in ipexperf.db"
     assert run(capsys, "merge", "other.db") == f"other.db: {counts}\n"
-    assert run(capsys, "merge", "other.db") == "other.db: nothing that is not in ipexperf.db already\n"
+    assert run(capsys, "merge", "other.db") == "other.db: nothing that ipexperf.db does not have already\n"
     assert "is the history itself" in refused(capsys, "merge", "ipexperf.db")
 
 
@@ -258,7 +258,7 @@ def test_without_a_run_there_is_no_answer(capsys, tmp_path):
         (["trend", "--since", "last", "--until", "first"], "the range is upside down: it is until 'first'"),
         (["changes", "--since", "2026-05-09", "--until", "2026-05-08"], "the range is upside down"),
         (["changes", "--since", "soon"], "no run matches 'soon'"),
-        (["prune", "--before", "2026-13-01"], "'2026-13-01' is no date or time"),
+        (["prune", "--before", "2026-13-01"], "'2026-13-01' is not a date or time"),
     ],
 )
 def test_a_range_that_is_none_is_refused(capsys, arguments, told):

@@ -117,7 +117,7 @@ def test_a_twin_beyond_doubt_says_that_its_group_is_not_to_be_believed(capsys):
     told = "the same again: 0.833 ("
     for command in (["speedup"], ["show", "last"]):
         (line,) = [line for line in run(capsys, *command).splitlines() if told in line]
-        assert line.endswith("), 4 rounds: that is no noise, and no ratio of its group should be believed")
+        assert line.endswith("), 4 rounds: that is not noise: do not trust the ratios of its group")
 
 
 def test_show_tells_the_rounds(capsys):
@@ -133,7 +133,7 @@ def test_show_tells_the_rounds(capsys):
 def test_speedup_without_a_pair_says_what_is_missing(capsys):
     """No row, no number, and what to do."""
     out = run(capsys, "speedup", "--over", "dtype")
-    assert out == "No two sound cases differ in a dtype, a stack or a device alone: name more runs, or measure both.\n"
+    assert out == "No two sound cases differ only in a dtype, a stack or a device: name more runs, or measure both.\n"
     assert run(capsys, "speedup", "--over", "dtype", "--csv") == ""
 
 

@@ -65,7 +65,7 @@ def test_a_machine_that_tells_the_same_apart_can_gate_on_nothing(
     told(monkeypatch, 0.002, 1.2)
     assert doctor() == 0
     out = capsys.readouterr().out
-    assert "the same software was called another: trust no gate here" in out
+    assert "equal software was called different: do not trust a gate here" in out
     assert "honestly gate on" not in out
 
 
@@ -102,7 +102,7 @@ def test_a_case_that_fails_says_nothing_of_the_machine(
     assert doctor() == 0
     assert capsys.readouterr().out.splitlines()[1:] == [
         "A/A of tiny-fake-fp32-spin-plain: invalid: dtype: found float32, expected bf16",
-        "how small a slowdown this machine can show is not known",
+        "the smallest slowdown that this machine can show is unknown",
     ]
 
     def die(_: Arm) -> float:
@@ -110,7 +110,7 @@ def test_a_case_that_fails_says_nothing_of_the_machine(
 
     played(monkeypatch, die)
     assert doctor() == 0
-    assert "is not known" in capsys.readouterr().out
+    assert "is unknown" in capsys.readouterr().out
 
 
 def test_what_a_doctor_cannot_do_is_one_sentence(doctor: Doctor, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ def test_a_folder_that_is_not_ours_is_refused(path, capsys):
     (path.parent / "site").mkdir()
     (path.parent / "site" / "thesis.tex").write_text("precious")
     told = refused(capsys, "report", "--html", "site", "--db", "nowhere.db")
-    assert "site holds thesis.tex, which is no part of a report" in told
+    assert "site holds thesis.tex, which does not belong to a report" in told
     assert (path.parent / "site" / "thesis.tex").read_text() == "precious"
 
 

@@ -149,7 +149,7 @@ def test_what_the_time_ends_is_not_counted(
     out, err = capsys.readouterr()
     assert "cut short by the budget, and not counted: 1 trial" in out
     assert "no A/A was judged" in out
-    assert "the time is over: 1 of 2 trials were not begun" in err
+    assert "the time is up: 1 of 2 trials were not run" in err
 
 
 def test_a_case_that_is_wrong_is_tried_no_further(
@@ -182,7 +182,7 @@ def test_a_worker_that_dies_is_told(
     [
         (("--injections", "busy4"), "--injections: unknown injection 'busy4': did you mean busy"),
         (("--perf-launches", "3"), "--perf-launches: pairs take turns until the judge is sure: say --perf-max-pairs"),
-        (("--perf-against", "stack=ipex"), "--perf-against is for tests: selftest tells what it finds"),
+        (("--perf-against", "stack=ipex"), "--perf-against is for test runs: selftest has no use for it"),
         (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
     ],
 )

@@ -93,10 +93,10 @@ def test_against_itself_nothing_changed(capsys):
 
 def test_what_cannot_be_compared_is_said(capsys):
     """Without a fingerprint, or in another version of its form, it is unknown."""
-    assert "structure: unknown, for one of the two has no fingerprint" in told(
+    assert "structure: unknown, because one of the two has no fingerprint" in told(
         capsys, "last~1", ID, "--against", "last~2"
     )
-    assert "in versions 1 and 9" in told(capsys, "last", ID, "--against", "last~2")
+    assert "have versions 1 and 9" in told(capsys, "last", ID, "--against", "last~2")
 
 
 def test_a_baseline_is_what_it_is_held_against(capsys):
@@ -159,4 +159,4 @@ def test_a_baseline_that_this_history_does_not_know_is_said_to_be(capsys, tmp_pa
     with History.open("other.db") as history:
         uid = history.start_run(ENVIRONMENT, {})
         history.record(uid, measured(captured(1, 0.001)), Verdict("no_baseline", "nothing was accepted"))
-    assert "this history does not have what ran" in refused(capsys, "last", ID, "--db", "other.db")
+    assert "this history has no fingerprint from when" in refused(capsys, "last", ID, "--db", "other.db")

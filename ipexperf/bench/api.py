@@ -189,8 +189,8 @@ class Dataset(ABC):
 
     def files(self, path: str) -> list[Path]:
         """Return the files of the data. Everything made from the data is identified by them."""
-        found = Path(path)
-        return [found] if found.is_file() else sorted(file for file in found.rglob("*") if file.is_file())
+        folder = Path(path)
+        return [folder] if folder.is_file() else sorted(file for file in folder.rglob("*") if file.is_file())
 
 
 class Task(ABC):
@@ -222,7 +222,7 @@ class Task(ABC):
         return outputs[0]
 
     @abstractmethod
-    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
         """Return the share of decisions that agree with the reference."""
 
     @abstractmethod
@@ -245,10 +245,10 @@ class Task(ABC):
 
 def tensors(raw: Any) -> Tensors:
     """Flatten the outputs of a network: a tensor, or a tuple, list, mapping or dataclass of tensors."""
-    found = tuple(_tensors(raw))
-    if not found:
-        raise WorkerError("error", f"the network answers with {_told(raw)}, and a tensor was expected")
-    return found
+    flat = tuple(_tensors(raw))
+    if not flat:
+        raise WorkerError("error", f"the network answers with {_description(raw)}, and a tensor was expected")
+    return flat
 
 
 def _tensors(raw: Any) -> Iterator[Any]:
@@ -265,7 +265,7 @@ def _tensors(raw: Any) -> Iterator[Any]:
             yield from _tensors(getattr(raw, name))
 
 
-def _told(raw: Any) -> str:
+def _description(raw: Any) -> str:
     return "nothing" if raw is None else f"a {type(raw).__name__} that holds no tensor"
 
 
@@ -289,9 +289,9 @@ class Packaged:
 
     def check(self, path: str) -> None:
         """Raise WorkerError if the checksum of the file is wrong."""
-        found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        if found != self.sha256:
-            raise WorkerError("error", f"{path} is not the known {self.file} of {self.package}: sha256 {found}")
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if digest != self.sha256:
+            raise WorkerError("error", f"{path} is not the known {self.file} of {self.package}: sha256 {digest}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -639,12 +639,12 @@ class Workbench:
 
     def knob(self, name: str) -> str:
         """Return the value of a knob: what the case requests, or the default."""
-        asked = dict(self.case.knobs)
-        if name in asked:
-            return asked[name]
+        turned = dict(self.case.knobs)
+        if name in turned:
+            return turned[name]
         for knob in (*self.mode.knobs, *self.stack.knobs):
             if knob.name == name:
-                return knob.default(self.model, asked)
+                return knob.default(self.model, turned)
         raise UsageError(f"neither {self.mode.name} nor {self.stack.name} has a knob {name}")
 
     def at(self, size: int) -> Workbench:
@@ -671,10 +671,10 @@ class Workbench:
         """Build the network. Raise WorkerError if it is not a module with parameters."""
         network = self.model.build()
         if not isinstance(network, torch.nn.Module):
-            told = "nothing" if network is None else f"a {type(network).__name__}"
-            raise WorkerError("error", f"{self.model.name} is built as {told}, and a torch.nn.Module was expected")
+            kind = "nothing" if network is None else f"a {type(network).__name__}"
+            raise WorkerError("error", f"{self.model.name} is built as {kind}, and a torch.nn.Module was expected")
         if not any(True for _ in network.parameters()):
-            why = "there is nothing in it that a stack could optimise or a training move"
+            why = "a stack has nothing to optimise and training has nothing to update"
             raise WorkerError("error", f"{self.model.name} has no parameters: {why}")
         return network
 

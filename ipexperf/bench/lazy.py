@@ -5,19 +5,28 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Iterable
+from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-_MODULES = {"pillow": "PIL"}
-"""Packages whose module has another name than theirs."""
 
 
 def import_packages(names: Iterable[str]) -> None:
     """Import these packages, as far as they are installed."""
     for name in names:
-        module = _MODULES.get(name, name.replace("-", "_"))
-        if importlib.util.find_spec(module):
+        for module in _modules(name):
             importlib.import_module(module)
+
+
+def _modules(package: str) -> list[str]:
+    """The modules of a package: the one of its name, or those that it installed (pillow: PIL)."""
+    module = package.replace("-", "_")
+    if importlib.util.find_spec(module):
+        return [module]
+    try:
+        files = metadata.files(package) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return sorted({file.parts[0] for file in files if len(file.parts) == 2 and file.name == "__init__.py"})
 
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ def answering(network: Any, inputs: int) -> Any:
             self.network = network
 
         def forward(self, *values: Any) -> Any:
-            found = tensors(self.network(*values))
-            return found[0] if len(found) == 1 else found
+            outputs = tensors(self.network(*values))
+            return outputs[0] if len(outputs) == 1 else outputs
 
     class OfOne(Answering):
         """torch.fx, and so IPEX's folding of norms, can trace a named input but not `*values`."""
@@ -37,11 +37,11 @@ def plain(network: Any, inputs: Tensors) -> bool:
     modes = [(module, module.training) for module in network.modules()]
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            found = network.eval()(*inputs)
+            outputs = network.eval()(*inputs)
     finally:
         for module, training in modes:
             module.training = training
-    parts = found if isinstance(found, tuple) else (found,)
+    parts = outputs if isinstance(outputs, tuple) else (outputs,)
     return type(parts) is tuple and all(isinstance(part, torch.Tensor) for part in parts)
 
 

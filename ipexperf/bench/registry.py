@@ -38,9 +38,9 @@ class Registry(Generic[T]):
         if not self._searched:
             self._searched = True
             package = importlib.import_module(f"ipexperf.bench.{self.kind}s")
-            for found in pkgutil.iter_modules(package.__path__):
-                if not found.name.startswith("_"):
-                    importlib.import_module(f"{package.__name__}.{found.name}")
+            for module in pkgutil.iter_modules(package.__path__):
+                if not module.name.startswith("_"):
+                    importlib.import_module(f"{package.__name__}.{module.name}")
 
     def names(self) -> tuple[str, ...]:
         """Return all names in alphabetical order."""
@@ -56,7 +56,7 @@ class Registry(Generic[T]):
 
     def called(self, name: str) -> list[str]:
         """Return the leaves that list this as another name."""
-        return [known for known in self.names() if name.lower() in getattr(self._items[known], "called", ())]
+        return [one for one in self.names() if name.lower() in getattr(self._items[one], "called", ())]
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
@@ -68,9 +68,9 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
     return f"unknown {kind} '{name}': {hint}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """Return a hint to the most similar known name, or an empty text."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f": did you mean {near[0]}?" if near else ""
 
 

@@ -31,16 +31,16 @@ def once(bench: Workbench, what: str, made_of: list[Any], make: Callable[[], Any
     # If the file is missing or damaged, compute the result here.
     with contextlib.suppress(Exception):
         return torch.load(path, weights_only=True)["made"]
-    made = make()
+    value = make()
     part = path.with_suffix(f".{os.getpid()}.part")
     # If the disk is full, every worker computes its own.
     with contextlib.suppress(OSError, RuntimeError):
-        torch.save({"made": made}, part)
+        torch.save({"made": value}, part)
         if part.stat().st_size <= LARGEST:
             part.replace(path)
     with contextlib.suppress(OSError):
         part.unlink(missing_ok=True)
-    return made
+    return value
 
 
 def _address(bench: Workbench, made_of: list[Any]) -> str:
@@ -64,7 +64,7 @@ def _file(path: str | None) -> list[Any]:
     if path is None:
         return []
     try:
-        found = Path(path).stat()
+        stat = Path(path).stat()
     except OSError:
         return [path]
-    return [path, found.st_size, found.st_mtime_ns]
+    return [path, stat.st_size, stat.st_mtime_ns]

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 def every() -> Iterator[Callable[[Subparsers], None]]:
     """Yield the functions that declare a subcommand, in alphabetical order of the files."""
-    for found in pkgutil.iter_modules(__path__):
-        yield from getattr(importlib.import_module(f"{__name__}.{found.name}"), "COMMANDS", ())
+    for module in pkgutil.iter_modules(__path__):
+        yield from getattr(importlib.import_module(f"{__name__}.{module.name}"), "COMMANDS", ())

@@ -64,11 +64,11 @@ def run_ab(arguments: argparse.Namespace) -> int:
     options = planning.resolve(arguments)
     for name in ("against", "inconclusive", "twin"):
         if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]} is for tests: ab has --a and --b, and tells what it finds")
+            raise UsageError(f"{options.sources[name]} is for test runs: ab has --a and --b")
     arms.check(options)
     registry.load(options.load)
     against, options = _planned(arguments, options)
-    effort = Effort.asked(arguments.turns, arguments.steps)
+    effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     recorder = Recorder(options, Path.cwd(), ("ab", *sys.argv[2:]))
     recorder.open()
@@ -100,8 +100,8 @@ def run_ab(arguments: argparse.Namespace) -> int:
 
 
 def _keep(recorder: Recorder, running: AgainstRun) -> None:
-    """Record the comparisons of a group so far."""
-    recorder.so_far(lambda: running.judged().values())
+    """Record the comparisons of a group so far, with their rounds."""
+    recorder.so_far(lambda: running.judged().values(), lambda: running.hand_over(recorder.round))
 
 
 def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, Options]:
@@ -120,11 +120,11 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
     facts = [arm.facts(one, options, f"--{name}") for name, one in zip("ab", words, strict=True)]
     # If both arms set an axis, several planned cases become the same comparison.
     compared = dict.fromkeys(
-        tuple(one.case(planned, seen) for one, seen in zip(words, facts, strict=True)) for planned in plan.cases
+        tuple(one.case(planned, facts_of) for one, facts_of in zip(words, facts, strict=True)) for planned in plan.cases
     )
     for sides in compared:
-        for name, (case, unmet), seen, one in zip("ab", sides, facts, words, strict=True):
-            if reason := arms.why_not(case, seen, unmet, one.threads):
+        for name, (case, unmet), facts_of, one in zip("ab", sides, facts, words, strict=True):
+            if reason := arms.why_not(case, facts_of, unmet, one.threads):
                 raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
     for name, one, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
         arm.check_imports((case for case, _ in cases), one, options, f"arm {name}")
@@ -162,6 +162,7 @@ class _Answer:
             elif not flaw:  # a wrong arm is reported at the end instead: however fast it is, it must not win
                 sys.stdout.write("\n".join(_lines(self._against, comparison)) + "\n")
                 sys.stdout.flush()
+        running.hand_over(self._recorder.round)
 
     def _fail(self, reason: str, log: str) -> None:
         from ipexperf.errors import WorkerError
@@ -179,10 +180,10 @@ def _flaw(comparison: Comparison | None) -> str:
     """What the first pair found wrong, with the name of the arm, or an empty string."""
     from ipexperf.compare.sequence import wrong
 
-    for pair in comparison.taken[:1] if comparison else ():
+    for pair in comparison.pairs[:1] if comparison else ():
         for side in (pair.a, pair.b):
-            if found := wrong(side.launch):
-                return f"{side.arm.name}: {found}"
+            if flaw := wrong(side.launch):
+                return f"{side.arm.name}: {flaw}"
     return ""
 
 
@@ -216,8 +217,8 @@ def _lines(against: Against, comparison: Comparison) -> list[str]:
     if comparison.differences:
         lines += [f"differs  {line}" for line in comparison.differences]
     else:
-        lines.append(f"{SAME}, so that what is found is noise")
-    lines += _ran(comparison)
+        lines.append(f"{SAME}: any difference is noise")
+    lines += _kernel_lines(comparison)
     lines += [APART] if comparison.apart else []
     if decision.ratio is not None:
         lines.append(f"time of b against a: {units.percent(decision.ratio)}")
@@ -225,16 +226,16 @@ def _lines(against: Against, comparison: Comparison) -> list[str]:
     if decision.mde is not None:
         lines.append(f"a slowdown of {decision.mde:.1%} would have been seen in 4 of 5 such comparisons")
     if decision.ratio is not None:
-        apart = (pair.b.launch.metrics["step_time"] / pair.a.launch.metrics["step_time"] for pair in comparison.taken)
+        apart = (pair.b.launch.metrics["step_time"] / pair.a.launch.metrics["step_time"] for pair in comparison.pairs)
         lines.append(f"the same pairs as if measured apart: {', '.join(map(units.percent, apart))}")
     return lines
 
 
-def _ran(comparison: Comparison) -> Sequence[str]:
+def _kernel_lines(comparison: Comparison) -> Sequence[str]:
     """How b's fingerprint differs from a's in the first pair."""
     from ipexperf.judge import structure
 
-    sides = [side.launch.fingerprint for pair in comparison.taken[:1] for side in (pair.a, pair.b)]
+    sides = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]
     if None in sides or not sides:
         return []
     state = structure.between(*sides)

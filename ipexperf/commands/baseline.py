@@ -24,36 +24,36 @@ def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def _candidate(found: Recorded) -> Candidate:
-    from ipexperf.history.recorded_fingerprints import ran
+def _candidate(recorded: Recorded) -> Candidate:
+    from ipexperf.history.recorded_fingerprints import fingerprint_of
     from ipexperf.judge import structure
     from ipexperf.judge.accept import Candidate
 
-    verdict = found.verdict
-    state, known = ran(found)
+    verdict = recorded.verdict
+    state, fingerprint = fingerprint_of(recorded)
     return Candidate(
-        case=found.case,
-        metrics=found.values,
+        case=recorded.case,
+        metrics=recorded.values,
         outcome=verdict.outcome if verdict else "failed",
         ratio=verdict.ratio if verdict else None,
-        environment=found.environment,
-        run=found.run_uid,
-        started_at=found.started_at,
-        commit=found.commit,
+        environment=recorded.environment,
+        run=recorded.run_uid,
+        started_at=recorded.started_at,
+        commit=recorded.commit,
         reason=verdict.reason if verdict else "",
-        fingerprint=structure.name(known) if state.outcome == "same" else None,
+        fingerprint=structure.name(fingerprint) if state.outcome == "same" else None,
     )
 
 
 def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
     """The run's cases by machine: those named by --case, or all."""
-    found = history.measurements(arguments.run_selector)
-    wanted = [x for x in found if not arguments.case or x.case.id in arguments.case]
-    missing = set(arguments.case or ()) - {x.case.id for x in wanted}
+    measurements = history.measurements(arguments.run_selector)
+    selected = [x for x in measurements if not arguments.case or x.case.id in arguments.case]
+    missing = set(arguments.case or ()) - {x.case.id for x in selected}
     if missing:
         raise UsageError(f"run {arguments.run_selector} has no case {', '.join(sorted(missing))}")
     chosen = defaultdict(list)
-    for recorded in wanted:
+    for recorded in selected:
         chosen[recorded.machine_key].append(_candidate(recorded))
     return chosen
 
@@ -68,9 +68,9 @@ def run_accept(arguments: argparse.Namespace) -> int:
     refused = 0
     with History.open(arguments.db, create=False) as history:
         for machine_key, candidates in _chosen(history, arguments).items():
-            known = baseline.read(arguments.baselines, machine_key)
+            accepted = baseline.read(arguments.baselines, machine_key)
             acceptance = accept(
-                known,
+                accepted,
                 candidates,
                 reason=arguments.reason,
                 by=arguments.by or getpass.getuser(),
@@ -83,35 +83,35 @@ def run_accept(arguments: argparse.Namespace) -> int:
                 _say(f"refused   {case_id}: {why}")
             refused += len(acceptance.refused)
             if acceptance.accepted:
-                path = _keep(history, arguments.baselines, known, acceptance)
+                path = _keep(history, arguments.baselines, accepted, acceptance)
                 for case_id in acceptance.accepted:
                     _say(f"accepted  {case_id}")
                 _say(f"{path}: review it with `git add -N` and `git diff`, and commit it")
     return 1 if refused else 0
 
 
-def _keep(history: History, folder: Path, known: Baselines, acceptance: Acceptance) -> Path:
+def _keep(history: History, folder: Path, accepted: Baselines, acceptance: Acceptance) -> Path:
     """Write the file and the rows in the history: both or neither."""
     from ipexperf.history.records import Accepted
     from ipexperf.judge import baseline
 
     sessions = []
     for candidate in acceptance.candidates:
-        former, new = known.at(candidate.case), acceptance.baselines.at(candidate.case)
+        former, new = accepted.at(candidate.case), acceptance.baselines.at(candidate.case)
         assert new is not None  # noqa: S101 - it was put there just now
         sessions.append(
             Accepted(
                 run_uid=candidate.run,
                 case=candidate.case,
                 former=former.case if former else candidate.case,
-                machine_key=known.machine_key,
+                machine_key=accepted.machine_key,
                 kept=frozenset(session.run for session in new.sessions),
                 at=new.accepted_at,
                 by=new.accepted_by,
                 reason=new.reason,
             )
         )
-    path = baseline.path_of(folder, known.machine_key)
+    path = baseline.path_of(folder, accepted.machine_key)
     existed, written = path.exists(), False
     # Write the rows first and commit them last. A database that cannot be written is then found before the file
     # changes, and a failure to write the file rolls the rows back. If the commit fails, restore the file: an acceptance
@@ -122,7 +122,7 @@ def _keep(history: History, folder: Path, known: Baselines, acceptance: Acceptan
             written = True
     except HistoryError:
         if written and existed:
-            baseline.write(folder, known)
+            baseline.write(folder, accepted)
         elif written:
             path.unlink()
         raise
@@ -141,12 +141,12 @@ def run_list(arguments: argparse.Namespace) -> int:
     """List the baselines, one line each."""
     from ipexperf.report import units
 
-    for found in _files(arguments):
-        _say(found.machine_key)
-        for known in found.cases:
-            step = units.seconds(known.step_time)
-            _say(f"  {known.case.id:<40} {step:>9}  {units.plural(len(known.sessions), 'session')}  "
-                 f"accepted {known.accepted_at[:10]} by {known.accepted_by}: {known.reason}")  # fmt: skip
+    for file in _files(arguments):
+        _say(file.machine_key)
+        for case in file.cases:
+            step = units.seconds(case.step_time)
+            _say(f"  {case.case.id:<40} {step:>9}  {units.plural(len(case.sessions), 'session')}  "
+                 f"accepted {case.accepted_at[:10]} by {case.accepted_by}: {case.reason}")  # fmt: skip
     return 0
 
 
@@ -155,15 +155,15 @@ def run_show(arguments: argparse.Namespace) -> int:
     import json
     from dataclasses import asdict
 
-    shown = [
-        {"machine_key": found.machine_key, **asdict(known)}
-        for found in _files(arguments)
-        for known in found.cases
-        if known.case.id == arguments.case_id
+    documents = [
+        {"machine_key": file.machine_key, **asdict(case)}
+        for file in _files(arguments)
+        for case in file.cases
+        if case.case.id == arguments.case_id
     ]
-    if not shown:
+    if not documents:
         raise BaselineError(f"no baseline has a case {arguments.case_id}: see `ipexperf baseline list`")
-    _say(json.dumps(shown, indent=2, default=dict))
+    _say(json.dumps(documents, indent=2, default=dict))
     return 0
 
 
@@ -187,9 +187,9 @@ def add_baseline(subparsers: console.Subparsers) -> None:
     below = parser.add_subparsers(metavar="accept|list|diff|show", required=True)
 
     def add(name: str, purpose: str) -> argparse.ArgumentParser:
-        made = console.declare(below, name, purpose)
-        console.add_baselines(made, "their folder")
-        return made
+        parser_of = console.declare(below, name, purpose)
+        console.add_baselines(parser_of, "their folder")
+        return parser_of
 
     accept = add("accept", "accept the numbers of a run as baseline")
     console.add_history(accept)

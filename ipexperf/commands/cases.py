@@ -24,7 +24,7 @@ def run_cases(arguments: argparse.Namespace) -> int:
     plan = run.plan(planning.resolve(arguments))
     for case in plan.cases:
         sys.stdout.write(
-            f"{case.id}  batch {case.batch}, {sizes.told(registry.models.get(case.model), case.size)}, {case.data}\n"
+            f"{case.id}  batch {case.batch}, {sizes.text(registry.models.get(case.model), case.size)}, {case.data}\n"
         )
     if arguments.why:
         for left in plan.left_out:

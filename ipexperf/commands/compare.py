@@ -9,7 +9,7 @@ from ipexperf.commands import console
 from ipexperf.errors import UsageError
 from ipexperf.result import METRICS, PRIMARY
 
-NOTHING = "No two sound cases differ in a dtype, a stack or a device alone: name more runs, or measure both."
+NOTHING = "No two sound cases differ only in a dtype, a stack or a device: name more runs, or measure both."
 
 
 def add_compare(subparsers: console.Subparsers) -> None:
@@ -28,13 +28,13 @@ def run_compare(arguments: argparse.Namespace) -> int:
         first, second = history.show(arguments.first), history.show(arguments.second)
     if first.run.uid == second.run.uid:
         raise UsageError(f"{arguments.first!r} and {arguments.second!r} are the same run {first.run.uid}: name two")
-    found = compare(first, second, arguments.metric)
-    return console.tell(
+    comparison = compare(first, second, arguments.metric)
+    return console.output(
         arguments,
-        asdict(found),
-        lambda: [asdict(case) for case in found.cases],
-        lambda: comparison_text(found),
-        lambda: compared_table(found.cases) if found.cases else "No cases were recorded.",
+        asdict(comparison),
+        lambda: [asdict(case) for case in comparison.cases],
+        lambda: comparison_text(comparison),
+        lambda: compared_table(comparison.cases) if comparison.cases else "No cases were recorded.",
         lambda: OVER_LAUNCHES,
     )
 
@@ -55,11 +55,11 @@ def run_speedup(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         cases = history.cases(arguments.selectors or ["last"])
         paired = history.paired(cases)
-    found = speedups(cases, arguments.over or tuple(KINDS), paired)
-    rows = [asdict(one) for one in found]
-    drawn = (lambda: speedups_table(found), lambda: explanation(found)) if found else (lambda: NOTHING,)
+    pairs = speedups(cases, arguments.over or tuple(KINDS), paired)
+    rows = [asdict(one) for one in pairs]
+    drawn = (lambda: speedups_table(pairs), lambda: explanation(pairs)) if pairs else (lambda: NOTHING,)
     twins = [twin for one in paired.values() for twin in one.twins]
-    return console.tell(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))
+    return console.output(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))
 
 
 COMMANDS = (add_compare, add_speedup)

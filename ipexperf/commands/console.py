@@ -91,7 +91,7 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def tell(
+def output(
     arguments: argparse.Namespace,
     document: object,
     rows: Callable[[], Sequence[Mapping[str, Any]]],

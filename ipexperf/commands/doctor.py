@@ -46,10 +46,10 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     facts = arm.facts(arms.ArmWords(), options)
-    found = machine.look(machine.Machine(Path("/"), tuple(allowed()), facts, os.environ))
-    sys.stdout.write("\n".join(_findings(found)) + "\n")
+    findings = machine.look(machine.Machine(Path("/"), tuple(allowed()), facts, os.environ))
+    sys.stdout.write("\n".join(_findings(findings)) + "\n")
     sys.stdout.flush()
-    wrong = any(finding.state == "wrong" for finding in found)
+    wrong = any(finding.state == "wrong" for finding in findings)
     if not arguments.no_pairs:
         try:
             lines = _measured(options, policy)
@@ -61,10 +61,10 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     return WRONG if wrong else 0
 
 
-def _findings(found: Sequence[Finding]) -> list[str]:
-    width = max(len(finding.name) for finding in found)
+def _findings(findings: Sequence[Finding]) -> list[str]:
+    width = max(len(finding.name) for finding in findings)
     lines = []
-    for finding in found:
+    for finding in findings:
         advice = f": {finding.advice}" if finding.advice else ""
         lines.append(f"{MARKS[finding.state]:<5}  {finding.name:<{width}}  {finding.found}{advice}")
     return lines
@@ -91,7 +91,7 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
         done.go(trials[:1])
     finally:
         done.close()
-    return report.lines(done.done[0], policy) if done.done else ["nothing was measured: the time was over"]
+    return report.lines(done.done[0], policy) if done.done else ["nothing was measured: the time was up"]
 
 
 COMMANDS = (add_doctor,)

@@ -35,13 +35,13 @@ def add_export(subparsers: console.Subparsers) -> None:
 
 
 def run_export(arguments: argparse.Namespace) -> int:
-    narrowed = [name for name, value in _asked(arguments).items() if value is not None]
+    narrowed = [name for name, value in _query(arguments).items() if value is not None]
     if arguments.form in WHOLE and arguments.selector is not None:
         raise UsageError(f"{arguments.form} holds every run: narrow it with --since and --until, not with a RUN")
     if arguments.form in ONE and narrowed:
         raise UsageError(f"{arguments.form} holds one run as it is: --{narrowed[0]} is for {' and '.join(WHOLE)}")
     if arguments.form == "parquet" and arguments.output is None:
-        raise UsageError("parquet is no text: name a file with --output")
+        raise UsageError("parquet is binary: name a file with --output")
     if arguments.form in ONE:
         _write(arguments, json.dumps(_run(arguments), indent=2, allow_nan=False) + "\n")
         return 0
@@ -53,7 +53,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(arguments: argparse.Namespace) -> dict[str, Any]:
+def _query(arguments: argparse.Namespace) -> dict[str, Any]:
     names = {name: getattr(arguments, name) for name in ("metric", "since", "until")}
     return {**names, **console.filters(arguments)}
 
@@ -71,7 +71,7 @@ def _points(arguments: argparse.Namespace) -> pd.DataFrame:
 
     with console.open_history(arguments) as history:
         history.check_begun()
-    return trend(arguments.db, **_asked(arguments))
+    return trend(arguments.db, **_query(arguments))
 
 
 def _write(arguments: argparse.Namespace, text: str) -> None:

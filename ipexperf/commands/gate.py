@@ -75,7 +75,7 @@ def _unexpected(error: Exception) -> str:
 
 def run_gate(arguments: argparse.Namespace) -> int:
     if sys.stdout is None:
-        raise UsageError(f"{UNWRITTEN}: it is closed; send what nobody reads to /dev/null")
+        raise UsageError(f"{UNWRITTEN}: it is closed; redirect to /dev/null instead")
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
     cases = _chosen(detail, arguments.case)
@@ -92,9 +92,9 @@ def run_gate(arguments: argparse.Namespace) -> int:
 
 def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
     counts = Counter(recorded.outcome for recorded in cases)
-    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no case"
+    text = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no case"
     word = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}[status]
-    console.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {told}")
+    console.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {text}")
     for recorded in cases:
         if not is_fine(recorded.outcome):
             reason = recorded.verdict.reason if recorded.verdict else "it was not judged"

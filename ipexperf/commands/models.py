@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Row:
     """The description of a model. What was not measured is None."""
 
     name: str
@@ -38,8 +38,8 @@ class Told:
 
 def add_models(subparsers: console.Subparsers) -> None:
     parser = console.declare(subparsers, "models", "list the models with their tasks, data and sizes")
-    told = "count parameters and FLOPs of an example, in a worker process for each model"
-    parser.add_argument("--measure", action="store_true", help=told)
+    purpose = "count parameters and FLOPs of an example, in a worker process for each model"
+    parser.add_argument("--measure", action="store_true", help=purpose)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     planning.add_options(parser)
     parser.set_defaults(run=run_models)
@@ -55,31 +55,31 @@ def run_models(arguments: argparse.Namespace) -> int:
     matrix.check_names(options)
     names = registry.models.names()
     wanted = names if matrix.ALL in (options.model or (matrix.ALL,)) else options.model or ()
-    found = [_told(registry.models.get(name), options, measure=arguments.measure) for name in wanted]
+    rows = [_row(registry.models.get(name), options, measure=arguments.measure) for name in wanted]
     if arguments.json:
-        json.dump([asdict(told) for told in found], sys.stdout, indent=2, allow_nan=False)
+        json.dump([asdict(row) for row in rows], sys.stdout, indent=2, allow_nan=False)
         sys.stdout.write("\n")
     else:
-        sys.stdout.write("\n".join(_text(told, measured=arguments.measure) for told in found))
+        sys.stdout.write("\n".join(_text(row, measured=arguments.measure) for row in rows))
     return 0
 
 
-def _told(model: Model, options: Options, *, measure: bool) -> Told:
+def _row(model: Model, options: Options, *, measure: bool) -> Row:
     from ipexperf.bench import registry
-    from ipexperf.plan.sizes import told
+    from ipexperf.plan import sizes
 
     task, data = registry.tasks.get(model.task), registry.datasets.get(model.data)
     _, missing = data.find(str(options.data) if options.data else None)
-    sizes = [told(model, model.size), *([f"normal {told(model, model.normal)}"] if model.normal else [])]
+    inputs = [sizes.text(model, model.size), *([f"normal {sizes.text(model, model.normal)}"] if model.normal else [])]
     published = [f"{dtype} {batch}" for dtype, batch in model.published.items()]
     batches = [f"train {model.batch_train}", f"infer {model.batch_infer}"]
-    return Told(
+    return Row(
         name=model.name,
         task=task.name,
         metric=task.metric,
         data=data.name,
         licence=data.licence,
-        sizes=", ".join(sizes),
+        sizes=", ".join(inputs),
         batches=", ".join([*batches, *([f"full: {', '.join(published)}"] if published else [])]),
         why_nots=dict(model.why_nots),
         data_missing=missing,
@@ -103,31 +103,31 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
     if reason is None:
         case = Case(cell.model, cell.device, cell.dtype, cell.mode, cell.stack, 1, size, model.version, model.data)
         try:
-            found = Prerequisites(options, Path.cwd(), progress.say).footprint(case)
+            footprint = Prerequisites(options, Path.cwd(), progress.say).footprint(case)
         except WorkerError as error:
             reason = error.reason
         else:
-            counted = {name: found[name] for name in ("parameters", "flops")}
-            return {**counted, "measured_at": sizes.told(model, size)}
+            counted = {name: footprint[name] for name in ("parameters", "flops")}
+            return {**counted, "measured_at": sizes.text(model, size)}
     progress.say(f"{model.name} was not measured: {reason}")
     return {}
 
 
-def _text(told: Told, *, measured: bool) -> str:
-    missing = f"; missing: {told.data_missing}" if told.data_missing else ""
+def _text(row: Row, *, measured: bool) -> str:
+    missing = f"; missing: {row.data_missing}" if row.data_missing else ""
     lines = [
-        told.name,
-        f"  task     {told.task}: {told.metric}",
-        f"  data     {told.data}, {told.licence}{missing}",
-        f"  size     {told.sizes}",
-        f"  batch    {told.batches}",
+        row.name,
+        f"  task     {row.task}: {row.metric}",
+        f"  data     {row.data}, {row.licence}{missing}",
+        f"  size     {row.sizes}",
+        f"  batch    {row.batches}",
     ]
-    if measured and told.parameters is not None and told.flops is not None:
+    if measured and row.parameters is not None and row.flops is not None:
         lines.append(
-            f"  takes    {told.parameters / 1e6:.2f} million parameters, "
-            f"{told.flops / 1e9:.2f} GFLOP for one of {told.measured_at}"
+            f"  takes    {row.parameters / 1e6:.2f} million parameters, "
+            f"{row.flops / 1e9:.2f} GFLOP for one of {row.measured_at}"
         )
-    lines += [f"  not      {name}: {reason}" for name, reason in told.why_nots.items()]
+    lines += [f"  not      {name}: {reason}" for name, reason in row.why_nots.items()]
     return "\n".join(lines) + "\n"
 
 

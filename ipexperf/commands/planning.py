@@ -17,9 +17,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None:
     """Declare short flags for some of these options, given by name."""
-    known = {option.name: option for option in table.OPTIONS}
+    by_name = {option.name: option for option in table.OPTIONS}
     for flag, name in short.items():
-        option = known[name]
+        option = by_name[name]
         parser.add_argument(
             flag,
             type=option.read,
@@ -32,9 +32,9 @@ def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None
 
 def resolve(arguments: argparse.Namespace, **over: Any) -> Options:
     """The options as pytest would see them, without an ini file."""
-    found = table.resolve(lambda name: getattr(arguments, name, None), lambda _: None)
+    options = table.resolve(lambda name: getattr(arguments, name, None), lambda _: None)
     if not over:
-        return found
+        return options
     from dataclasses import replace
 
-    return replace(found, **over)
+    return replace(options, **over)

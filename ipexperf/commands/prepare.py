@@ -38,24 +38,24 @@ def run_prepare(arguments: argparse.Namespace) -> int:
     for number, case in enumerate(plan.cases, 1):
         progress.say(f"case {number} of {len(plan.cases)}: {case.id}")
         failed += not _ready(prerequisites, case)
-    made = sum(prerequisites.kept.values())
-    told = f"{made} made, {len(prerequisites.kept) - made} there already, for {plural(len(plan.cases), 'case')}"
-    sys.stdout.write(f"{told}{f'; {failed} could not be made' if failed else ''}\n")
+    count = sum(prerequisites.kept.values())
+    text = f"{count} made, {len(prerequisites.kept) - count} there already, for {plural(len(plan.cases), 'case')}"
+    sys.stdout.write(f"{text}{f'; {failed} could not be made' if failed else ''}\n")
     return FAILED if failed else 0
 
 
 def _ready(prerequisites: Prerequisites, case: Case) -> bool:
     """Make what a case loads, and print each new file. Returns whether all is there."""
-    known = set(prerequisites.kept)
+    before = set(prerequisites.kept)
     try:
         prerequisites.ready(case)
     except WorkerError as error:
         sys.stdout.write(f"failed         {case.id}: {error.reason}\n")
         return False
     finally:
-        for path, made in prerequisites.kept.items():
-            if path not in known:
-                sys.stdout.write(f"{'made' if made else 'there already':<13}  {path.parent.name}/{path.name}\n")
+        for path, new in prerequisites.kept.items():
+            if path not in before:
+                sys.stdout.write(f"{'made' if new else 'there already':<13}  {path.parent.name}/{path.name}\n")
         sys.stdout.flush()
     return True
 

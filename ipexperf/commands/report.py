@@ -34,10 +34,10 @@ def run_report(arguments: argparse.Namespace) -> int:
     if (arguments.html is None) == (not arguments.markdown):
         raise UsageError("report needs one of --html DIR and --markdown: name what to write")
     if arguments.html is None and arguments.limit is not None:
-        raise UsageError("--limit is for --html: --markdown tells one run")
+        raise UsageError("--limit is for --html: --markdown shows one run")
     if arguments.html is not None and arguments.selector is not None:
         raise UsageError("--html draws every run: a RUN is for --markdown")
-    return _write_pages(arguments) if arguments.html is not None else _tell(arguments)
+    return _write_pages(arguments) if arguments.html is not None else _print(arguments)
 
 
 def _write_pages(arguments: argparse.Namespace) -> int:
@@ -51,7 +51,7 @@ def _write_pages(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(arguments: argparse.Namespace) -> int:
+def _print(arguments: argparse.Namespace) -> int:
     from ipexperf.report import markdown
 
     with console.open_history(arguments) as history:
@@ -79,8 +79,8 @@ def _factor(recorded: Recorded, paired: Paired | None) -> str:
     base = to_beat(recorded.case)
     if paired is None or base == recorded.case or not has_numbers(recorded.outcome):
         return ""
-    found = paired.between(base, recorded.case)
-    return "" if found is None else Compared(found.ratio(inverted=True), paired=True).cell
+    estimate = paired.between(base, recorded.case)
+    return "" if estimate is None else Compared(estimate.ratio(inverted=True), paired=True).cell
 
 
 COMMANDS = (add_report,)

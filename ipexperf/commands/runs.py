@@ -18,11 +18,11 @@ def add_runs(subparsers: console.Subparsers) -> None:
 
 def run_runs(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
-        found = [*history.runs(arguments.limit)]
-    rows = [asdict(run) for run in found]
+        runs = [*history.runs(arguments.limit)]
+    rows = [asdict(run) for run in runs]
     from ipexperf.history.tables import runs_table
 
-    return console.tell(arguments, rows, lambda: rows, lambda: runs_table(found) if found else "No runs yet.")
+    return console.output(arguments, rows, lambda: rows, lambda: runs_table(runs) if runs else "No runs yet.")
 
 
 def add_show(subparsers: console.Subparsers) -> None:
@@ -35,22 +35,22 @@ def run_show(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
         paired = history.paired(detail.cases)
-    from ipexperf.history.flat import shown
+    from ipexperf.history.flat import rows as flat_rows
     from ipexperf.history.ratio_tables import twins_text
-    from ipexperf.history.recorded_fingerprints import medians, ran, roof
+    from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
     from ipexperf.history.tables import cases_table, failures_text, run_text
     from ipexperf.history.values import finite
-    from ipexperf.report.fingerprints import ran_text
+    from ipexperf.report.fingerprints import fingerprint_text
     from ipexperf.report.roofs import roofs_text
 
     twins = [twin for one in paired.values() for twin in one.twins]
     failures = failures_text(detail.cases)
-    structures = ran_text((recorded.case.id, ran(recorded)[1]) for recorded in detail.cases)
+    structures = fingerprint_text((recorded.case.id, fingerprint_of(recorded)[1]) for recorded in detail.cases)
     reached = roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in detail.cases)
-    return console.tell(
+    return console.output(
         arguments,
-        finite(asdict(detail)),  # a turn may have taken no time that is a number
-        lambda: shown(detail),
+        finite(detail.to_json()),  # a turn may have taken no time that is a number
+        lambda: flat_rows(detail),
         lambda: run_text(detail),
         lambda: cases_table(detail.cases) if detail.cases else "No cases were recorded.",
         *((lambda: twins_text(twins),) if twins else ()),

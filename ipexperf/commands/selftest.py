@@ -29,8 +29,8 @@ def add_selftest(subparsers: console.Subparsers) -> None:
     parser = console.declare(subparsers, "selftest", purpose)
     add = parser.add_argument
     add("--rounds", type=positive, default=1, help="how often all of it is done (default: %(default)s)")
-    told = "injections to try, or none: busy3, busy10, avx, channels_last, ... (default: all)"
-    add("--injections", type=words, default=None, metavar="NAMES", help=told)
+    injections_help = "injections to try, or none: busy3, busy10, avx, channels_last, ... (default: all)"
+    add("--injections", type=words, default=None, metavar="NAMES", help=injections_help)
     add("--turns", type=positive, default=None, help="turns of each worker a pair (default: until its ratio is known)")
     add("--steps", type=positive, default=None, help="samples a turn (default: what takes about 50 ms)")
     add("--seed", type=int, default=None, help="of the random start order")
@@ -51,38 +51,38 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     options = planning.resolve(arguments)
     for name in ("against", "inconclusive"):
         if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]} is for tests: selftest tells what it finds")
+            raise UsageError(f"{options.sources[name]} is for test runs: selftest has no use for it")
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     plan = run.plan(options)
     facts = arm.facts(arms.ArmWords(), options)
-    found = injections.chosen(arguments.injections, options, facts)
-    trials, left_out = selftest.plan(plan.cases, found, facts)
+    chosen = injections.chosen(arguments.injections, options, facts)
+    trials, left_out = selftest.plan(plan.cases, chosen, facts)
     if not trials:
         raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    effort = Effort.asked(arguments.turns, arguments.steps)
+    effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     done = selftest.Selftest(conductor, policy, effort, chance, progress.say, None if options.no_record else options.db)
     try:
         done.go(trials * arguments.rounds)
     finally:
-        _tell(done, left_out)
+        _print(done, left_out)
         done.close()
     return 0 if any(trial.counts for trial in done.done) else NOTHING
 
 
-def _tell(done: Selftest, left_out: Counter[str]) -> None:
+def _print(done: Selftest, left_out: Counter[str]) -> None:
     """Print the results so far."""
     from ipexperf.judge import selftest
     from ipexperf.report import selftest as report
 
     tolerance = done.policy.tolerance
     lines = report.lines(selftest.summarise(done.done, tolerance), selftest.spread(done.done), left_out)
-    kept = done.kept()
-    if len(kept) > len(done.done):
-        told = report.rate_text(selftest.summarise(kept, tolerance).slower)
-        lines.append(f"false alarms over all selftests of this machine that are kept: {told}")
+    trials = done.all_trials()
+    if len(trials) > len(done.done):
+        text = report.rate_text(selftest.summarise(trials, tolerance).slower)
+        lines.append(f"false alarms over all selftests of this machine that are kept: {text}")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
 

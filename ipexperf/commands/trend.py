@@ -37,9 +37,9 @@ def run_trend(arguments: argparse.Namespace) -> int:
         )
     rows = [asdict(point) for point in points]
     if not points:
-        return console.tell(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches.")
+        return console.output(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches.")
     draw = spark_table if arguments.spark else lambda told: trend_table(told, rolling=arguments.rolling is not None)
-    return console.tell(arguments, rows, lambda: rows, lambda: draw(points))
+    return console.output(arguments, rows, lambda: rows, lambda: draw(points))
 
 
 def add_changes(subparsers: console.Subparsers) -> None:
@@ -56,19 +56,19 @@ def run_changes(arguments: argparse.Namespace) -> int:
     from ipexperf.history.trend_tables import brackets_text, changes_table
 
     with console.open_history(arguments) as history:
-        found = changes(
+        changed = changes(
             history,
             list(dict.fromkeys(arguments.metric or [PRIMARY])),
             since=arguments.since,
             until=arguments.until,
             **console.filters(arguments),
         )
-    return console.tell(
+    return console.output(
         arguments,
-        asdict(found),
-        lambda: [asdict(one) for one in found.changes],
-        *((lambda: changes_table(found.changes),) if found.changes else ()),
-        lambda: brackets_text(found),
+        asdict(changed),
+        lambda: [asdict(one) for one in changed.changes],
+        *((lambda: changes_table(changed.changes),) if changed.changes else ()),
+        lambda: brackets_text(changed),
     )
 
 

@@ -23,19 +23,19 @@ def run_merge(arguments: argparse.Namespace) -> int:
 
     path = merging.check(arguments.db, arguments.others)
     for other in arguments.others:
-        found = merging.merge(path, other)
-        if not found.new:
-            console.say(f"{other}: nothing that is not in {path} already")
+        merged = merging.merge(path, other)
+        if not merged.new:
+            console.say(f"{other}: nothing that {path} does not have already")
             continue
         new = (
-            plural(found.runs, "run"),
-            plural(found.cases, "case"),
-            plural(found.measurements, "measurement"),
-            plural(found.launches, "launch", "launches"),
-            *((plural(found.rounds, "round"),) if found.rounds else ()),
-            *((plural(found.trials, "trial") + " of a selftest",) if found.trials else ()),
+            plural(merged.runs, "run"),
+            plural(merged.cases, "case"),
+            plural(merged.measurements, "measurement"),
+            plural(merged.launches, "launch", "launches"),
+            *((plural(merged.rounds, "round"),) if merged.rounds else ()),
+            *((plural(merged.trials, "trial") + " of a selftest",) if merged.trials else ()),
         )
-        went_on = f", and {plural(found.updated, 'run')} went on" if found.updated else ""
+        went_on = f", and {plural(merged.updated, 'run')} went on" if merged.updated else ""
         console.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
     return 0
 
@@ -43,14 +43,14 @@ def run_merge(arguments: argparse.Namespace) -> int:
 def add_db(subparsers: console.Subparsers) -> None:
     purpose = "check, upgrade, vacuum or back up a history"
     parser = subparsers.add_parser("db", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    made = parser.add_subparsers(metavar="check|upgrade|vacuum|backup", required=True)
+    below = parser.add_subparsers(metavar="check|upgrade|vacuum|backup", required=True)
     for name, purpose, run in (
         ("check", "read every page and every reference", run_check),
         ("upgrade", "bring the schema up to date, after a backup", run_upgrade),
         ("vacuum", "free the space of deleted rows", run_vacuum),
         ("backup", "copy the history, while others may write to it", run_backup),
     ):
-        one = made.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+        one = below.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         console.add_history(one)
         if name == "backup":
             one.add_argument("copy", type=Path, nargs="?", metavar="FILE", help="default: beside it, with the time")
@@ -60,14 +60,14 @@ def add_db(subparsers: console.Subparsers) -> None:
 def run_check(arguments: argparse.Namespace) -> int:
     from ipexperf.history import sqlite_files
 
-    found = sqlite_files.check(arguments.db)
-    rows = ", ".join(f"{count} {name}" for name, count in found.rows.items())
-    console.say(f"{found.path}: no fault found, schema {found.revision}, {found.bytes} bytes")
+    problems = sqlite_files.check(arguments.db)
+    rows = ", ".join(f"{count} {name}" for name, count in problems.rows.items())
+    console.say(f"{problems.path}: no fault found, schema {problems.revision}, {problems.bytes} bytes")
     console.say(f"rows: {rows}")
-    if found.unfinished:
-        console.say(f"{plural(found.unfinished, 'run')} without an end: still running, or killed")
-    if found.revision != found.newest:
-        console.say(f"this program writes schema {found.newest}: `ipexperf db upgrade` brings it up to date")
+    if problems.unfinished:
+        console.say(f"{plural(problems.unfinished, 'run')} did not end: still running, or killed")
+    if problems.revision != problems.newest:
+        console.say(f"this program writes schema {problems.newest}: `ipexperf db upgrade` brings it up to date")
     return 0
 
 
@@ -115,21 +115,21 @@ def run_prune(arguments: argparse.Namespace) -> int:
     from ipexperf.history.pruning import prune
 
     with console.open_history(arguments) as history:
-        found = prune(
+        pruned = prune(
             history,
             arguments.before,
             what="samples" if arguments.samples else "runs",
             accepted=_accepted(arguments.baselines),
             delete_them=arguments.yes,
         )
-    rows = ", ".join(f"{count} rows of {name}" for name, count in found.rows.items())
+    rows = ", ".join(f"{count} rows of {name}" for name, count in pruned.rows.items())
     done = "deleted" if arguments.yes else "would delete"
     of = "the samples of " if arguments.samples else ""
-    console.say(f"{done} {of}{plural(len(found.runs), 'run')} before {found.before[:19]} ({rows})")
-    for uid in found.kept:
+    console.say(f"{done} {of}{plural(len(pruned.runs), 'run')} before {pruned.before[:19]} ({rows})")
+    for uid in pruned.kept:
         console.say(f"kept {uid}: a baseline was accepted from it")
-    if not arguments.yes and found.runs:
-        console.say("nothing was changed: --yes deletes, and `ipexperf db vacuum` then gives the room back")
+    if not arguments.yes and pruned.runs:
+        console.say("nothing was changed: --yes deletes, and `ipexperf db vacuum` then gives the space back")
     return 0
 
 
@@ -139,10 +139,12 @@ def _accepted(folder: Path) -> set[str]:
 
     if not folder.is_dir():
         if folder != Path("baselines"):
-            raise HistoryError(f"there is no folder {folder} of baselines: a run that it was made of might go.")
+            raise HistoryError(
+                f"there is no folder {folder} of baselines: a run that a baseline needs might be deleted."
+            )
         return set()
     files = (baseline.read(folder, path.stem) for path in sorted(folder.glob("*.json")))
-    return {session.run for found in files for known in found.cases for session in known.sessions}
+    return {session.run for file in files for case in file.cases for session in case.sessions}
 
 
 COMMANDS = (add_merge, add_prune, add_db)

@@ -37,59 +37,60 @@ def run_why(arguments: argparse.Namespace) -> int:
 
     with History.open(arguments.db, create=False) as history:
         for recorded in _named(history, arguments.selector, arguments.case_id):
-            for line in _told(history, recorded, arguments):
+            for line in _explanation(history, recorded, arguments):
                 sys.stdout.write(line + "\n")
     return 0
 
 
 def _named(history: History, selector: str, case_id: str) -> list[Recorded]:
-    found = history.measurements(selector)
-    chosen = [recorded for recorded in found if recorded.case.id == case_id]
+    measurements = history.measurements(selector)
+    chosen = [recorded for recorded in measurements if recorded.case.id == case_id]
     if not chosen:
         from ipexperf.bench import registry
 
-        known = sorted({recorded.case.id for recorded in found})
-        raise UsageError(f"run {selector}: {registry.unknown('case', case_id, known)}")
+        ids = sorted({recorded.case.id for recorded in measurements})
+        raise UsageError(f"run {selector}: {registry.unknown('case', case_id, ids)}")
     return chosen
 
 
-def _told(history: History, recorded: Recorded, arguments: argparse.Namespace) -> Iterable[str]:
-    from ipexperf.history.recorded_fingerprints import ran
+def _explanation(history: History, recorded: Recorded, arguments: argparse.Namespace) -> Iterable[str]:
+    from ipexperf.history.recorded_fingerprints import fingerprint_of
     from ipexperf.judge import structure
     from ipexperf.report import fingerprints
 
     yield f"{recorded.case.id} (batch {recorded.case.batch})"
-    state, found = ran(recorded)
-    yield f"  now     run {recorded.run_uid}: {fingerprints.in_one_line(found)}"
+    state, fingerprint = fingerprint_of(recorded)
+    yield f"  now     run {recorded.run_uid}: {fingerprints.in_one_line(fingerprint)}"
     whose, old = _before(history, recorded, arguments)
     yield f"  before  {whose}: {fingerprints.in_one_line(old)}"
-    if found is None or old is None:
-        yield "  structure: unknown, for one of the two has no fingerprint"
-    elif found["version"] != old["version"]:
-        yield f"  structure: unknown, for the two are written down in versions {old['version']} and {found['version']}"
+    if fingerprint is None or old is None:
+        yield "  structure: unknown, because one of the two has no fingerprint"
+    elif fingerprint["version"] != old["version"]:
+        versions = f"{old['version']} and {fingerprint['version']}"
+        yield f"  structure: unknown, because the two fingerprints have versions {versions}"
     else:
-        same = found["digest"] is not None and found["digest"] == old["digest"]
-        shown = structure.diff(old, found)
+        same = fingerprint["digest"] is not None and fingerprint["digest"] == old["digest"]
+        changes = structure.diff(old, fingerprint)
         outcome = "same" if same else state.outcome if state.outcome != "same" else "changed"
-        yield from _lines(outcome, shown)
-        if memory := structure.memory(old, found):
+        yield from _lines(outcome, changes)
+        if memory := structure.memory(old, fingerprint):
             yield f"  memory of a step: {memory}"
 
 
-def _lines(outcome: str, shown: Difference) -> Iterable[str]:
+def _lines(outcome: str, changes: Difference) -> Iterable[str]:
     from ipexperf.judge import structure
 
-    moved = f"; the captured step took {shown.total * 1e3:+.3g} ms" if shown.total is not None else ""
+    moved = f"; the captured step took {changes.total * 1e3:+.3g} ms" if changes.total is not None else ""
     yield f"  structure: {outcome}{moved}"
-    for number, change in enumerate(shown.changes, 1):
-        yield f"  {number:>3}. {structure.with_share(change.text, shown.share(change))}"
+    for number, change in enumerate(changes.changes, 1):
+        yield f"  {number:>3}. {structure.with_share(change.text, changes.share(change))}"
         yield from (f"         {line}" for line in change.evidence)
-    if shown.slower:
+    if changes.slower:
         yield "  what differs in time alone (under the profiler, one step):"
-        yield from (f"       {structure.with_share(change.text, shown.share(change))}" for change in shown.slower)
-    if shown.unknown:
+        yield from (f"       {structure.with_share(change.text, changes.share(change))}" for change in changes.slower)
+    if changes.unknown:
         yield "  not compared:"
-        yield from (f"       {line}" for line in shown.unknown)
+        yield from (f"       {line}" for line in changes.unknown)
 
 
 def _arm(recorded: Recorded) -> tuple[str, Mapping[str, Any]]:
@@ -98,7 +99,7 @@ def _arm(recorded: Recorded) -> tuple[str, Mapping[str, Any]]:
     old = next((one for launch in recorded.counted if (one := launch.document.get("against"))), None)
     if old is None:
         raise UsageError(
-            f"run {recorded.run_uid} does not have what another arm ran beside {recorded.case.id}: "
+            f"run {recorded.run_uid} has no fingerprint of another arm beside {recorded.case.id}: "
             "only cases of --perf-against have one"
         )
     return f"the other arm ({dict(recorded.case.knobs).get(AGAINST, '')})", old
@@ -115,22 +116,22 @@ def _before(
     if arguments.against != BASELINE:
         others = [x for x in _named(history, arguments.against, recorded.case.id) if x.case == recorded.case]
         if not others:
-            raise UsageError(f"run {arguments.against} has {recorded.case.id} in other batches or versions alone")
-        return f"run {others[0].run_uid}", recorded_fingerprints.ran(others[0])[1]
+            raise UsageError(f"run {arguments.against} has {recorded.case.id} only in other batches or versions")
+        return f"run {others[0].run_uid}", recorded_fingerprints.fingerprint_of(others[0])[1]
     from ipexperf.judge import baseline
 
-    known = baseline.read(arguments.baselines, recorded.machine_key).find(recorded.case)
-    if known is None or known.case != recorded.case:
+    baseline_case = baseline.read(arguments.baselines, recorded.machine_key).find(recorded.case)
+    if baseline_case is None or baseline_case.case != recorded.case:
         raise UsageError(
             f"nothing was accepted for {recorded.case.id} on {recorded.machine_key}: name a run with --against"
         )
-    old = recorded_fingerprints.accepted(history, known)
+    old = recorded_fingerprints.accepted(history, baseline_case)
     if old is None:
         raise UsageError(
-            f"this history does not have what ran when the baseline of {recorded.case.id} was accepted: "
+            f"this history has no fingerprint from when the baseline of {recorded.case.id} was accepted: "
             "name a run with --against"
         )
-    return f"baseline, accepted {known.accepted_at[:10]} by {known.accepted_by}", old
+    return f"baseline, accepted {baseline_case.accepted_at[:10]} by {baseline_case.accepted_by}", old
 
 
 COMMANDS = (add_why,)

@@ -13,12 +13,12 @@ from ipexperf.errors import UsageError, WorkerError
 
 def add_yardstick(subparsers: console.Subparsers) -> None:
     parser = console.declare(subparsers, "yardstick", "make or show the pinned environment of the yardstick")
-    made = parser.add_subparsers(metavar="make|show", required=True)
-    one = made.add_parser("make", help="make it, in place of one that is there", description="Make the yardstick.")
-    told = "the packages of it, each with its version (default: the list that comes with ipexperf)"
-    one.add_argument("--list", type=Path, default=None, metavar="FILE", help=told)
+    below = parser.add_subparsers(metavar="make|show", required=True)
+    one = below.add_parser("make", help="make it, in place of one that is there", description="Make the yardstick.")
+    purpose = "the packages of it, each with its version (default: the list that comes with ipexperf)"
+    one.add_argument("--list", type=Path, default=None, metavar="FILE", help=purpose)
     one.set_defaults(run=run_make)
-    other = made.add_parser("show", help="show what it is made of", description="Show the yardstick.")
+    other = below.add_parser("show", help="show what it is made of", description="Show the yardstick.")
     other.set_defaults(run=run_show)
     for parser_of in (one, other):
         default = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
@@ -39,11 +39,11 @@ def run_show(arguments: argparse.Namespace) -> int:
     from ipexperf.conduct import yardstick
 
     try:
-        found = yardstick.ask(yardstick.find(arguments.cache))
+        facts = yardstick.ask(yardstick.find(arguments.cache))
     except WorkerError as error:
         raise UsageError(f"the yardstick in {arguments.cache} cannot run: {error}") from None
-    lines = [f"yardstick {found['content']} in {arguments.cache / yardstick.FOLDER}", f"  Python {found['python']}"]
-    sys.stdout.write("\n".join([*lines, *(f"  {name}" for name in found["packages"])]) + "\n")
+    lines = [f"yardstick {facts['content']} in {arguments.cache / yardstick.FOLDER}", f"  Python {facts['python']}"]
+    sys.stdout.write("\n".join([*lines, *(f"  {name}" for name in facts["packages"])]) + "\n")
     return 0
 
 

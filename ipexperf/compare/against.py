@@ -5,25 +5,25 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
-from ipexperf.case import AGAINST, ITSELF
+from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
 from ipexperf.compare.round import Effort
-from ipexperf.compare.sequence import Comparison, Contest, Standing, Why
+from ipexperf.compare.sequence import Comparison, Contest, Pair, Standing, Why
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import now
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.plan import arms
-from ipexperf.result import Launch
+from ipexperf.plan import arms, groups
+from ipexperf.result import Launch, PairsEvidence, SeatRecord
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.options import Options
-    from ipexperf.result import Measurement, Verdict
+    from ipexperf.result import Measurement, RoundRecord, Verdict
 
 AS_IT_IS = arms.ArmWords()
 Judged = tuple["Measurement", "Verdict", PairPolicy]
@@ -81,6 +81,8 @@ class AgainstRun:
         self._show = show or (lambda standing: say(str(standing)))
         self._contest: Contest | None = None
         self._playing: list[_Entry] = []
+        self._handed: set[str] = set()
+        """The rounds that were handed over."""
 
     def _policy(self, tolerance: float | None) -> PairPolicy:
         return self._against.policy if tolerance is None else replace(self._against.policy, tolerance=tolerance)
@@ -93,8 +95,16 @@ class AgainstRun:
                 self._playing.append(entry)
                 sides.append(both)
         policies = [entry.policy for entry in self._playing]
-        spent = self._conductor.spent
-        self._contest = Contest(sides, policies, self._effort, spent, self._chance, self._say, show=self._show)
+        self._contest = Contest(
+            sides,
+            policies,
+            self._effort,
+            self._conductor.spent,
+            self._chance,
+            self._say,
+            show=self._show,
+            forking=self._conductor.forking,
+        )
         self._contest.run(after_round)
 
     def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:
@@ -124,10 +134,32 @@ class AgainstRun:
         now = self._contest.comparisons() if self._contest else ()
         return {entry.case: one for entry, one in zip(self._playing, now, strict=bool(self._contest))}
 
+    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
+        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
+        for one in self._rounds():
+            if one.uid not in self._handed:
+                keep(one)
+                self._handed.add(one.uid)
+
+    def _rounds(self) -> list[RoundRecord]:
+        """The rounds that count, in the order of time. Several comparisons may share one."""
+        shared: dict[str, list[tuple[Case, Pair]]] = {}
+        for case, comparison in self.comparisons().items():
+            for pair in comparison.pairs:
+                shared.setdefault(pair.round.uid, []).append((arms.measured(case, self._against.words), pair))
+        records = []
+        for pairs in shared.values():
+            case, first = pairs[0]
+            name = f"{groups.name(case)} against {self._against.words.text or ITSELF}"
+            seats = [seat for case, pair in pairs for seat in _seats(case, pair)]
+            records.append(first.round.record(name, 0, seats))
+        records.sort(key=lambda one: one.started_at)
+        return [replace(one, number=number) for number, one in enumerate(records, 1)]
+
     def judged(self, cut: str = "") -> dict[Case, Judged]:
         """Judge each case on what is known. `cut` is the reason for cases that were not begun."""
-        known = self.comparisons()
-        return {entry.case: self._judged(entry, known.get(entry.case), cut) for entry in self._entries}
+        comparisons = self.comparisons()
+        return {entry.case: self._judged(entry, comparisons.get(entry.case), cut) for entry in self._entries}
 
     def _judged(self, entry: _Entry, comparison: Comparison | None, cut: str) -> Judged:
         from ipexperf.judge import against as judge
@@ -136,7 +168,7 @@ class AgainstRun:
         if comparison is None:
             reason = entry.cut or ("" if entry.launches else cut)
             measurement = self._conductor.measurement(recorded, entry.launches, {}, self._started, reason)
-            return measurement, judge.judge(measurement, None, {}, entry.policy), entry.policy
+            return measurement, judge.judge(measurement, None, None, entry.policy), entry.policy
         launches, environment = sequence.measured(comparison)
         launches = [*launches, *_failed(comparison, len(launches))]
         if comparison.failure is not None:
@@ -146,19 +178,26 @@ class AgainstRun:
             roofed = self._conductor.roofed(launches, entry.case, comparison.b.conditions, environment)
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
-        verdict = judge.judge(measurement, comparison.decision, self._facts(comparison), entry.policy)
+        verdict = judge.judge(measurement, comparison.decision, self._evidence(comparison), entry.policy)
         return measurement, _with_structure(measurement, verdict), entry.policy
 
-    def _facts(self, comparison: Comparison) -> dict[str, Any]:
-        """Facts about the pairs for the verdict's readers."""
-        return {
-            AGAINST: self._against.words.text or ITSELF,
-            "stopped": comparison.stop.text,
-            "differences": list(comparison.differences),
-            "log_ratios": comparison.log_ratios,
-            "trimmed": comparison.decision.trimmed,
-            "apart": sequence.APART if comparison.apart else "",
-        }
+    def _evidence(self, comparison: Comparison) -> PairsEvidence:
+        return PairsEvidence(
+            against=self._against.words.text or ITSELF,
+            stopped=comparison.stop.text,
+            differences=comparison.differences,
+            log_ratios=tuple(comparison.log_ratios),
+            trimmed=comparison.decision.trimmed,
+            apart=sequence.APART if comparison.apart else "",
+        )
+
+
+def _seats(case: Case, pair: Pair) -> tuple[SeatRecord, SeatRecord]:
+    """Both arms of a pair: what the case is compared with, and the case as recorded."""
+    return (
+        SeatRecord(pair.a.arm.case, "against", pair.a.times),
+        SeatRecord(case, "case", pair.b.times, pair.b.arm.index),
+    )
 
 
 def _failed(comparison: Comparison, number: int) -> list[Launch]:
@@ -166,9 +205,9 @@ def _failed(comparison: Comparison, number: int) -> list[Launch]:
     if comparison.failure is not None:
         accelerator = comparison.failure.arm.conditions.accelerator
         ended = launch.ended(comparison.failure.error, accelerator)
-        return [Launch(number, *ended, log=comparison.failure.error.log)]
+        return [Launch(comparison.failure.index, *ended, log=comparison.failure.error.log)]
     if comparison.stop.why is Why.WRONG:
-        flaws = (flaw for pair in comparison.taken if (flaw := sequence.wrong(pair.a.launch)))
+        flaws = (flaw for pair in comparison.pairs if (flaw := sequence.wrong(pair.a.launch)))
         return [Launch(number, "error", f"{comparison.a.name}: {flaw}") for flaw in list(flaws)[:1]]
     return []
 

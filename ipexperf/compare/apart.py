@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.together import Together
+from ipexperf.conduct.conductor import now
 from ipexperf.result import Schedule
 
 NOTE = "measured apart: the arms of its round were not alive together"
@@ -25,7 +26,7 @@ class Apart:
 
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
         """Play a round. In a mirrored round a steady drift of the machine cancels out."""
-        began = time.monotonic()
+        began, started = time.monotonic(), now()
         places = chance.sample(range(len(arms)), len(arms))
         passes = [places, places[::-1]] if self.mirrored else [places]
         halves: list[dict[int, Round]] = []
@@ -39,7 +40,8 @@ class Apart:
         sides = tuple(_joined([half[place].sides[0] for half in halves]) for place in range(len(arms)))
         rounds = [one for half in halves for one in half.values()]
         turns, dropped = min(one.turns for one in rounds), sum(one.dropped for one in rounds)
-        return Round(sides, self.name, turns, dropped, time.monotonic() - began, any(one.thin for one in rounds))
+        thin = any(one.thin for one in rounds)
+        return Round(sides, self.name, started, turns, dropped, time.monotonic() - began, thin)
 
 
 def _joined(parts: Sequence[Side]) -> Side:

@@ -54,8 +54,8 @@ def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     variables = {**matrix.variables(options, devices), **words.variables}
     python = words.python or options.python
     named = source if words.python else "--perf-python"
-    seen = worker.ask_facts(python, devices, variables, matrix.packages(), named)
-    return placement.seen(seen, placement.find(options))
+    facts_of_arm = worker.ask_facts(python, devices, variables, matrix.packages(), named)
+    return placement.facts_of(facts_of_arm, placement.find(options))
 
 
 def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:
@@ -68,8 +68,8 @@ def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, sour
     for stack, device in dict.fromkeys((case.stack, case.device) for case in cases):
         variables = {**matrix.variables(options, (device,)), **words.variables}
         try:
-            with worker.Worker(words.python or options.python, variables, options.timeout) as asked:
-                asked.ask("imports", stack=stack, device=device, load=options.load)
+            with worker.Worker(words.python or options.python, variables, options.timeout) as probe:
+                probe.ask("imports", stack=stack, device=device, load=options.load)
         except WorkerError as error:
             raise UsageError(f"{source}: it cannot run {stack} on {device}: {error.reason}") from None
 
@@ -80,7 +80,7 @@ def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Ar
     if words.threads is not None:
         placed = ready.settings.placement
         threaded = placed and {**placed, "threads": words.threads}
-        ready = ready.given(threads=words.threads, placement=threaded)
+        ready = ready.with_settings(threads=words.threads, placement=threaded)
     # The waiting arm's threads must not spin during the other's turn, whatever the shell says. An arm may override it.
     variables = {**ready.variables, **process.quiet(words.variables), **words.variables}
     return Arm(case, replace(ready, python=words.python or ready.python, variables=variables), name)
@@ -89,14 +89,14 @@ def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Ar
 def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:
     """List what differs between the arms: the case, their interpreter and variables, and the environment they saw."""
     lines = changed_case(replace(a.case, knobs=()), replace(b.case, knobs=()))
-    asked: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
+    sides: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (dict(a.case.knobs), dict(b.case.knobs)),
         (_variables(a, b), _variables(b, a)),
     ]
     pythons = [side.conditions.python or sys.executable for side in (a, b)]
     if len({_interpreter(python) for python in pythons}) > 1:
-        asked.append(({"interpreter": pythons[0]}, {"interpreter": pythons[1]}))
-    lines += [line for old, new in asked for line in _changed(old, new)]
+        sides.append(({"interpreter": pythons[0]}, {"interpreter": pythons[1]}))
+    lines += [line for old, new in sides for line in _changed(old, new)]
     if lines and environments:
         # Arms that were asked for the same differ in their environment by chance, if at all.
         named = {_name(line) for line in lines}
@@ -112,8 +112,8 @@ def _name(line: str) -> str:
 def _variables(side: Arm, other: Arm) -> dict[str, str]:
     """The values that an arm's processes see for the variables of both arms; the shell may set them too."""
     environment = process.environment_of(side.conditions.python, side.conditions.variables)
-    asked = {*side.conditions.variables, *other.conditions.variables}
-    return {name: value for name, value in environment.items() if name in asked}
+    names = {*side.conditions.variables, *other.conditions.variables}
+    return {name: value for name, value in environment.items() if name in names}
 
 
 def _interpreter(path: str) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -17,8 +17,9 @@ from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.together import Together
 from ipexperf.conduct import launch, memory_limit
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.conductor import Conductor, now
+from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
+from ipexperf.judge import rounds as judge
 from ipexperf.plan.groups import Group, reference
 from ipexperf.result import Launch, Measurement, Role, RoundRecord, SeatRecord
 
@@ -41,6 +42,8 @@ class Entry:
     started: str = field(default_factory=now)
     conditions: Conditions | None = None
     cut: str = ""
+    extra: bool = False
+    """Whether it has all planned launches, and gets more for the precision of a ratio."""
     over: bool = False
     """Whether a launch failed: no launch follows the first failure."""
     company: int = MOST_ARMS
@@ -84,6 +87,7 @@ class GroupRun:
         say: Callable[[str], None],
         *,
         twin: bool = False,
+        precision: float | None = None,
         before: Mapping[Case, Measurement] | None = None,
         numbers: Mapping[Case, int] | None = None,
         effort: Effort | None = None,
@@ -91,6 +95,7 @@ class GroupRun:
     ) -> None:
         """Plan the rounds.
 
+        `precision`: make more rounds, up to twice as many, while the interval of a ratio is wider than this.
         `before` has the measurements of an earlier pass: good launches are kept, and this pass is the last one.
         `numbers` has the number of the first launch of each case, if earlier launches exist elsewhere.
         """
@@ -100,22 +105,26 @@ class GroupRun:
         self._conductor = conductor
         self._say = say
         self._twin = twin
+        self._precision = precision
+        self._extra = 0
+        """The rounds made for the sake of precision."""
         self._last = bool(before)
         self._effort = effort or Effort()
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
         self._numbers = dict(numbers or {})
         self._told = 0
-        self._forked: dict[Case, Conditions] = {}
-        """The conditions of the current round for cases whose workers are forked."""
+        self._forking = FRESH
         self._entries = [self._entry(case, (before or {}).get(case)) for case in group.cases]
 
     def _entry(self, case: Case, before: Measurement | None) -> Entry:
         if before is None:
             return Entry(case, case, self._launches)
-        kept = [_replaced(one) if one.contended else one for one in before.launches]
-        missing = self._launches - sum(one.outcome == "ok" for one in kept)
+        launches = [_replaced(one) if one.contended else one for one in before.launches]
+        missing = self._launches - sum(one.outcome == "ok" for one in launches)
         environment = dict(before.environment)
-        return Entry(case, before.case, missing, kept, environment, before.started_at, before=before, roofed=len(kept))
+        return Entry(
+            case, before.case, missing, launches, environment, before.started_at, before=before, roofed=len(launches)
+        )
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
         """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
@@ -125,7 +134,7 @@ class GroupRun:
     def _measurement(self, entry: Entry, cut: str) -> Measurement:
         if entry.before is not None and len(entry.launches) == len(entry.before.launches):
             return entry.before
-        reason = entry.cut or (cut if entry.open else "")
+        reason = entry.cut or (cut if entry.open and not entry.extra else "")
         return self._conductor.measurement(entry.case, entry.launches, entry.environment, entry.started, reason)
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
@@ -139,24 +148,47 @@ class GroupRun:
         for entry in self._entries:
             self._prepare(entry)
         number = 0
-        while live := [entry for entry in self._entries if entry.open]:
+        while live := [entry for entry in self._entries if entry.open] or self._more():
             if self._conductor.spent():
                 for entry in live:
-                    entry.cut = self._spent(entry)
+                    entry.cut = "" if entry.extra else self._spent(entry)
                 break
             number += 1
             arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
             self._say(f"{self.group.name}: round {number} of {self._total(live, number)}, {arms}")
-            with self._forking(live, number) as self._forked:
+            with self._servers(live, number) as self._forking:
                 self._round(live, number)
             after_round()
 
-    def _forking(self, live: Sequence[Entry], number: int) -> AbstractContextManager[dict[Case, Conditions]]:
+    def _more(self) -> list[Entry]:
+        """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
+        if self._precision is None or self._last or self._extra == self._launches or self._conductor.spent():
+            return []
+        width = self._width()
+        if width <= self._precision:
+            return []
+        self._extra += 1
+        self._say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
+        able = [entry for entry in self._entries if entry.conditions and not entry.over and not entry.cut]
+        for entry in able:
+            entry.missing, entry.extra = 1, True
+        return able
+
+    def _width(self) -> float:
+        """How far the widest interval of a ratio that tables show reaches, either way."""
+        cases = [entry.case for entry in self._entries if entry.launches and not entry.over]
+        plainest, pools = self._plainest(), judge.pools(self.rounds)
+        shown = [(a, b) for a, b in itertools.combinations(cases, 2) if plainest in (a, b) or _one_apart(a, b)]
+        estimates = [judge.between(self.rounds, a, b, pools) for a, b in shown]
+        ratios = [one.ratio() for one in estimates if one is not None]
+        return max((one.hi / one.ratio - 1 for one in ratios if one.hi is not None), default=0.0)
+
+    def _servers(self, live: Sequence[Entry], number: int) -> AbstractContextManager[Forking]:
         """Fork workers in every round but the first, which measures what a fresh process pays."""
         if number == 1:
-            return nullcontext({})
-        able = {entry.case: entry.conditions for entry in self._entries if entry.conditions and not entry.over}
-        return self._conductor.forked(able, len(live) + self._twin)
+            return nullcontext(FRESH)
+        able = [(entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over]
+        return self._conductor.forking(able, len(live) + self._twin)
 
     def _total(self, live: Sequence[Entry], number: int) -> int:
         return number + max(entry.missing for entry in live) - 1
@@ -240,7 +272,6 @@ class GroupRun:
 
     def _play(self, seats: Sequence[Seat], waiting: list[Entry], number: int, *, final: bool) -> list[Entry]:
         """Play one round of these arms. Return the entries whose launch must be repeated."""
-        started = now()
         arms = [self._arm(seat, final=final) for seat in seats]
         scheduler: Together | Apart = Together()
         if registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1:
@@ -255,7 +286,7 @@ class GroupRun:
                 waiting.append(seat.entry)
             elif self._accept(seat.entry, side, final=final):
                 again.append(seat.entry)
-        self._remember(seats, played, number, started)
+        self._remember(seats, played, number)
         return again
 
     def _part(self, entry: Entry, side: Side, arms: int) -> None:
@@ -266,8 +297,8 @@ class GroupRun:
 
     def _arm(self, seat: Seat, *, final: bool) -> Arm:
         entry = seat.entry
-        conditions = self._forked.get(entry.case, entry.conditions)
-        assert conditions is not None  # noqa: S101 - only those that can be launched have a seat
+        assert entry.conditions is not None  # noqa: S101 - only those that can be launched have a seat
+        conditions = self._forking.conditions(entry.case, entry.conditions)
         if seat.role != "case":
             return Arm(entry.case, conditions, f"the {seat.role}", prove=False)
         return Arm(
@@ -313,7 +344,7 @@ class GroupRun:
         entry.launches[entry.roofed :] = roofed
         entry.roofed = len(entry.launches)
 
-    def _remember(self, seats: Sequence[Seat], played: Round, number: int, started: str) -> None:
+    def _remember(self, seats: Sequence[Seat], played: Round, number: int) -> None:
         """Record the round, with the arms whose numbers count."""
         counted = [
             SeatRecord(seat.entry.case, seat.role, side.times, side.arm.index if seat.role == "case" else None)
@@ -321,20 +352,15 @@ class GroupRun:
             if side.launch.outcome == "ok" and side.times and not side.launch.contended
         ]
         if len(counted) > 1:
-            record = RoundRecord(
-                uuid.uuid4().hex,
-                self.group.name,
-                number,
-                played.schedule,
-                tuple(counted),
-                started,
-                played.seconds,
-                played.turns,
-                played.dropped,
-            )
-            self.rounds.append(record)
+            self.rounds.append(played.record(self.group.name, number, counted))
 
 
-def _replaced(known: Launch) -> Launch:
+def _one_apart(a: Case, b: Case) -> bool:
+    """Whether two cases of a group differ in one thing, so that tables show their ratio."""
+    apart = [name for name in ("dtype", "mode", "stack", "knobs") if getattr(a, name) != getattr(b, name)]
+    return len(apart) == 1
+
+
+def _replaced(one: Launch) -> Launch:
     """A contended launch that was repeated: recorded, but it does not count."""
-    return replace(known, outcome="contended", reason=known.contended)
+    return replace(one, outcome="contended", reason=one.contended)

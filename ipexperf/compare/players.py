@@ -143,7 +143,7 @@ class Stepper:
         self.arm = arm
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
-        self.told: dict[str, Any] = {}
+        self.reply: dict[str, Any] = {}
         """The worker's replies to `prepare` and `warm`."""
         self.shape = Shape(1, 1)
         self.yardstick: tuple[Yardstick, Spell] | None = None
@@ -164,17 +164,17 @@ class Stepper:
     @property
     def step(self) -> float:
         """Seconds of a warm step."""
-        return float(self.told.get("step", 0.0))
+        return float(self.reply.get("step", 0.0))
 
     @property
     def block(self) -> int:
         """Steps per sample that the worker would choose by itself."""
-        return int(self.told.get("block", 1))
+        return int(self.reply.get("block", 1))
 
     @property
     def cold(self) -> bool:
         """Whether only the first step of the process is measured."""
-        return bool(self.told.get("cold"))
+        return bool(self.reply.get("cold"))
 
     def start(self) -> None:
         self._worker = self._stack.enter_context(self.arm.conditions.worker())
@@ -182,11 +182,11 @@ class Stepper:
         self.worker.send("prepare", case=self.arm.case.to_json(), settings=settings)
 
     def ready(self) -> None:
-        self.told = self.worker.receive()
+        self.reply = self.worker.receive()
         self.environment = self.worker.ask("environment")
 
     def warm(self) -> None:
-        self.told.update({"block": 1} if self.cold else self.worker.ask("warm"))
+        self.reply.update({"block": 1} if self.cold else self.worker.ask("warm"))
 
     def look(self) -> None:
         if self.cold or self.step >= LONG:
@@ -210,21 +210,21 @@ class Stepper:
 
     def enough(self, turns: Sequence[Turn]) -> bool:
         # Both a minimum count and a minimum time: neither a few long steps nor many short ones at once are enough.
-        asked = self.arm.conditions
+        conditions = self.arm.conditions
         seconds = sum(turn.wall for turn in turns)
-        return self.cold or (sum(len(x.samples) for x in turns) >= asked.samples and seconds >= asked.seconds)
+        return self.cold or (sum(len(x.samples) for x in turns) >= conditions.samples and seconds >= conditions.seconds)
 
     def launch(self, spell: Spell) -> Launch:
         samples = [sample for turn in spell.turns for sample in turn.samples]
-        told = {**self.told, **self.worker.ask("memory"), "block": self.shape.block}
+        reply = {**self.reply, **self.worker.ask("memory"), "block": self.shape.block}
         if self.yardstick is not None:
             stick, beside = self.yardstick
             ratio = math.exp(judge.log_ratio([beside.times], [spell.times], paired=True))
-            told.update(zip(RELATIVES, (ratio, statistics.median(beside.times)), strict=True))
-            self.environment[yardsticks.SECTION] = stick.told
+            reply.update(zip(RELATIVES, (ratio, statistics.median(beside.times)), strict=True))
+            self.environment[yardsticks.SECTION] = stick.description
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
         few = () if self.cold else notes(samples, self.arm.conditions)
-        launch = record(self.arm.index, samples, told, shares, self.worker)
+        launch = record(self.arm.index, samples, reply, shares, self.worker)
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *few, *spell.notes))
         if self.arm.conditions.settings.forked:
             metrics = {name: value for name, value in launch.metrics.items() if name not in OF_A_FRESH_PROCESS}
@@ -299,9 +299,9 @@ class Yardstick:
         return self._stick
 
     @property
-    def told(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """The worker's description of the yardstick."""
-        return dict(self.stick.told)
+        return dict(self.stick.description)
 
     @property
     def workers(self) -> Sequence[Worker]:
@@ -310,7 +310,7 @@ class Yardstick:
     def start(self) -> None:
         kind = registry.devices.get(self.arm.case.device).yardstick(self.arm.case)
         if kind is None:
-            raise WorkerError("error", f"it has no work of the kind of {self.arm.case.device}")
+            raise WorkerError("error", f"it has no work for {self.arm.case.device}")
         settings = self.arm.conditions.settings
         request = {"threads": settings.threads, "placement": settings.placement}
         python = self.arm.conditions.yardstick

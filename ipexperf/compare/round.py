@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 from ipexperf.compare.arm import Arm
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
-from ipexperf.result import Launch, Schedule
+from ipexperf.result import Launch, RoundRecord, Schedule, SeatRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Effort:
     """Samples per turn, whatever they take; None: as many as fill `seconds`."""
 
     @classmethod
-    def asked(cls, turns: int | None, samples: int | None) -> Effort:
+    def of(cls, turns: int | None, samples: int | None) -> Effort:
         """The effort for explicit numbers of turns and samples per turn; None leaves one to be measured."""
         effort = cls(samples=samples)
         return effort if turns is None else replace(effort, turns=turns, most=turns)
@@ -53,11 +54,27 @@ class Round:
 
     sides: tuple[Side, ...]
     schedule: Schedule
+    started_at: str
     turns: int = 0
     dropped: int = 0
     seconds: float = 0.0
     thin: bool = False
     """Whether too few turns are left because the machine was busy for most of the round."""
+    uid: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def record(self, group: str, number: int, seats: Sequence[SeatRecord]) -> RoundRecord:
+        """The record of this round, with the seats whose numbers count."""
+        return RoundRecord(
+            self.uid,
+            group,
+            number,
+            self.schedule,
+            tuple(seats),
+            self.started_at,
+            self.seconds,
+            self.turns,
+            self.dropped,
+        )
 
     def log_ratio(self, base: int, other: int) -> float:
         """Log of how many times slower `other` is than `base`: one number per round."""

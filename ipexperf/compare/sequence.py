@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from ipexperf.case import Case
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.group import MOST_ARMS
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.together import Together
-from ipexperf.conduct import launch
+from ipexperf.conduct import launch, memory_limit
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.conductor import FRESH, Forking
 from ipexperf.errors import WorkerError
 from ipexperf.judge import pairs, ratios, sequential
 from ipexperf.judge.pairs import PairedRatio
@@ -22,7 +26,7 @@ from ipexperf.judge.sequential import Decision
 from ipexperf.report import units
 from ipexperf.result import Launch
 
-APART = "both arms do not fit beside one another, so each pair is four launches, A B B A"
+APART = "both arms do not fit in memory together, so each pair is four launches, A B B A"
 DISCARDED = 4
 """How many pairs of a comparison are repeated because the machine was busy."""
 SAME = "A/A: both arms are the same"
@@ -51,10 +55,11 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The error that ended a comparison, and the arm at fault."""
+    """The error that ended a comparison, the arm at fault, and the index of its launch."""
 
     arm: Arm
     error: WorkerError
+    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Comparison:
 
     a: Arm
     b: Arm
-    taken: tuple[Pair, ...]
+    pairs: tuple[Pair, ...]
     decision: Decision
     stop: Stop
     differences: tuple[str, ...] = ()
@@ -84,7 +89,7 @@ class Comparison:
 
     @property
     def log_ratios(self) -> list[float]:
-        return [pair.log_ratio for pair in self.taken]
+        return [pair.log_ratio for pair in self.pairs]
 
     @property
     def cut(self) -> bool:
@@ -103,6 +108,8 @@ class Standing:
     so_far: PairedRatio | None
     seconds_left: float | None
     """Upper limit: the comparison ends sooner if the judge is sure sooner."""
+    coming: int = 1
+    """Number of pairs in the next round."""
 
     @property
     def estimate(self) -> str:
@@ -114,7 +121,8 @@ class Standing:
         return f"{units.percent(self.so_far.ratio)} {units.interval(self.so_far.lo, self.so_far.hi)}"
 
     def __str__(self) -> str:
-        line = f"{self.name}: pair {self.done + 1} of at most {self.most}"
+        last = f" to {self.done + self.coming}" if self.coming > 1 else ""
+        line = f"{self.name}: pair{'s' if last else ''} {self.done + 1}{last} of at most {self.most}"
         if self.estimate and self.seconds_left is not None:
             line += f"; so far {self.estimate}; at most {self.seconds_left:.0f} s more"
         return line
@@ -128,19 +136,45 @@ class _Open:
     b: Arm
     policy: PairPolicy
     scheduler: Together | Apart
-    taken: list[Pair] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
     stop: Stop | None = None
     decision: Decision | None = None
     failure: Failure | None = None
     discarded: int = 0
+    fit: int | None = None
+    """Most pairs that fit in memory together, if that is known."""
+
+    def coming(self, room: int) -> int:
+        """The number of pairs in the next round: at most `room`, and none beyond the next look."""
+        taken = len(self.pairs)
+        # The first pair is alone: it is proven, and tells how much memory a pair needs.
+        if not taken or isinstance(self.scheduler, Apart):
+            return 1
+        until = min(end for end in (*self.policy.looks, self.policy.max_pairs) if end > taken) - taken
+        return max(1, min(room, until, self._fit()))
+
+    def _fit(self) -> int:
+        if self.fit is None:
+            sides = (self.pairs[0].a, self.pairs[0].b)
+            names = ("peak_memory", "library_memory")
+            need = sum(side.launch.metrics.get(name, 0.0) for side in sides for name in names)
+            # How much of a card is free is not known, so it holds one pair.
+            alone = any(side.arm.conditions.accelerator for side in sides)
+            self.fit = 1 if alone else int(memory_limit.limit() // need) if need else MOST_ARMS
+        return self.fit
 
     @property
     def logs(self) -> list[float]:
-        return [pair.log_ratio for pair in self.taken]
+        return [pair.log_ratio for pair in self.pairs]
 
     def judge(self, *, last: bool = False) -> Decision:
         self.decision = sequential.decide(self.logs, self.policy, last=last)
         return self.decision
+
+
+def _fresh(*_: object) -> AbstractContextManager[Forking]:
+    """No servers: all workers start fresh."""
+    return nullcontext(FRESH)
 
 
 class Contest:
@@ -157,11 +191,15 @@ class Contest:
         *,
         prove: bool = True,
         show: Callable[[Standing], None] | None = None,
+        forking: Callable[[Sequence[tuple[Case, Conditions]], int], AbstractContextManager[Forking]] = _fresh,
+        at_once: int = MOST_ARMS // 2,
     ) -> None:
         """Plan the comparisons.
 
         `prove`: check proof and accuracy in the first round; switched off for arms that are slowed down on purpose.
         `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
+        `forking` makes the servers from which workers are forked in every round but the first.
+        `at_once` is the most pairs of one comparison in a round.
         """
         self._effort = effort
         self._spent = spent
@@ -169,6 +207,8 @@ class Contest:
         self._say = say
         self._prove = prove
         self._show = show or (lambda standing: say(str(standing)))
+        self._forking = forking
+        self._at_once = at_once
         self._began = time.monotonic()
         self._open = [_Open(a, b, policy, Together()) for (a, b), policy in zip(sides, policies, strict=True)]
 
@@ -189,65 +229,90 @@ class Contest:
         return self.comparisons()
 
     def _play(self, live: Sequence[_Open]) -> None:
-        """Play one round of these comparisons, which all use the same scheduler."""
-        number = len(live[0].taken)
-        for one in live:
-            self._show(self._standing(one))
+        """Play one round of these comparisons, which all use the same scheduler and have as many pairs.
+
+        A round of several pairs costs less than as many rounds of one, because they share what starts their workers.
+        Pairs that share no process are independent: docs/results/detection.md.
+        """
+        number = len(live[0].pairs)
         prove = self._prove and number == 0
         arms: list[Arm] = []
-        places: list[tuple[int, int]] = []
+        places: list[list[tuple[int, int]]] = []
         for one in live:
-            sides = [replace(arm, index=number, prove=prove, accuracy=prove) for arm in (one.a, one.b)]
-            places.append((len(arms), len(arms) + 1))
-            arms += sides
-        played = live[0].scheduler.play(arms, self._effort, self._chance, self._say)
-        for one, (first, second) in zip(live, places, strict=True):
-            self._take(one, played, first, second)
+            coming = one.coming(min(self._at_once, MOST_ARMS // (2 * len(live))))
+            self._show(self._standing(one, coming))
+            places.append([])
+            for index in range(number, number + coming):
+                places[-1].append((len(arms), len(arms) + 1))
+                arms += [replace(arm, index=index, prove=prove, accuracy=prove) for arm in (one.a, one.b)]
+        # The first round measures what a fresh process pays.
+        servers = self._forking([(arm.case, arm.conditions) for arm in arms], len(arms)) if number else _fresh()
+        with servers as forking:
+            arms = [replace(arm, conditions=forking.conditions(arm.case, arm.conditions)) for arm in arms]
+            played = live[0].scheduler.play(arms, self._effort, self._chance, self._say)
+        for one, own in zip(live, places, strict=True):
+            self._take(one, played, own)
 
-    def _take(self, one: _Open, played: Round, first: int, second: int) -> None:
-        a, b = played.sides[first], played.sides[second]
-        broken = next((side for side in (a, b) if side.error is not None), None)
-        if broken is not None and broken.error is not None:
-            # A driver may end the process itself; the last lines of its log say why.
-            outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
-            if outcome == "out_of_memory" and played.schedule == "together":
-                self._say(f"{broken.error.reason}: {APART}")
-                one.scheduler = Apart(mirrored=True)
-            else:
-                arm = one.a if broken is a else one.b
-                one.failure = Failure(arm, broken.error)
-                one.stop = Stop(Why.FAILED, len(one.taken), "an arm failed")
+    def _take(self, one: _Open, played: Round, places: Sequence[tuple[int, int]]) -> None:
+        """Add the pairs of a round, each at two places among its sides."""
+        sides = [(played.sides[first], played.sides[second]) for first, second in places]
+        broken = next((side for pair in sides for side in pair if side.error is not None), None)
+        if broken is not None and self._retry(one, played, broken, len(places)):
             return
-        if played.thin and one.discarded < DISCARDED:
+        if broken is None and played.thin and one.discarded < DISCARDED:
             one.discarded += 1
-            self._say(f"{one.b.case.id}: the machine was busy, so this pair is made again: {b.launch.contended}")
+            again = "this pair is" if len(places) == 1 else f"these {len(places)} pairs are"
+            self._say(f"{one.b.case.id}: the machine was busy, so {again} made again: {sides[0][1].launch.contended}")
             return
-        one.taken.append(Pair(a, b, played.log_ratio(first, second), played))
-        if wrong(one.taken[0].a.launch) or wrong(one.taken[0].b.launch):
-            one.stop = Stop(Why.WRONG, len(one.taken), "an arm is not what its label says, or is wrong")
-        elif sequential.due(len(one.taken), one.policy):
+        for (a, b), (first, second) in zip(sides, places, strict=True):
+            if a.error is None and b.error is None:
+                one.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
+        if broken is not None and broken.error is not None:
+            arm = one.a if any(broken is a for a, _ in sides) else one.b
+            one.failure = Failure(arm, broken.error, broken.arm.index)
+            one.stop = Stop(Why.FAILED, len(one.pairs), "an arm failed")
+        elif wrong(one.pairs[0].a.launch) or wrong(one.pairs[0].b.launch):
+            one.stop = Stop(Why.WRONG, len(one.pairs), "an arm failed its proof or accuracy")
+        elif sequential.due(len(one.pairs), one.policy):
             decision = one.judge()
             if decision.done:
                 one.stop = _decided(decision, one.policy)
 
-    def _standing(self, one: _Open) -> Standing:
+    def _retry(self, one: _Open, played: Round, broken: Side, pairs: int) -> bool:
+        """Whether to play the round again with less at a time, because memory ran out."""
+        assert broken.error is not None  # noqa: S101 - asked of a side that failed
+        # A driver may end the process itself; the last lines of its log say why.
+        outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
+        if outcome != "out_of_memory" or played.schedule != "together":
+            return False
+        if pairs > 1:
+            one.fit = 1
+            self._say(f"{broken.error.reason}: one pair at a time from now on")
+        else:
+            self._say(f"{broken.error.reason}: {APART}")
+            one.scheduler = Apart(mirrored=True)
+        return True
+
+    def _standing(self, one: _Open, coming: int) -> Standing:
         """The estimate so far, and an upper limit for the seconds left."""
-        number = len(one.taken)
+        number = len(one.pairs)
         name = f"{one.b.case.id} against {one.a.name or one.a.case.id}"
         left = (time.monotonic() - self._began) / number * (one.policy.max_pairs - number) if number else None
-        return Standing(name, number, one.policy.max_pairs, pairs.combine(one.logs) if number > 1 else None, left)
+        return Standing(
+            name, number, one.policy.max_pairs, pairs.combine(one.logs) if number > 1 else None, left, coming
+        )
 
     def _comparison(self, one: _Open) -> Comparison:
-        stop = one.stop or Stop(Why.INTERRUPTED, len(one.taken), f"interrupted after {_pairs(len(one.taken))}")
+        stop = one.stop or Stop(Why.INTERRUPTED, len(one.pairs), f"interrupted after {_pairs(len(one.pairs))}")
         decision = one.decision
-        if decision is None or decision.pairs != len(one.taken):
-            last = stop.why in (Why.BUDGET, Why.INTERRUPTED, Why.FAILED) and bool(one.taken)
+        if decision is None or decision.pairs != len(one.pairs):
+            last = stop.why in (Why.BUDGET, Why.INTERRUPTED, Why.FAILED) and bool(one.pairs)
             decision = sequential.decide(one.logs if last else [], one.policy, last=last)
-        environments = (one.taken[0].a.environment, one.taken[0].b.environment) if one.taken else None
+        environments = (one.pairs[0].a.environment, one.pairs[0].b.environment) if one.pairs else None
         return Comparison(
             one.a,
             one.b,
-            tuple(one.taken),
+            tuple(one.pairs),
             decision,
             stop,
             tuple(differ(one.a, one.b, environments)),
@@ -256,9 +321,9 @@ class Contest:
         )
 
 
-def wrong(taken: Launch) -> str:
+def wrong(one: Launch) -> str:
     """The first failed check of a launch, or an empty string: a fast but wrong arm must not win."""
-    return next((str(check) for check in (*taken.proof, *taken.accuracy) if not check.ok), "")
+    return next((str(check) for check in (*one.proof, *one.accuracy) if not check.ok), "")
 
 
 def _parts(live: Sequence[_Open]) -> list[list[_Open]]:
@@ -269,15 +334,15 @@ def _parts(live: Sequence[_Open]) -> list[list[_Open]]:
         if isinstance(one.scheduler, Apart):
             parts.append([one])
             continue
-        shared = together.setdefault(len(one.taken), [])
+        shared = together.setdefault(len(one.pairs), [])
         shared.append(one)
         if 2 * len(shared) >= MOST_ARMS:
-            parts.append(together.pop(len(one.taken)))
+            parts.append(together.pop(len(one.pairs)))
     return [*together.values(), *parts]
 
 
 def _end_with_budget(one: _Open) -> None:
-    done = len(one.taken)
+    done = len(one.pairs)
     if done:
         one.judge(last=True)
     when = f"after {_pairs(done)}" if done else "before it began"
@@ -304,6 +369,6 @@ def _paired(pair: Pair) -> Launch:
 
 def measured(comparison: Comparison) -> tuple[list[Launch], Mapping[str, object]]:
     """The launches of the second arm, each with the first arm's fingerprint, and the second arm's environment."""
-    launches = [_paired(pair) for pair in comparison.taken]
-    environment = dict(comparison.taken[0].b.environment) if comparison.taken else {}
+    launches = [_paired(pair) for pair in comparison.pairs]
+    environment = dict(comparison.pairs[0].b.environment) if comparison.pairs else {}
     return launches, environment

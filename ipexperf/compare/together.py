@@ -15,6 +15,7 @@ from ipexperf.compare import order
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import Player, Spell, Stepper, Turn, Yardstick, dismiss, failed, guarded, player
 from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import Stretch, Watch, together
 from ipexperf.judge import rounds as judge
 from ipexperf.result import Launch, Schedule
@@ -58,7 +59,7 @@ class Together:
     name: Schedule = "together"
 
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
-        began = time.monotonic()
+        began, started = time.monotonic(), now()
         with contextlib.ExitStack() as stack:
             players: list[Player] = [player(arm, stack) for arm in arms]
             sticks = _yardsticks(arms, stack)
@@ -75,20 +76,20 @@ class Together:
             sides = _sides(players, everyone, sticks, rotations, pulses, effort)
         turns, dropped = len(rotations.kept), len(rotations.dropped)
         thin = _thin(rotations, effort)
-        return Round(tuple(sides), self.name, turns, dropped, time.monotonic() - began, thin)
+        return Round(tuple(sides), self.name, started, turns, dropped, time.monotonic() - began, thin)
 
 
 def _yardsticks(arms: Sequence[Arm], stack: contextlib.ExitStack) -> dict[int, Yardstick]:
     """The yardstick of each arm that has one, by the arm's index. Arms with the same kind of work share one."""
-    made: dict[tuple[object, ...], Yardstick] = {}
-    found = {}
+    by_kind: dict[tuple[object, ...], Yardstick] = {}
+    sticks = {}
     for place, arm in enumerate(arms):
         if arm.conditions.yardstick is not None:
             settings = arm.conditions.settings
             kind = registry.devices.get(arm.case.device).yardstick(arm.case)
             key = (arm.conditions.yardstick, kind, settings.threads, str(settings.placement))
-            found[place] = made.setdefault(key, Yardstick(arm, stack))
-    return found
+            sticks[place] = by_kind.setdefault(key, Yardstick(arm, stack))
+    return sticks
 
 
 def _blame_yardsticks(players: Sequence[Player], sticks: dict[int, Yardstick]) -> None:
@@ -173,14 +174,14 @@ def _rotate(
                 with guarded(one):
                     rotation[place] = one.turn()
         rotations.pending.append(rotation)
-        taken = len(rotations.kept) + len(rotations.dropped) + len(rotations.pending)
-        late = time.monotonic() > until and taken >= LEAST
+        count = len(rotations.kept) + len(rotations.dropped) + len(rotations.pending)
+        late = time.monotonic() > until and count >= LEAST
         if time.monotonic() - spoken > SPEAK_SECONDS:
             spoken = time.monotonic()
             say(f"turn {len(rotations.kept) + len(rotations.pending)}, {len(rotations.dropped)} dropped")
         if watch.due or late or _enough(players, arms, effort, [*rotations.kept, *rotations.pending]):
             rotations.judge(watch)
-        if late or taken >= 2 * effort.most or cold or _enough(players, arms, effort, rotations.kept):
+        if late or count >= 2 * effort.most or cold or _enough(players, arms, effort, rotations.kept):
             break
     if rotations.pending:
         rotations.judge(watch)
@@ -256,5 +257,5 @@ def _spell(place: int, everyone: Sequence[Player], rotations: Rotations, *, thin
         share = f"{len(rotations.dropped)} of {len(rotations.dropped) + len(rotations.kept)} turns"
         notes.append(f"dropped {share}, as did its neighbours: {rotations.busy[-1].busy}")
     if everyone[place].failure is None and not all(math.isfinite(turn.step) for turn in turns):
-        notes.append("a turn took no time that is a number")
+        notes.append("a turn has no valid time")
     return Spell(tuple(turns), shares, contended, tuple(notes))

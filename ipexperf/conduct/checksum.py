@@ -14,11 +14,11 @@ def beside(path: Path) -> Path:
 
 def digest(path: Path) -> str:
     """The file's SHA-256."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
-            found.update(chunk)
-    return found.hexdigest()
+            hasher.update(chunk)
+    return hasher.hexdigest()
 
 
 def put(part: Path, path: Path) -> None:
@@ -36,9 +36,9 @@ def put(part: Path, path: Path) -> None:
 def flaw(path: Path) -> str:
     """Why the file does not match its checksum, or an empty text."""
     try:
-        kept = beside(path).read_text().split()
+        words = beside(path).read_text().split()
     except FileNotFoundError:
         return f"{beside(path).name} is missing"
     except UnicodeDecodeError:
-        kept = []
-    return "" if kept[:1] == [digest(path)] else f"its SHA-256 is not the one in {beside(path).name}"
+        words = []
+    return "" if words[:1] == [digest(path)] else f"its SHA-256 is not the one in {beside(path).name}"

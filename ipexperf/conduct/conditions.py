@@ -36,9 +36,9 @@ class Conditions:
     pulse: Pulse = NO_PULSE
     """Times fixed kernels before and after the launch."""
 
-    def given(self, **more: Any) -> Conditions:
+    def with_settings(self, **more: Any) -> Conditions:
         """A copy with these settings changed, for every instance too."""
-        instances = tuple(instance.given(**more) for instance in self.instances)
+        instances = tuple(instance.with_settings(**more) for instance in self.instances)
         return replace(self, settings=replace(self.settings, **more), instances=instances)
 
     def worker(self) -> Worker:

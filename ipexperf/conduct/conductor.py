@@ -20,7 +20,7 @@ from ipexperf.conduct.prerequisites import Prerequisites
 from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.roof import Roofs
-from ipexperf.conduct.server import Order, Servers, ServerSpec, start_servers
+from ipexperf.conduct.server import Order, Server, Servers, ServerSpec, start_servers
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
 from ipexperf.plan import start
@@ -36,6 +36,24 @@ def _order(case: Case, conditions: Conditions) -> Order:
 def _server_spec(case: Case, conditions: Conditions) -> ServerSpec:
     variables = tuple(sorted(conditions.variables.items()))
     return ServerSpec(_order(case, conditions), conditions.python, variables, conditions.timeout)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forking:
+    """The fork servers of one round. With none, its workers start fresh."""
+
+    servers: Mapping[ServerSpec, Server]
+
+    def conditions(self, case: Case, conditions: Conditions) -> Conditions:
+        """The conditions, with the server that the workers of this case are forked from if there is one."""
+        server = self.servers.get(_server_spec(case, conditions)) if self.servers else None
+        if server is None:
+            return conditions
+        settings = dataclasses.replace(conditions.settings, forked=True)
+        return dataclasses.replace(conditions, settings=settings, server=server)
+
+
+FRESH = Forking({})
 
 
 def now() -> str:
@@ -56,6 +74,7 @@ class Conductor:
         self._roofs = None if options.no_roof else Roofs(self._prerequisites.cache, say)
         self._pulses = None if options.no_pulse else Pulses(self._feeler, self._prerequisites.load, say)
         self._folder = folder
+        self._placed = options.placement is not None
         self._deadline = time.monotonic() + options.budget if options.budget else None
 
     @functools.cached_property
@@ -65,8 +84,8 @@ class Conductor:
 
     def ready(self, case: Case, python: str | None = None) -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it."""
-        found = self._prerequisites.ready(case, python)
-        return dataclasses.replace(found, pulse=self._pulses) if self._pulses else found
+        conditions = self._prerequisites.ready(case, python)
+        return dataclasses.replace(conditions, pulse=self._pulses) if self._pulses else conditions
 
     def _feeler(self, case: Case) -> Worker:
         """A worker that times the pulse kernels on the device of this case."""
@@ -77,7 +96,7 @@ class Conductor:
         """Decide how launches of the case start. If `--perf-start fork` is not possible, return the plain case."""
         if self._options.start != start.FORK:
             return case, conditions
-        reason = start.why_fresh(case, placed=self._options.placement is not None)
+        reason = start.why_fresh(case, placed=self._placed)
         if not reason and start.FORK in dict(case.knobs).values():
             try:
                 order = _order(case, conditions)
@@ -95,30 +114,29 @@ class Conductor:
         return case, dataclasses.replace(conditions, notes=(note,))
 
     @contextlib.contextmanager
-    def forked(self, cases: Mapping[Case, Conditions], arms: int) -> Iterator[dict[Case, Conditions]]:
-        """Yield the conditions, by case, under which one round of `arms` arms forks its workers.
+    def forking(self, cases: Sequence[tuple[Case, Conditions]], arms: int) -> Iterator[Forking]:
+        """Start the servers from which one round of `arms` arms forks its workers, and end them with the block.
 
-        Yield none if the round must start fresh: forking would save no imports, a case may not be forked, or a server
-        refuses. Each round has its own servers, so that address layout and hash seed are drawn anew every round.
+        There are none if the round must start fresh: forking would save no imports, a case may not be forked, or a
+        server refuses. Each round has its own, so that address layout and hash seed are drawn anew every round.
         """
-        allowed = self._options.start == start.AUTO and not self._unforkable
-        specs = {}
-        if allowed and not any(start.why_fresh(case, placed=self._options.placement is not None) for case in cases):
-            specs = {case: _server_spec(case, conditions) for case, conditions in cases.items()}
-        if len(set(specs.values())) >= arms:
-            specs = {}
         with contextlib.ExitStack() as stack:
-            forked = {}
+            servers: Mapping[ServerSpec, Server] = {}
             try:
-                servers = stack.enter_context(start_servers(specs.values()))
+                servers = stack.enter_context(start_servers(self._specs(cases, arms)))
             except (ForkError, WorkerError) as error:
                 self._unforkable = True
                 self._say(f"workers are started fresh in every round: {error}")
-            else:
-                for case, spec in specs.items():
-                    settings = dataclasses.replace(cases[case].settings, forked=True)
-                    forked[case] = dataclasses.replace(cases[case], settings=settings, server=servers[spec])
-            yield forked
+            yield Forking(servers)
+
+    def _specs(self, cases: Sequence[tuple[Case, Conditions]], arms: int) -> set[ServerSpec]:
+        """The servers that these cases need, or none if their round must start fresh."""
+        if self._options.start != start.AUTO or self._unforkable:
+            return set()
+        if any(start.why_fresh(case, placed=self._placed) for case, _ in cases):
+            return set()
+        specs = {_server_spec(case, conditions) for case, conditions in cases}
+        return specs if len(specs) < arms else set()
 
     def look(self, case: Case, launches: Iterable[Launch]) -> None:
         """Quarantine the device of the case if one of these launches lost it."""
@@ -151,17 +169,17 @@ class Conductor:
         self,
         case: Case,
         launches: Sequence[Launch],
-        found: Mapping[str, Any],
+        environment: Mapping[str, Any],
         started: str,
         cut: str = "",
     ) -> Measurement:
         """The record of a case. If no worker could describe the machine, describe it as far as we can."""
-        if not found:
+        if not environment:
             machine = {**surroundings.hardware(), "accelerator": None, "threads": None}
-            found = {
+            environment = {
                 "machine_key": surroundings.machine_key(machine),
                 "hardware": machine,
                 "software": {"torch": None, "ipex": None},
                 "variables": {},
             }
-        return Measurement(case, tuple(launches), {**found, "git": self._source}, started, now(), cut)
+        return Measurement(case, tuple(launches), {**environment, "git": self._source}, started, now(), cut)

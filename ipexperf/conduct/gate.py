@@ -12,14 +12,10 @@ from pathlib import Path
 
 from ipexperf.bench.machine import placement
 from ipexperf.bench.process import guard
+from ipexperf.judge.policy import GatePolicy
 from ipexperf.result import Sample
 
-OTHERS = 0.25
-STEAL = 0.10
-DELAY = 0.20
-MEMORY = 0.10
-"""A launch is contended above these shares: CPU time of other processes, steal by the hypervisor, time our threads
-waited for a core, and time in which any process waited for memory."""
+POLICY = GatePolicy()
 STAT = Path("/proc/stat")
 PRESSURE = Path("/proc/pressure")
 CORES = Path("/sys/devices/system/cpu")
@@ -54,10 +50,10 @@ def _tick() -> int:
 def _spent(pid: int) -> int:
     """CPU ticks of a process and of its children that have ended."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return 0  # it has just ended: its parent has its ticks
-    return sum(map(int, told.rsplit(")", 1)[1].split()[11:15]))
+    return sum(map(int, stat.rsplit(")", 1)[1].split()[11:15]))
 
 
 def accounts(cores: Collection[int], ours: Collection[int], file: Path = STAT) -> dict[int, Account]:
@@ -65,37 +61,37 @@ def accounts(cores: Collection[int], ours: Collection[int], file: Path = STAT) -
 
     If one of ours is missing, this is a container that renumbers cores, and all cores listed are ours.
     """
-    found = {}
-    for number, told in re.findall(r"^cpu(\d+) (.+)$", file.read_text(), re.MULTILINE):
-        user, nice, system, _, _, irq, softirq, steal = map(int, told.split()[:8])
-        found[int(number)] = Account((user + nice + system + irq + softirq) / _tick(), steal / _tick())
-    return {core: found[core] for core in cores} if found.keys() >= set(ours) else found
+    by_core = {}
+    for number, fields in re.findall(r"^cpu(\d+) (.+)$", file.read_text(), re.MULTILINE):
+        user, nice, system, _, _, irq, softirq, steal = map(int, fields.split()[:8])
+        by_core[int(number)] = Account((user + nice + system + irq + softirq) / _tick(), steal / _tick())
+    return {core: by_core[core] for core in cores} if by_core.keys() >= set(ours) else by_core
 
 
 def pressure(folder: Path = PRESSURE) -> dict[str, float]:
     """Seconds since boot in which at least one task was stalled, by resource."""
-    found = {}
+    stalled = {}
     for name in RESOURCES:
         with contextlib.suppress(OSError):  # the kernel lacks it, or has it switched off
-            if told := re.search(r"^some .*total=(\d+)", (folder / name).read_text(), re.MULTILINE):
-                found[name] = int(told[1]) / 1e6
-    return found
+            if match := re.search(r"^some .*total=(\d+)", (folder / name).read_text(), re.MULTILINE):
+                stalled[name] = int(match[1]) / 1e6
+    return stalled
 
 
 def clock(cores: Collection[int], folder: Path = CORES) -> float | None:
     """The mean clock of these cores in MHz. None in most virtual machines."""
-    found = []
+    values = []
     for core in cores:
         with contextlib.suppress(OSError, ValueError):
-            found.append(int((folder / f"cpu{core}" / "cpufreq" / "scaling_cur_freq").read_text()) / 1000)
-    return sum(found) / len(found) if found else None
+            values.append(int((folder / f"cpu{core}" / "cpufreq" / "scaling_cur_freq").read_text()) / 1000)
+    return sum(values) / len(values) if values else None
 
 
 def read(cores: Collection[int], *workers: int) -> Reading:
     """Read the accounts of these cores, and of the workers with everything they started."""
-    found = accounts(cores, {*cores, *placement.allowed()})
+    by_core = accounts(cores, {*cores, *placement.allowed()})
     ours = sum(map(_spent, {*workers, *guard.members(*workers)})) + sum(os.times()[:2]) * _tick()
-    return Reading(time.monotonic(), found, ours / _tick(), pressure(), clock(cores))
+    return Reading(time.monotonic(), by_core, ours / _tick(), pressure(), clock(cores))
 
 
 def between(before: Reading, after: Reading, samples: Sequence[Sample], threads: int) -> dict[str, float]:
@@ -129,13 +125,12 @@ def between(before: Reading, after: Reading, samples: Sequence[Sample], threads:
 
 def contended(shares: dict[str, float]) -> str:
     """Why these shares are contended, or an empty text."""
-    limits = {"others": OTHERS, "steal": STEAL, "held_up": DELAY, "memory_pressure": MEMORY}
-    told = {
+    phrases = {
         "others": "other processes took",
         "steal": "the hypervisor took",
         "held_up": "threads waited for a core",
-        "memory_pressure": "somebody waited for memory",
+        "memory_pressure": "processes waited for memory",
     }
-    over = [f"{told[name]} {shares[name]:.0%} (limit {limit:.0%})" for name, limit in limits.items()
-            if shares.get(name, 0.0) > limit]  # fmt: skip
-    return "; ".join(over)
+    limits = {name: getattr(POLICY, name) for name in phrases}
+    over = [name for name, limit in limits.items() if shares.get(name, 0.0) > limit]
+    return "; ".join(f"{phrases[name]} {shares[name]:.0%} (limit {limits[name]:.0%})" for name in over)

@@ -26,28 +26,28 @@ KEPT = 4000
 class Window:
     """A time in which all workers answer requests. Has one reply from each."""
 
-    told: Sequence[dict[str, Any]]
+    replies: Sequence[dict[str, Any]]
 
     @property
     def latencies(self) -> list[float]:
-        return [latency for reply in self.told for latency in reply["latencies"]]
+        return [latency for reply in self.replies for latency in reply["latencies"]]
 
     @property
     def wall(self) -> float:
         """Seconds from the first worker's begin to the last worker's end. Their clocks are the same."""
-        return float(max(reply["end"] for reply in self.told) - min(reply["begin"] for reply in self.told))
+        return float(max(reply["end"] for reply in self.replies) - min(reply["begin"] for reply in self.replies))
 
     @property
     def late(self) -> float:
         """How much later than the first the last worker began, as a share of the window."""
-        begins = [reply["begin"] for reply in self.told]
+        begins = [reply["begin"] for reply in self.replies]
         return float(max(begins) - min(begins)) / self.wall
 
     def samples(self) -> list[Sample]:
         """A sample for each request: its latency, and its share of the worker's CPU time and run delay."""
         return [
             Sample(latency, reply["cpu"] / len(reply["latencies"]), reply["delay"] / len(reply["latencies"]))
-            for reply in self.told
+            for reply in self.replies
             for latency in reply["latencies"]
         ]
 
@@ -93,16 +93,16 @@ class Instances:
         proofs = self._ask("proof")
         replies = self._ask("metrics")
         # Only of the first, because they all run the same, and alone it is not disturbed.
-        ran = self.workers[0].ask("fingerprint")["fingerprint"]
+        fingerprint = self.workers[0].ask("fingerprint")["fingerprint"]
         samples = [sample for window in windows for sample in window.samples()]
         late = max(window.late for window in windows)
         behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
         # Users wait until the last of them is ready.
         last = {
-            name: max(reply[name] for reply in told)
-            for told in (self._prepared, self._warmed)
+            name: max(reply[name] for reply in reports)
+            for reports in (self._prepared, self._warmed)
             for name in TIMES
-            if name in told[0]
+            if name in reports[0]
         }
         items = self._prepared[0]["items"]
         metrics = figures(samples, {**last, "items": items, "peak_memory": memory})
@@ -124,7 +124,7 @@ class Instances:
             contended="; ".join(filter(None, (contended, behind))),
             log=self.workers[0].log(),
             notes=(*conditions.notes, *notes(samples, conditions), *counted(len(samples)), *more, *_notes(replies)),
-            fingerprint=ran,
+            fingerprint=fingerprint,
         )
 
     def _ask(self, do: str, **request: Any) -> list[dict[str, Any]]:
@@ -143,9 +143,9 @@ class Instances:
         return replies
 
 
-def _notes(told: Sequence[dict[str, Any]]) -> list[str]:
+def _notes(replies: Sequence[dict[str, Any]]) -> list[str]:
     """The notes of all instances, without duplicates."""
-    return list(dict.fromkeys(note for reply in told for note in reply["notes"]))
+    return list(dict.fromkeys(note for reply in replies for note in reply["notes"]))
 
 
 def thinned(samples: Sequence[Sample]) -> list[Sample]:
@@ -157,34 +157,34 @@ def thinned(samples: Sequence[Sample]) -> list[Sample]:
 
 def counted(requests: int) -> list[str]:
     """Notes on the number of requests."""
-    found = []
+    results = []
     if requests < P99_SAMPLES:
-        found.append(f"no p99: {requests} of the {P99_SAMPLES} requests that it needs")
+        results.append(f"no p99: {requests} of the {P99_SAMPLES} requests that it needs")
     if requests > KEPT:
-        found.append(f"{KEPT} of {requests} latencies are kept, evenly spaced; the numbers are of all of them")
-    return found
+        results.append(f"{KEPT} of {requests} latencies are kept, evenly spaced; the numbers are of all of them")
+    return results
 
 
 def agreed(replies: Sequence[Sequence[dict[str, Any]]]) -> list[Check]:
     """Merge each check over all instances. It holds if it holds in every instance."""
-    found = []
+    results = []
     for parts in zip(*replies, strict=True):
         checks = [Check(**part) for part in parts]
         texts = []
         for values in ([x.found for x in checks], [x.expected for x in checks]):
-            told = "; ".join(f"instance {number}: {value}" for number, value in enumerate(values))
-            texts.append(values[0] if len(set(values)) == 1 else told)
-        found.append(Check(checks[0].name, all(check.ok for check in checks), *texts))
-    return found
+            text = "; ".join(f"instance {number}: {value}" for number, value in enumerate(values))
+            texts.append(values[0] if len(set(values)) == 1 else text)
+        results.append(Check(checks[0].name, all(check.ok for check in checks), *texts))
+    return results
 
 
 def apart(proofs: Sequence[dict[str, Any]], conditions: Conditions) -> Check:
     """Check that the instances ran on the cores they were given, and shared none."""
     held = [core for proof in proofs for core in proof["placement"]["cores"]]
-    asked = [core for instance in conditions.instances for core in (instance.settings.placement or {})["cores"]]
+    cores = [core for instance in conditions.instances for core in (instance.settings.placement or {})["cores"]]
     return Check(
         "instance_cores",
-        sorted(held) == sorted(asked) and len(set(held)) == len(held),
+        sorted(held) == sorted(cores) and len(set(held)) == len(held),
         f"{len(proofs)} instances hold {len(held)} cores, {len(set(held))} of them different",
-        f"{len(conditions.instances)} instances, each alone on its {len(asked) // len(conditions.instances)}",
+        f"{len(conditions.instances)} instances, each alone on its {len(cores) // len(conditions.instances)}",
     )

@@ -38,17 +38,17 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def figures(samples: list[Sample], told: Mapping[str, Any]) -> dict[str, float]:
+def figures(samples: list[Sample], reply: Mapping[str, Any]) -> dict[str, float]:
     """A launch's numbers, one for each metric."""
     walls = [sample.wall for sample in samples]
     step = statistics.median(walls)
     return {
         "step_time": step,
-        "throughput": told["items"] / step,
-        **percentiles(walls, told.get("block", 1)),
+        "throughput": reply["items"] / step,
+        **percentiles(walls, reply.get("block", 1)),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
-        **{name: told[name] for name in (*TIMES, *FAULTS, *RELATIVES) if name in told},
-        "peak_memory": float(told["peak_memory"]),
+        **{name: reply[name] for name in (*TIMES, *FAULTS, *RELATIVES) if name in reply},
+        "peak_memory": float(reply["peak_memory"]),
     }
 
 
@@ -56,8 +56,8 @@ def percentiles(walls: list[float], block: int) -> dict[str, float]:
     """Those that there are samples enough for: one has none, and the mean of a block hides a slow step from p99."""
     if len(walls) == 1:
         return {}
-    found = {"p50": percentile(walls, 0.5), "p90": percentile(walls, 0.9)}
-    return {**found, "p99": percentile(walls, 0.99)} if len(walls) >= P99_SAMPLES and block == 1 else found
+    values = {"p50": percentile(walls, 0.5), "p90": percentile(walls, 0.9)}
+    return {**values, "p99": percentile(walls, 0.99)} if len(walls) >= P99_SAMPLES and block == 1 else values
 
 
 def notes(samples: list[Sample], conditions: Conditions) -> tuple[str, ...]:
@@ -79,16 +79,16 @@ def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  
 
 
 def record(
-    index: int, samples: list[Sample], told: Mapping[str, Any], shares: Mapping[str, float], worker: Worker
+    index: int, samples: list[Sample], reply: Mapping[str, Any], shares: Mapping[str, float], worker: Worker
 ) -> Launch:
     """The launch with the numbers of its samples, of what its worker told, and of the machine meanwhile."""
     return Launch(
         index,
         "ok",
         samples=tuple(samples),
-        block=told["block"],
-        metrics=figures(samples, told),
-        gate={**shares, **{name: told[name] for name in ("steady", "first_step") if name in told}},
+        block=reply["block"],
+        metrics=figures(samples, reply),
+        gate={**shares, **{name: reply[name] for name in ("steady", "first_step") if name in reply}},
         log=worker.log(),
     )
 
@@ -97,9 +97,9 @@ def proven(worker: Worker, launch: Launch) -> Launch:
     """The launch with the evidence that it ran as its label says, and what its mode and device measure beside."""
     proof = tuple(Check(**check) for check in worker.ask("proof")["checks"])
     more = worker.ask("metrics")
-    ran = worker.ask("fingerprint")["fingerprint"]
+    fingerprint = worker.ask("fingerprint")["fingerprint"]
     metrics, told = {**launch.metrics, **more["metrics"]}, (*launch.notes, *more["notes"])
-    return replace(launch, metrics=metrics, proof=proof, notes=told, fingerprint=ran, log=worker.log())
+    return replace(launch, metrics=metrics, proof=proof, notes=told, fingerprint=fingerprint, log=worker.log())
 
 
 def accurate(worker: Worker, launch: Launch, *, final: bool = True) -> Launch:

@@ -47,8 +47,8 @@ class Machine:
 
     def of_cores(self, path: str) -> dict[int, str]:
         """The text of a file for each core that has it."""
-        told = {core: self.read(f"{CPUS}/cpu{core}/{path}") for core in self.cores}
-        return {core: text for core, text in told.items() if text is not None}
+        values = {core: self.read(f"{CPUS}/cpu{core}/{path}") for core in self.cores}
+        return {core: text for core, text in values.items() if text is not None}
 
 
 def look(machine: Machine) -> list[Finding]:
@@ -57,15 +57,15 @@ def look(machine: Machine) -> list[Finding]:
 
 
 def governor(machine: Machine) -> Iterator[Finding]:
-    found = sorted(set(machine.of_cores("cpufreq/scaling_governor").values()))
-    if not found:
-        told = "cannot be read, as in most virtual machines: the clock is the host's affair"
-        yield Finding("governor", "note", told)
-    elif found == ["performance"]:
+    governors = sorted(set(machine.of_cores("cpufreq/scaling_governor").values()))
+    if not governors:
+        text = "cannot be read, as in most virtual machines: the host decides"
+        yield Finding("governor", "note", text)
+    elif governors == ["performance"]:
         yield Finding("governor", "ok", "performance")
     else:
-        told = "the clock follows the load: cpupower frequency-set -g performance"
-        yield Finding("governor", "wrong", ", ".join(found), told)
+        text = "the clock follows the load: cpupower frequency-set -g performance"
+        yield Finding("governor", "wrong", ", ".join(governors), text)
 
 
 def turbo(machine: Machine) -> Iterator[Finding]:
@@ -77,8 +77,8 @@ def turbo(machine: Machine) -> Iterator[Finding]:
     elif on:
         path = f"/{CPUS}/intel_pstate/no_turbo" if off is not None else f"/{CPUS}/cpufreq/boost"
         value = "1" if off is not None else "0"
-        told = f"the clock depends on heat and on other cores: echo {value} > {path}"
-        yield Finding("turbo", "wrong", "on", told)
+        text = f"the clock depends on heat and on other cores: echo {value} > {path}"
+        yield Finding("turbo", "wrong", "on", text)
     else:
         yield Finding("turbo", "ok", "off")
 
@@ -92,13 +92,13 @@ def siblings(machine: Machine) -> Iterator[Finding]:
     shared = sorted(tuple(core for core in group if core in machine.cores) for group in groups)
     shared = [group for group in shared if len(group) > 1]
     if not shared:
-        yield Finding("siblings", "ok", "each core that may be used is alone on its core")
+        yield Finding("siblings", "ok", "each usable CPU has a physical core of its own")
         return
     spare = {core for group in shared for core in group[1:]}
     cores = placement.ranges([core for core in machine.cores if core not in spare])
-    told = "; ".join(" and ".join(map(str, group)) for group in shared[:3])
+    texts = "; ".join(" and ".join(map(str, group)) for group in shared[:3])
     more = f" and {len(shared) - 3} more pairs" if len(shared) > 3 else ""
-    yield Finding("siblings", "wrong", f"one core each: {told}{more}", f"--perf-placement cores={cores}")
+    yield Finding("siblings", "wrong", f"one core each: {texts}{more}", f"--perf-placement cores={cores}")
 
 
 def huge_pages(machine: Machine) -> Iterator[Finding]:
@@ -107,8 +107,8 @@ def huge_pages(machine: Machine) -> Iterator[Finding]:
     if chosen is None:
         yield Finding("huge pages", "note", "cannot be read")
     elif chosen[1] == "never":
-        told = "large networks wait for page tables: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
-        yield Finding("huge pages", "wrong", "never", told)
+        advice = "large networks wait for page tables: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+        yield Finding("huge pages", "wrong", "never", advice)
     else:
         yield Finding("huge pages", "ok", chosen[1])
 
@@ -120,13 +120,13 @@ def container(machine: Machine) -> Iterator[Finding]:
         yield Finding("CPU limit", "ok", "none")
         return
     throttled = re.search(r"^nr_throttled (\d+)", machine.read("sys/fs/cgroup/cpu.stat") or "", re.MULTILINE)
-    told = f"{quota:g} CPUs of time for {len(machine.cores)} cores"
-    told += f", throttled {throttled[1]} times so far" if throttled else ""
+    text = f"{quota:g} CPUs of time for {len(machine.cores)} cores"
+    text += f", throttled {throttled[1]} times so far" if throttled else ""
     if quota >= len(machine.cores):
-        yield Finding("CPU limit", "ok", told)
+        yield Finding("CPU limit", "ok", text)
     else:
         advice = f"threads are stopped in the middle of a step: --perf-threads {max(1, int(quota))}, or lift the limit"
-        yield Finding("CPU limit", "wrong", told, advice)
+        yield Finding("CPU limit", "wrong", text, advice)
 
 
 def _quota(machine: Machine) -> float | None:
@@ -141,13 +141,13 @@ def _quota(machine: Machine) -> float | None:
 
 def busy(machine: Machine) -> Iterator[Finding]:
     load = float((machine.read("proc/loadavg") or "0").split()[0])
-    told = f"a load of {load:g} on {len(machine.cores)} cores"
+    text = f"a load of {load:g} on {len(machine.cores)} cores"
     if load > BUSY * len(machine.cores):
-        yield Finding("other work", "wrong", told, "wait until the machine is free: contended launches do not count")
+        yield Finding("other work", "wrong", text, "wait until the machine is free: contended launches do not count")
     else:
-        yield Finding("other work", "ok", told)
+        yield Finding("other work", "ok", text)
     if "hypervisor" in machine.facts.cpu_flags:
-        advice = "neighbours take time that nobody here sees: compare in pairs (--perf-against, ipexperf ab)"
+        advice = "neighbours take time unseen: compare in pairs (--perf-against, ipexperf ab)"
         yield Finding("virtual machine", "note", "yes", advice)
 
 
@@ -155,13 +155,13 @@ def allocator(machine: Machine) -> Iterator[Finding]:
     places = [str(machine.root / folder.lstrip("/")) for folder in libraries.folders(*libraries.prefixes())]
     for name in placement.PRELOADED:
         if libraries.find(name, placement.ALLOCATORS[name], places):
-            yield Finding("allocator", "ok", f"{name} is at hand: --perf-placement allocator={name}")
+            yield Finding("allocator", "ok", f"{name} is installed: --perf-placement allocator={name}")
             return
     yield Finding(
         "allocator",
         "note",
-        "only that of the C library, which workers set to keep memory",
-        "the vendor's guide advises jemalloc or tcmalloc",
+        "only the C library's, which workers configure to keep memory",
+        "the vendor's guide recommends jemalloc or tcmalloc",
     )
 
 
@@ -170,13 +170,16 @@ def packages(machine: Machine) -> Iterator[Finding]:
 
     facts = machine.facts
     if absent := facts.missing("torch"):
-        yield Finding("torch", "wrong", absent, "nothing but fakes can be measured")
+        yield Finding("torch", "wrong", absent, "only the fakes of the tests can be measured")
         return
     yield Finding("torch", "ok", str(facts.packages["torch"]))
     missing = [name for name in WANTED if facts.packages.get(name) is None]
     if missing:
         yield Finding(
-            "packages", "note", f"not installed: {', '.join(missing)}", "`ipexperf cases --why` says for what"
+            "packages",
+            "note",
+            f"not installed: {', '.join(missing)}",
+            "`ipexperf cases --why` shows which cases need them",
         )
     own = facts.packages.get(ipex.PACKAGE)
     if own is not None:
@@ -197,22 +200,22 @@ def instructions(machine: Machine) -> Iterator[Finding]:
     if "amx_tile" in flags:
         yield Finding("AMX", "wrong" if masks else "ok", "masked" if masks else "there")
     elif "avx512_bf16" in flags:
-        yield Finding("AMX", "note", "not there: bf16 has the instructions of AVX-512 alone")
+        yield Finding("AMX", "note", "not there: bf16 runs on AVX-512")
     else:
-        yield Finding("AMX", "note", "not there, nor AVX-512 for bf16: bf16 is emulated, and slower than fp32")
+        yield Finding("AMX", "note", "not there, nor AVX-512 BF16: bf16 is emulated, and slower than fp32")
 
 
 def waiting(machine: Machine) -> Iterator[Finding]:
     """Idle threads that spin take the core of the worker whose turn it is."""
     policy, block = machine.variables.get("OMP_WAIT_POLICY", ""), machine.variables.get("KMP_BLOCKTIME", "0")
     if policy.upper() == "ACTIVE" or block not in ("", "0", WAITING["KMP_BLOCKTIME"]):
-        told = f"OMP_WAIT_POLICY={policy or 'unset'}, KMP_BLOCKTIME={block}"
-        yield Finding("waiting threads", "wrong", told, "unset both: workers that take turns must not spin on")
+        text = f"OMP_WAIT_POLICY={policy or 'unset'}, KMP_BLOCKTIME={block}"
+        yield Finding("waiting threads", "wrong", text, "unset both: workers that wait for their turn must not spin")
     threads = machine.variables.get("OMP_NUM_THREADS", "")
     if threads.isdigit() and int(threads) != len(machine.cores):
-        told = f"OMP_NUM_THREADS={threads} on {len(machine.cores)} cores"
+        text = f"OMP_NUM_THREADS={threads} on {len(machine.cores)} cores"
         yield Finding(
-            "threads", "note", told, "workers have a thread a core whatever it says; --perf-threads is obeyed"
+            "threads", "note", text, "workers ignore it and use one thread per core; --perf-threads changes that"
         )
 
 

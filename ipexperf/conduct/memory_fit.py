@@ -22,21 +22,21 @@ def larger(case: Case) -> bool:
     return case.size > model.size or case.batch > model.batch(mode)
 
 
-def refuse(case: Case, told: Mapping[str, float], processes: int = 1) -> None:
+def refuse(case: Case, reply: Mapping[str, float], processes: int = 1) -> None:
     """Raise WorkerError if the case needs more memory than a worker may use, by a lower bound."""
     narrower = DTYPES[case.dtype].width / DTYPES[PLAIN].width
-    on_its_way = told["kept" if registry.modes.get(case.mode).trains else "passing"] * narrower
-    needed = processes * (told["examples"] + COPIES * told["weights"] + case.batch * on_its_way)
+    on_its_way = reply["kept" if registry.modes.get(case.mode).trains else "passing"] * narrower
+    needed = processes * (reply["examples"] + COPIES * reply["weights"] + case.batch * on_its_way)
     limit = memory_limit.limit()
     if needed > limit:
-        size = sizes.told(registry.models.get(case.model), case.size)
-        parts = f"examples {_told(told['examples'])}, weights {COPIES} x {_told(told['weights'])}"
-        sum_of = f"{parts}, a batch {case.batch} x {_told(on_its_way)}" + (f", {processes} times" * (processes > 1))
+        size = sizes.text(registry.models.get(case.model), case.size)
+        parts = f"examples {_gib(reply['examples'])}, weights {COPIES} x {_gib(reply['weights'])}"
+        sum_of = f"{parts}, a batch {case.batch} x {_gib(on_its_way)}" + (f", {processes} times" * (processes > 1))
         raise WorkerError(
             "out_of_memory",
-            f"{size} in batches of {case.batch} needs at least {_told(needed)} ({sum_of}), and {_told(limit)} are here",
+            f"{size} in batches of {case.batch} needs at least {_gib(needed)} ({sum_of}), and there are {_gib(limit)}",
         )
 
 
-def _told(count: float) -> str:
+def _gib(count: float) -> str:
     return f"{count / 2**30:.2f} GiB"

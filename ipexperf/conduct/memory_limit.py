@@ -32,8 +32,8 @@ def together(sessions: Iterable[int], allowed: int) -> int:
 
 def kernel_kills() -> int:
     """How many processes the kernel has killed for lack of memory since boot."""
-    found = re.search(r"^oom_kill (\d+)", Path("/proc/vmstat").read_text(), re.MULTILINE)
-    return int(found.group(1)) if found else 0
+    match = re.search(r"^oom_kill (\d+)", Path("/proc/vmstat").read_text(), re.MULTILINE)
+    return int(match.group(1)) if match else 0
 
 
 def _resident(pid: int) -> int:
@@ -46,8 +46,8 @@ def _resident(pid: int) -> int:
 def _proportional(pid: int) -> int:
     """Resident bytes, with shared pages divided among their users. Slow: the kernel walks all pages."""
     try:
-        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
         return _resident(pid)  # ended, or not permitted: an upper bound
-    found = re.search(r"^Pss:\s+(\d+) kB", told, re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else 0
+    match = re.search(r"^Pss:\s+(\d+) kB", rollup, re.MULTILINE)
+    return int(match.group(1)) * 1024 if match else 0

@@ -61,7 +61,7 @@ class Placed:
         return Placed(replace(self.placement, cores=tuple(cores), threads=len(cores)), {**self.variables, **own})
 
 
-def given(conditions: Conditions, case: Case, placed: Placed | None) -> Conditions:
+def apply(conditions: Conditions, case: Case, placed: Placed | None) -> Conditions:
     """The conditions with this placement, and those of each instance if the mode has several workers."""
     device, mode = registry.devices.get(case.device), registry.modes.get(case.mode)
     cores = placed.placement.cores if placed and placed.placement.cores else tuple(placement.allowed())
@@ -95,19 +95,19 @@ def find(options: Options, openmp: str = "") -> Placed | None:
         wish = replace(wish or Wish(), openmp=openmp)
     if wish is None:
         return None
-    return _found(wish, options.python, options.threads, tuple(placement.allowed()))
+    return _resolve(wish, options.python, options.threads, tuple(placement.allowed()))
 
 
-def seen(facts: Facts, placed: Placed | None) -> Facts:
+def facts_of(facts: Facts, placed: Placed | None) -> Facts:
     """The facts as placed workers see them: only the cores that they were given."""
     cores = placed.placement.cores if placed else None
     return replace(facts, cores=len(cores)) if cores else facts
 
 
 @functools.lru_cache(maxsize=8)  # run a launcher once a run
-def _found(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
+def _resolve(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
     if wish.launcher is not None:
-        placed = _asked(wish.launcher, python, threads)
+        placed = _from_launcher(wish.launcher, python, threads)
     else:
         placed = _looked_for(wish, python, threads, allowed)
     if placed.placement.cores is not None:
@@ -116,9 +116,9 @@ def _found(wish: Wish, python: str | None, threads: int | None, allowed: tuple[i
 
 
 def _refuse_cores(cores: Sequence[int], allowed: Sequence[int]) -> None:
-    known = os.cpu_count() or 1
-    if absent := [core for core in cores if core not in allowed and core >= known]:
-        raise UsageError(f"{SOURCE}: no core {ranges(absent)} here: there are {known}, from 0 to {known - 1}")
+    count = os.cpu_count() or 1
+    if absent := [core for core in cores if core not in allowed and core >= count]:
+        raise UsageError(f"{SOURCE}: no core {ranges(absent)} here: there are {count}, from 0 to {count - 1}")
     if outside := [core for core in cores if core not in allowed]:
         raise UsageError(f"{SOURCE}: core {ranges(outside)} is not ours: this process may use {ranges(allowed)}")
 
@@ -160,8 +160,8 @@ def _looked_for(wish: Wish, python: str | None, threads: int | None, allowed: tu
 def _refuse_node(node: int) -> None:
     there = sorted(int(path.name[4:]) for path in NODES.glob("node[0-9]*"))
     if node not in there:
-        known = f"there is {ranges(there)}" if there else "the kernel tells of none"
-        raise UsageError(f"{SOURCE}: no memory node {node} here: {known}")
+        text = f"there is {ranges(there)}" if there else "the kernel tells of none"
+        raise UsageError(f"{SOURCE}: no memory node {node} here: {text}")
 
 
 def library(name: str, pattern: str, python: str | None) -> str:
@@ -198,31 +198,31 @@ def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[
         raise UsageError(f"{SOURCE}: {command[0]} did not answer within {LAUNCHER_SECONDS} s") from None
 
 
-def _asked(launcher: str, python: str | None, threads: int | None) -> Placed:
+def _from_launcher(launcher: str, python: str | None, threads: int | None) -> Placed:
     """Let the launcher start a process that reports its placement. The launcher's exit status means nothing."""
     module, *arguments = LAUNCHERS[launcher]
     with tempfile.TemporaryDirectory(prefix="ipexperf-placement-") as folder:
         answer = Path(folder) / "placement.json"
         program = [str(BOOT), "placement", str(answer)]
-        told = _run([python or sys.executable, "-m", module, *arguments, *program], python)
+        output = _run([python or sys.executable, "-m", module, *arguments, *program], python)
         if not answer.exists():
-            lines = (told.stderr + told.stdout).strip().splitlines() or ["it said nothing"]
+            lines = (output.stderr + output.stdout).strip().splitlines() or ["it said nothing"]
             raise UsageError(f"{SOURCE}: {launcher} did not start a process: {lines[-1].strip()}")
-        found: dict[str, Any] = json.loads(answer.read_text())
+        document: dict[str, Any] = json.loads(answer.read_text())
     set_by = {
         name: value
-        for name, value in found["variables"].items()
+        for name, value in document["variables"].items()
         if SET_BY_LAUNCHERS.match(name) and os.environ.get(name) != value
     }
     preloaded = [Path(path).name for path in set_by.get("LD_PRELOAD", "").split(":")]
-    bound = re.fullmatch(r"bind (.+)", found["memory"])
+    bound = re.fullmatch(r"bind (.+)", document["memory"])
     return Placed(
         Placement(
-            cores=tuple(found["cores"]),
+            cores=tuple(document["cores"]),
             nodes=_numbers(bound[1]) if bound else None,
             openmp=_which(OPENMP, preloaded),
             allocator=_which(ALLOCATORS, preloaded),
-            threads=threads or int(found["variables"].get("OMP_NUM_THREADS", len(found["cores"]))),
+            threads=threads or int(document["variables"].get("OMP_NUM_THREADS", len(document["cores"]))),
         ),
         set_by,
     )

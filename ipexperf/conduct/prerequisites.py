@@ -62,13 +62,13 @@ class Prerequisites:
         made_of = weights.address(model, case.data, conditions.settings.data_file or "", case.size)
         if model.learned:
             path = self._weights(made_of, case, conditions)
-            conditions = conditions.given(weights=str(path))
+            conditions = conditions.with_settings(weights=str(path))
         if quantised(case.dtype):
             made_of += checksum.digest(path) if model.learned else ""
             quantiser = dataclasses.replace(conditions, python=python or conditions.python)
             name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
-            path = self._made("quantise", self.cache / "quantised" / name, case, quantiser, artifact.SIDES)
-            conditions = conditions.given(artifact=str(path))
+            path = self._ensure("quantise", self.cache / "quantised" / name, case, quantiser, artifact.SIDES)
+            conditions = conditions.with_settings(artifact=str(path))
         return conditions
 
     def footprint(self, case: Case) -> Mapping[str, Any]:
@@ -77,8 +77,8 @@ class Prerequisites:
         if key not in self._footprints:
             plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
             with conditions.worker() as worker:
-                told = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))
-            self._footprints[key] = told
+                reply = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))
+            self._footprints[key] = reply
         return self._footprints[key]
 
     def _fit(self, case: Case, conditions: Conditions) -> None:
@@ -86,14 +86,14 @@ class Prerequisites:
         if not registry.devices.get(case.device).hosted or not memory_fit.larger(case):
             return
         try:
-            found = self.footprint(case)
+            footprint = self.footprint(case)
         except WorkerError as error:
             if error.outcome == "out_of_memory":
                 raise
-            self._say(f"{case.id}: whether it fits into memory is not known beforehand: {error.reason}")
+            self._say(f"{case.id}: its memory could not be estimated beforehand: {error.reason}")
             return
         processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
-        memory_fit.refuse(case, found, processes)
+        memory_fit.refuse(case, footprint, processes)
 
     def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
         """The weights of a case: a package's as they are, or trained here, possibly from a package's weights."""
@@ -104,10 +104,10 @@ class Prerequisites:
                 raise WorkerError("error", why_not or "no weights")
             if model.as_packaged:
                 return Path(path)
-            conditions = conditions.given(weights=path)
-        return self._made("weights", self.cache / "weights" / name, case, conditions)
+            conditions = conditions.with_settings(weights=path)
+        return self._ensure("weights", self.cache / "weights" / name, case, conditions)
 
-    def _made(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
+    def _ensure(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
         """A file that the case loads. A worker makes it if it is missing or damaged."""
         if path in self._failed:
             raise self._failed[path]
@@ -125,25 +125,25 @@ class Prerequisites:
             self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
 
         try:
-            made = artifact_cache.keep(path, make, damaged, sides)
+            new = artifact_cache.keep(path, make, damaged, sides)
         except WorkerError as error:
-            told = WorkerError(error.outcome, f"{doing}: {error.reason}", error.log)
-            if told.outcome == "error":
-                self._failed[path] = told
-            raise told from error
-        self.kept[path] = made or self.kept.get(path, False)
+            blamed = WorkerError(error.outcome, f"{doing}: {error.reason}", error.log)
+            if blamed.outcome == "error":
+                self._failed[path] = blamed
+            raise blamed from error
+        self.kept[path] = new or self.kept.get(path, False)
         return path
 
     def _conditions(self, case: Case) -> Conditions:
         device = registry.devices.get(case.device)
         data = str(self._options.data) if self._options.data else None
-        found, _ = registry.datasets.get(case.data).find(data)
+        folder, _ = registry.datasets.get(case.data).find(data)
         settings = Settings(
             load=self.load,
             threads=self._options.threads,
             checkpoint=str(self.cache.resolve() / "checkpoints" / f"{case.id}.pt"),
             data_folder=data,
-            data_file=found,
+            data_file=folder,
             shared=self._shared,
             cards=self._cards(case),
         )
@@ -160,7 +160,7 @@ class Prerequisites:
         if self._options.yardstick:
             conditions = self._with_yardstick(case, conditions)
         openmp = registry.modes.get(case.mode).openmp
-        return placement.given(conditions, case, placement.find(self._options, openmp))
+        return placement.apply(conditions, case, placement.find(self._options, openmp))
 
     def _with_yardstick(self, case: Case, conditions: Conditions) -> Conditions:
         """Add the yardstick to the conditions, or a note why there is none."""

@@ -35,13 +35,13 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_T
 
 def variables_for(python: str | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
     """Our environment with these variables. Another interpreter gets no PYTHONPATH, to import its own packages."""
-    kept = {name: value for name, value in os.environ.items() if not (python and name == "PYTHONPATH")}
-    return {**kept, **(variables or {})}
+    inherited = {name: value for name, value in os.environ.items() if not (python and name == "PYTHONPATH")}
+    return {**inherited, **(variables or {})}
 
 
-def quiet(told: Mapping[str, str]) -> dict[str, str]:
+def quiet(variables: Mapping[str, str]) -> dict[str, str]:
     """Variables that keep a worker quiet: log levels, and idle threads unless the caller chose a wait policy."""
-    return QUIET if "OMP_WAIT_POLICY" in told else {**WAITING, **QUIET}
+    return QUIET if "OMP_WAIT_POLICY" in variables else {**WAITING, **QUIET}
 
 
 def environment_of(python: str | None, variables: Mapping[str, str] | None, *, bare: bool = False) -> dict[str, str]:
@@ -49,14 +49,20 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None, *, b
 
     If `bare`, leave out variables of the shell that tune libraries.
     """
-    found = variables_for(python, variables)
-    kept = {name: value for name, value in found.items() if not (bare and VARIABLES.match(name))}
-    return {**quiet(kept), **heap.defaults(kept), **kept, **OFFLINE, "IPEXPERF_CONTROLLER": str(os.getpid())}
+    environment = variables_for(python, variables)
+    inherited = {name: value for name, value in environment.items() if not (bare and VARIABLES.match(name))}
+    return {
+        **quiet(inherited),
+        **heap.defaults(inherited),
+        **inherited,
+        **OFFLINE,
+        "IPEXPERF_CONTROLLER": str(os.getpid()),
+    }
 
 
 def last_lines(log: IO[bytes]) -> str:
     """The last lines of a log that other processes write to."""
     # pread does not move the file position, which the writers share.
     size = os.fstat(log.fileno()).st_size
-    told = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
-    return "\n".join(told.decode(errors="replace").splitlines()[-LAST_LINES:])
+    tail = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
+    return "\n".join(tail.decode(errors="replace").splitlines()[-LAST_LINES:])

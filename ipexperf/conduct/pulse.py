@@ -18,8 +18,9 @@ from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
+from ipexperf.judge.policy import GatePolicy
 
-SLOW = 1.5
+SLOW = GatePolicy().pulse
 """If a kernel takes this many times its usual seconds, the machine was disturbed."""
 USUAL = 5
 """From this many readings on, the usual time is their median. Before, it is the best reading."""
@@ -88,7 +89,7 @@ class Pulses:
             if case.device not in self._workers:
                 self._workers[case.device] = self._open.enter_context(self.start(case))
             worker = self._workers[case.device]
-            told = worker.ask(
+            reply = worker.ask(
                 "pulse",
                 WAIT,
                 device=case.device,
@@ -97,27 +98,27 @@ class Pulses:
                 placement=settings.placement,
                 threads=settings.threads,
             )
-            found: Reading = told["seconds"]
+            reading: Reading = reply["seconds"]
         except WorkerError as error:
             self._given_up.add(case.device)
             if case.device in self._workers:
                 self._workers.pop(case.device).kill()
-            self.say(f"nothing says how quick {case.device} is around a launch: {error.reason}")
+            self.say(f"the speed of {case.device} around a launch is unknown: {error.reason}")
             return {}
-        return found
+        return reading
 
     def judged(
         self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
     ) -> tuple[dict[str, float], str]:
         """The figures of both readings, and why the machine was too slow, or an empty text."""
         figures: dict[str, float] = {}
-        said = []
+        texts = []
         for name in before.keys() & after.keys():
-            seen = self._seen[case.device, case.dtype, name]
-            seen += [before[name], after[name]]
+            readings = self._seen[case.device, case.dtype, name]
+            readings += [before[name], after[name]]
             figures.update({f"{name}_before": before[name], f"{name}_after": after[name]})
-            said.append(slow(name, before[name], after[name], seen, throughout=throughout))
-        return figures, "; ".join(sorted(filter(None, said)))
+            texts.append(slow(name, before[name], after[name], readings, throughout=throughout))
+        return figures, "; ".join(sorted(filter(None, texts)))
 
     def close(self) -> None:
         """Stop the processes."""
@@ -125,8 +126,10 @@ class Pulses:
         self._open.close()
 
 
-def slow(name: str, before: float, after: float, seen: list[float], *, throughout: bool = False) -> str:
+def slow(name: str, before: float, after: float, readings: list[float], *, throughout: bool = False) -> str:
     """Why this kernel was too slow, or an empty text. `seen` are all its readings, including these."""
-    usual, called = (statistics.median(seen), "the usual") if len(seen) >= USUAL else (min(seen), "its best so far")
+    usual, called = (
+        (statistics.median(readings), "the usual") if len(readings) >= USUAL else (min(readings), "its best so far")
+    )
     times = (min if throughout else max)(before, after) / usual
     return f"a fixed {name} took {times:.1f} times {called} (limit {SLOW:g})" if times > SLOW else ""

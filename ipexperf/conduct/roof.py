@@ -21,7 +21,7 @@ from ipexperf.errors import WorkerError
 from ipexperf.judge import roof
 from ipexperf.result import Launch
 
-AGAIN = "what the machine can do is measured again"
+AGAIN = "the machine's ceilings are measured again"
 
 
 class Roofs:
@@ -39,36 +39,36 @@ class Roofs:
         work = roof.work(tuple(launches))
         if work is None:
             return list(launches)
-        found = self._ceilings(case.device, together(conditions), environment)
+        limits = self._ceilings(case.device, together(conditions), environment)
         devices = registry.modes.get(case.mode).processes(case) if conditions.accelerator else 1
-        return [_held(x, work, case.dtype, found, devices) if x.outcome == "ok" else x for x in launches]
+        return [_held(x, work, case.dtype, limits, devices) if x.outcome == "ok" else x for x in launches]
 
     def _ceilings(self, device: str, conditions: Conditions, environment: Mapping[str, Any]) -> Mapping[str, Any] | str:
         """The ceilings under these conditions, or the reason why they are unknown."""
         name = address(device, conditions, environment)
         if name not in self._known:
-            self._known[name] = self._found(self._folder / f"{name}.json", device, conditions)
+            self._known[name] = self._measured(self._folder / f"{name}.json", device, conditions)
         return self._known[name]
 
-    def _found(self, path: Path, device: str, conditions: Conditions) -> Mapping[str, Any] | str:
+    def _measured(self, path: Path, device: str, conditions: Conditions) -> Mapping[str, Any] | str:
         def make(part: Path) -> None:
             with conditions.worker() as worker:
-                told = worker.ask("ceilings", device=device, settings=asdict(conditions.settings))
-            part.write_text(json.dumps(told["ceilings"], indent=1, sort_keys=True) + "\n")
+                reply = worker.ask("ceilings", device=device, settings=asdict(conditions.settings))
+            part.write_text(json.dumps(reply["ceilings"], indent=1, sort_keys=True) + "\n")
 
         try:
             artifact_cache.keep(path, make, lambda flaw: self._say(f"{path.name} is not used, {flaw}: {AGAIN}"))
         except WorkerError as error:
-            return f"measuring what the machine can do: {error.reason}"
-        known: Mapping[str, Any] = json.loads(path.read_text())
-        return known
+            return f"measuring the machine's ceilings: {error.reason}"
+        limits: Mapping[str, Any] = json.loads(path.read_text())
+        return limits
 
 
-def _held(launch: Launch, work: Mapping[str, Any], dtype: str, found: Mapping[str, Any] | str, devices: int) -> Launch:
+def _held(launch: Launch, work: Mapping[str, Any], dtype: str, limits: Mapping[str, Any] | str, devices: int) -> Launch:
     rated = roof.rated(launch, work, dtype)
-    if isinstance(found, str):
-        return roof.noted(rated, f"has no roof: {found}")
-    return roof.under(rated, found, dtype, devices)
+    if isinstance(limits, str):
+        return roof.noted(rated, f"has no roof: {limits}")
+    return roof.under(rated, limits, dtype, devices)
 
 
 def together(conditions: Conditions) -> Conditions:
@@ -89,7 +89,7 @@ def together(conditions: Conditions) -> Conditions:
 
 def address(device: str, conditions: Conditions, environment: Mapping[str, Any]) -> str:
     """A hash of everything that ceilings depend on. Variables that limit instructions are left out: see `free`."""
-    asked = {**environment["variables"], **conditions.variables}
+    variables = {**environment["variables"], **conditions.variables}
     document = {
         "version": ceilings.VERSION,
         "device": device,
@@ -98,7 +98,9 @@ def address(device: str, conditions: Conditions, environment: Mapping[str, Any])
         "threads": conditions.settings.threads,
         "placement": conditions.settings.placement,
         "variables": {
-            name: value for name, value in asked.items() if SET_BY_LAUNCHERS.match(name) and name not in ISA_VARIABLES
+            name: value
+            for name, value in variables.items()
+            if SET_BY_LAUNCHERS.match(name) and name not in ISA_VARIABLES
         },
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]

@@ -121,18 +121,18 @@ class Server:
         if self._seconds is not None:
             return
         try:
-            told = self._reply(self._timeout)
+            reply = self._reply(self._timeout)
         except WorkerError as error:
-            said = last_lines(self._log).splitlines()[-1:]
+            last = last_lines(self._log).splitlines()[-1:]
             self.close()
-            raise ForkError("; ".join([error.reason, *said])) from None
+            raise ForkError("; ".join([error.reason, *last])) from None
         except BaseException:
             self.close()
             raise
-        if told["reason"]:
+        if reply["reason"]:
             self.close()
-            raise ForkError(told["reason"])
-        self._seconds = float(told["seconds"])
+            raise ForkError(reply["reason"])
+        self._seconds = float(reply["seconds"])
 
     @property
     def seconds(self) -> float:
@@ -156,11 +156,11 @@ class Server:
 
     def fork(self, requests: int, replies: int, log: int) -> Forked:
         """Fork a worker that answers over these descriptors and writes its output to this log."""
-        told = self.ask("fork", (requests, replies, log))
-        if told["unsafe"]:
+        reply = self.ask("fork", (requests, replies, log))
+        if reply["unsafe"]:
             # Do not start a fresh one instead: all launches of one case must start the same way.
-            raise WorkerError("error", f"the fork server can't be forked any more: {told['unsafe']}")
-        return Forked(self, told["pid"])
+            raise WorkerError("error", f"the fork server can't be forked any more: {reply['unsafe']}")
+        return Forked(self, reply["pid"])
 
     def ask(self, do: str, descriptors: tuple[int, ...] = (), **request: Any) -> dict[str, Any]:
         """Send a request and wait for its reply."""

@@ -47,7 +47,7 @@ def ask_facts(
     with tempfile.TemporaryFile() as answer:
         command += ["--into", str(answer.fileno())]
         try:
-            told = subprocess.run(
+            result = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -61,12 +61,12 @@ def ask_facts(
         except OSError as error:
             raise UsageError(f"{source}={shlex.quote(str(python))}: {error.strerror or error}") from None
         except subprocess.TimeoutExpired:
-            reason = f"did not say within 120 s whether it sees {', '.join(accelerators)}"
+            reason = f"did not report within 120 s whether it sees {', '.join(accelerators)}"
             raise UsageError(f"{command[0]} {reason}") from None
         answer.seek(0)
         facts = answer.read()
-    if told.returncode != 0 or not facts:
-        last = (told.stderr.strip().splitlines() or ["no message"])[-1]
+    if result.returncode != 0 or not facts:
+        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
         raise UsageError(f"{source}={shlex.quote(command[0])} can't run workers: {last}")
     return Facts.from_json(json.loads(facts))
 
@@ -207,8 +207,8 @@ class Worker:
         # Blame the largest, even if it is not the one that we wait for.
         largest = max(alive, key=lambda worker: memory_limit.together([worker.pid], 0))
         most = f"{self._limit / 2**30:.1f} GiB, {memory_limit.SHARE:.0%} of the memory here"
-        others = ", and with what takes turns with it" if len(alive) > 1 else ""
-        largest.condemn(WorkerError("out_of_memory", f"took more than {most}, with all that it started{others}"))
+        others = ", together with the other arms of its round" if len(alive) > 1 else ""
+        largest.condemn(WorkerError("out_of_memory", f"took more than {most}, with its child processes{others}"))
         if largest is self:
             raise self._condemned()
 
@@ -222,7 +222,7 @@ class Worker:
         self.kill()
 
     def _condemned(self) -> WorkerError:
-        return self._sentence or WorkerError("crashed", "was ended before it was asked", "")
+        return self._sentence or WorkerError("crashed", "was ended before it was used", "")
 
     def _death(self) -> WorkerError:
         """The error that describes how a worker ended after it closed its pipe."""
@@ -233,7 +233,7 @@ class Worker:
             return WorkerError(error.outcome, error.reason, self.log())
         except subprocess.TimeoutExpired:
             self.kill()
-            return WorkerError("crashed", "closed its pipe and did not end", self.log())
+            return WorkerError("crashed", "closed its pipe but did not exit", self.log())
         if code == -signal.SIGKILL and memory_limit.kernel_kills() > self._kills:
             return WorkerError("out_of_memory", "killed by the kernel, which was out of memory", self.log())
         if code < 0:

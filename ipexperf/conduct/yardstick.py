@@ -32,8 +32,8 @@ def find(cache: Path) -> str:
     """That interpreter. Raises UsageError if it does not exist."""
     python = python_of(cache)
     if not python.exists():
-        told = f"there is no yardstick in {cache}: make one with `ipexperf yardstick make`"
-        raise UsageError(f"--perf-yardstick: {told}")
+        text = f"there is no yardstick in {cache}: make one with `ipexperf yardstick make`"
+        raise UsageError(f"--perf-yardstick: {text}")
     return str(python.absolute())
 
 
@@ -65,7 +65,7 @@ def make(cache: Path, packages: Path, say: Callable[[str], None]) -> Path:
 def _clear(cache: Path, part: Path, old: Path) -> None:
     """Make the folder and an empty one inside for the new environment. Removes remains of earlier attempts."""
     if cache.exists() and not cache.is_dir():
-        raise UsageError(f"{cache} is no folder: name one for the yardstick by --cache")
+        raise UsageError(f"{cache} is not a folder: name one with --cache")
     _remove(part)
     _remove(old)
     part.mkdir(parents=True)
@@ -112,7 +112,7 @@ class Stick:
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        self.told: dict[str, Any] = {}
+        self.description: dict[str, Any] = {}
         """Its description: `content`, `packages` and `work`."""
         self.block = 1
         self._work = ""
@@ -123,7 +123,7 @@ class Stick:
         self.worker.send("yardstick", work=work, dtype=dtype, **request)
 
     def ready(self) -> None:
-        self.told = {**self.worker.receive(), "work": self._work}
+        self.description = {**self.worker.receive(), "work": self._work}
 
     def warm(self) -> None:
         self.block = int(self.worker.ask("warm")["block"])

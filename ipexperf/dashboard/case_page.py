@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data, roof
-from ipexperf.history.recorded_fingerprints import ran
+from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.judge import structure
 from ipexperf.judge.environment import differences
 from ipexperf.report import fingerprints, units
@@ -46,9 +46,9 @@ def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int
         "roof": roof.block(recorded),
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
-        "ran": _ran(entry),
+        "ran": _fingerprint(entry),
         "differs": _differs(entry),
-        "happened": [_told(story, mark) for mark in reversed(entry.marks)],
+        "happened": [_change_row(story, mark) for mark in reversed(entry.marks)],
         "reproduce": command(entry.case, max(1, len(recorded.counted))),
         "as_it_was": _as_it_was(run.meta),
         "data": _data(entry, samples),
@@ -58,28 +58,28 @@ def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int
 def _figures(entry: Entry) -> list[tuple[str, str, str]]:
     """Return the key figures at the top: name, value and remark."""
     recorded, spot = entry.newest, entry.spots[-1]
-    found = []
+    rows = []
     if spot.median is not None:
         apart = f", {(spot.hi - spot.lo) / spot.median:.1%} apart" if spot.lo and spot.hi and spot.n > 1 else ""
-        told = units.plural(spot.n, "launch", "launches")
-        found.append(("step", data.formatted(PRIMARY, spot.median), f"median of {told}{apart}"))
+        text = units.plural(spot.n, "launch", "launches")
+        rows.append(("step", data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
     speed = recorded.metrics.get("throughput")
     if speed is not None and speed.median is not None:
-        found.append(("throughput", data.formatted("throughput", speed.median), f"batch {entry.case.batch}"))
+        rows.append(("throughput", data.formatted("throughput", speed.median), f"batch {entry.case.batch}"))
     verdict = recorded.verdict
     if verdict and verdict.ratio is not None:
-        known = verdict.lo is not None and verdict.hi is not None
+        bounded = verdict.lo is not None and verdict.hi is not None
         over = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
-        ends = f"90 % interval {verdict.lo:.3f} to {verdict.hi:.3f}" if known else "without an interval"
-        found.append((f"time over {over}", f"{verdict.ratio:.3f}", ends))
+        ends = f"90 % interval {verdict.lo:.3f} to {verdict.hi:.3f}" if bounded else "without an interval"
+        rows.append((f"time over {over}", f"{verdict.ratio:.3f}", ends))
     if entry.factor is not None:
-        found.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
+        rows.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
     if right := data.right(recorded):
-        found.append((right.metric, data.formatted(right.metric, right.value), ""))
+        rows.append((right.metric, data.formatted(right.metric, right.value), ""))
     memory = recorded.metrics.get("peak_memory")
     if memory is not None and memory.median is not None:
-        found.append(("peak memory", data.formatted("peak_memory", memory.median), ""))
-    return found
+        rows.append(("peak memory", data.formatted("peak_memory", memory.median), ""))
+    return rows
 
 
 def _over(factor: Factor) -> str:
@@ -105,14 +105,14 @@ def _metrics(recorded: Recorded) -> list[dict[str, str]]:
 
 def _checks(recorded: Recorded) -> list[dict[str, Any]]:
     """Return every check of proof and accuracy once, failed ones first."""
-    found: dict[tuple[str, str, str, str, bool], list[int]] = {}
+    launches: dict[tuple[str, str, str, str, bool], list[int]] = {}
     for launch in recorded.counted:
         for kind in ("proof", "accuracy"):
             for check in launch.document.get(kind, ()):
                 key = (kind, check["name"], check["found"], check["expected"], check["ok"])
-                found.setdefault(key, []).append(launch.index)
+                launches.setdefault(key, []).append(launch.index)
     names = ("kind", "name", "found", "expected", "ok")
-    rows = [{**dict(zip(names, key, strict=True)), "launches": where} for key, where in found.items()]
+    rows = [{**dict(zip(names, key, strict=True)), "launches": where} for key, where in launches.items()]
     return sorted(rows, key=lambda row: bool(row["ok"]))
 
 
@@ -133,23 +133,27 @@ def _other(entry: Entry) -> str:
     return "in the other arm" if AGAINST in dict(entry.case.knobs) else "in the baseline"
 
 
-def _ran(entry: Entry) -> dict[str, Any] | None:
+def _fingerprint(entry: Entry) -> dict[str, Any] | None:
     """Return the fingerprint, and its differences from the baseline, the other arm or the run before."""
-    state, found = ran(entry.newest)
-    if found is None:
+    state, fingerprint = fingerprint_of(entry.newest)
+    if fingerprint is None:
         return None
     verdict = entry.newest.verdict
     judged = verdict.structure if verdict else None
-    told: list[tuple[str, list[str]]] = []
+    rows: list[tuple[str, list[str]]] = []
     if judged and judged.changes:
-        told.append((f"otherwise than {_other(entry)}", list(judged.changes[:CHANGES])))
-    before = ran(entry.before)[1] if entry.before else None
-    if before and before["version"] == found["version"] and before["digest"] != found["digest"]:
-        lines = structure.diff(before, found).lines() if "structure" in before and "structure" in found else []
-        told.append(("otherwise than in the run before", lines[:CHANGES] or ["the digest alone is known to differ"]))
+        rows.append((f"otherwise than {_other(entry)}", list(judged.changes[:CHANGES])))
+    before = fingerprint_of(entry.before)[1] if entry.before else None
+    if before and before["version"] == fingerprint["version"] and before["digest"] != fingerprint["digest"]:
+        lines = (
+            structure.diff(before, fingerprint).lines() if "structure" in before and "structure" in fingerprint else []
+        )
+        rows.append(
+            ("different from the run before", lines[:CHANGES] or ["only the digests are known, and they differ"])
+        )
     if state.changes:
-        told.append(("between the launches of this run", list(state.changes[:CHANGES])))
-    return {"line": fingerprints.in_one_line(found), "reason": state.reason, "changes": told}
+        rows.append(("between the launches of this run", list(state.changes[:CHANGES])))
+    return {"line": fingerprints.in_one_line(fingerprint), "reason": state.reason, "changes": rows}
 
 
 def _differs(entry: Entry) -> list[str]:
@@ -157,7 +161,7 @@ def _differs(entry: Entry) -> list[str]:
     return differences(entry.before.environment, entry.newest.environment) if entry.before else []
 
 
-def _told(story: Story, mark: Mark) -> dict[str, Any]:
+def _change_row(story: Story, mark: Mark) -> dict[str, Any]:
     run = story.board.runs[mark.run]
     levels = [data.formatted(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
     return {"mark": mark, "run": run, "when": data.moment(run.started_at), "levels": levels}

@@ -56,23 +56,27 @@ def trends(line: Line) -> dict[str, dict[str, Any]]:
         (name for name in accuracies() if any(spot.median is not None for spot in line.spots.get(name, ()))), ""
     )
     spots = line.spots[PRIMARY]
-    found = {PRIMARY: columns(spots)}
+    tables = {PRIMARY: columns(spots)}
     if any(spot.n > 1 for spot in spots):
         ends = {"lo": [short(spot.lo) for spot in spots], "hi": [short(spot.hi) for spot in spots]}
-        found[PRIMARY] |= {**ends, "n": once([spot.n for spot in spots])}
+        tables[PRIMARY] |= {**ends, "n": once([spot.n for spot in spots])}
     for name in (MEMORY, right):
         if line.spots.get(name):
-            found[name] = columns(line.spots[name])
-            if found[name]["run"] == found[PRIMARY]["run"]:
-                del found[name]["run"]  # the same runs, stored once
-    return found
+            tables[name] = columns(line.spots[name])
+            if tables[name]["run"] == tables[PRIMARY]["run"]:
+                del tables[name]["run"]  # the same runs, stored once
+    return tables
 
 
 def columns(spots: Sequence[Spot]) -> dict[str, Any]:
     """Return the points of one metric in columns: runs, numbers, and outcomes if any is not ok."""
     outcomes = [spot.outcome for spot in spots]
-    told = {"outcome": outcomes} if set(outcomes) != {"ok"} else {}
-    return {"run": [spot.run for spot in spots], "median": [short(spot.median) for spot in spots], **told}
+    columns_of_outcomes = {"outcome": outcomes} if set(outcomes) != {"ok"} else {}
+    return {
+        "run": [spot.run for spot in spots],
+        "median": [short(spot.median) for spot in spots],
+        **columns_of_outcomes,
+    }
 
 
 def once(values: Sequence[Any]) -> Any:
@@ -100,8 +104,8 @@ class Right:
 
 def right(recorded: Recorded | None) -> Right | None:
     """Return the metric that describes the accuracy best, if any was measured."""
-    found = accuracy(recorded)
-    return Right(*found) if found else None
+    score = accuracy(recorded)
+    return Right(*score) if score else None
 
 
 def row(entry: Entry, newest: int) -> dict[str, Any]:
@@ -150,5 +154,5 @@ def drop(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def counted(outcomes: Iterable[str]) -> dict[str, int]:
     """Count the outcomes, the most important first."""
-    found = Counter(outcomes)
-    return {name: found[name] for name in sorted(found, key=place)}
+    counts = Counter(outcomes)
+    return {name: counts[name] for name in sorted(counts, key=place)}

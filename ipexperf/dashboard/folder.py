@@ -21,11 +21,10 @@ def check(folder: Path) -> None:
     if not folder.parent.is_dir():
         raise UsageError(f"the report {folder} cannot be written: there is no folder {folder.parent}")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise UsageError(f"{folder} is no folder: name one for the report that is new, empty or an older report")
+        raise UsageError(f"{folder} is not a folder: name a new one, an empty one or an older report")
     if folder.is_dir() and (other := _strange(folder)):
-        raise UsageError(
-            f"{folder} holds {other}, which is no part of a report: name a folder that is new, empty or an older report"
-        )
+        wanted = "name a folder that is new, empty or an older report"
+        raise UsageError(f"{folder} holds {other}, which does not belong to a report: {wanted}")
 
 
 @contextmanager
@@ -51,15 +50,15 @@ def whole(folder: Path) -> Iterator[Path]:
 
 def _strange(folder: Path) -> str:
     """Return the first file in a folder that no report wrote, or an empty text."""
-    found = _files(folder)
-    if not found and not any(folder.iterdir()):
+    files = _files(folder)
+    if not files and not any(folder.iterdir()):
         return ""
     try:
-        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        known = set(told["files"]) if told["made_by"] == MAKER else set()
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        written = set(manifest["files"]) if manifest["made_by"] == MAKER else set()
     except (OSError, ValueError, KeyError, TypeError):
-        known = set()
-    return next((name for name in found if name not in known), "" if known else "something")
+        written = set()
+    return next((name for name in files if name not in written), "" if written else "something")
 
 
 def _files(folder: Path) -> list[str]:

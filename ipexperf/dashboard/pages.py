@@ -16,7 +16,7 @@ from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.report.selftest import rate_text
-from ipexperf.result import PRIMARY
+from ipexperf.result import PRIMARY, PairsEvidence
 
 if TYPE_CHECKING:
     from ipexperf.dashboard.story import Entry, Mark, Story
@@ -30,12 +30,12 @@ TOLD = 200
 
 def trust(history: History, story: Story) -> list[tuple[str, str]]:
     """Return the judge's false alarms on each machine with a selftest, under the current policy."""
-    policy, found = PairPolicy(), []
+    policy, policy_and_trials = PairPolicy(), []
     for machine in sorted({entry.line.machine_key for entry in story.entries}):
         alarms = selftest.summarise(selftests.trials(history, machine, policy), policy.tolerance).slower
         if alarms.of:
-            found.append((machine, rate_text(alarms)))
-    return found
+            policy_and_trials.append((machine, rate_text(alarms)))
+    return policy_and_trials
 
 
 def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -77,11 +77,11 @@ def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
     }
 
 
-def run_rows(story: Story, found: Mapping[int, Sequence[tuple[Entry, int]]]) -> list[dict[str, Any]]:
+def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[Entry, int]]]) -> list[dict[str, Any]]:
     """Return every run, newest first, with the outcomes of its cases. `found` has the cases of each run."""
     rows = []
     for place, run in reversed([*enumerate(story.board.runs)]):
-        verdicts = [_outcome(entry, index) for entry, index in found.get(place, ())]
+        verdicts = [_outcome(entry, index) for entry, index in entries.get(place, ())]
         rows.append(
             {
                 "place": place,
@@ -94,12 +94,12 @@ def run_rows(story: Story, found: Mapping[int, Sequence[tuple[Entry, int]]]) -> 
     return rows
 
 
-def run_page(story: Story, place: int, found: Sequence[tuple[Entry, int]]) -> dict[str, Any]:
+def run_page(story: Story, place: int, entries: Sequence[tuple[Entry, int]]) -> dict[str, Any]:
     """Return the page of a run: its cases, its environment, and differences from the run before on that machine."""
     board = story.board
     run = board.runs[place]
     before = next((one for one in board.runs[:place][::-1] if one.machine_key == run.machine_key), None)
-    rows = [_case_of(entry, index) for entry, index in found]
+    rows = [_case_of(entry, index) for entry, index in entries]
     return {
         "title": f"Run {data.moment(run.started_at)}",
         "run": run,
@@ -151,10 +151,10 @@ def _outcome(entry: Entry, index: int) -> str:
 
 
 def _between(board: Board, old: BoardRun, new: BoardRun) -> list[str]:
-    found = differences(board.environments[old.environment], board.environments[new.environment])
+    lines = differences(board.environments[old.environment], board.environments[new.environment])
     if old.commit != new.commit:
-        found.append(f"commit: {(old.commit or 'unknown')[:12]} -> {(new.commit or 'unknown')[:12]}")
-    return found
+        lines.append(f"commit: {(old.commit or 'unknown')[:12]} -> {(new.commit or 'unknown')[:12]}")
+    return lines
 
 
 def _environment(board: Board, run: BoardRun) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -178,8 +178,8 @@ def pairs(story: Story) -> dict[str, Any]:
 
 def _pair(story: Story, entry: Entry) -> dict[str, Any]:
     case, verdict = entry.case, entry.newest.verdict
-    facts = (verdict.baseline if verdict else None) or {}
-    ratios = [math.exp(x) for x in facts.get("log_ratios", ()) if x is not None and math.isfinite(x)]
+    evidence = verdict.evidence if verdict and isinstance(verdict.evidence, PairsEvidence) else None
+    ratios = [math.exp(x) for x in evidence.log_ratios if math.isfinite(x)] if evidence else []
     return data.drop(
         {
             "page": f"cases/{entry.slug}.html",
@@ -193,7 +193,7 @@ def _pair(story: Story, entry: Entry) -> dict[str, Any]:
             "hi": data.short(verdict.hi) if verdict else None,
             "mde": data.short(verdict.mde) if verdict else None,
             "pairs": [data.short(x) for x in ratios],
-            "differs": list(facts.get("differences", ())),
+            "differs": list(evidence.differences) if evidence else [],
             "why": verdict.reason if verdict else entry.newest.metrics[PRIMARY].reason,
             "when": data.moment(story.run_of(entry).started_at),
         }
@@ -203,7 +203,7 @@ def _pair(story: Story, entry: Entry) -> dict[str, Any]:
 def gains(story: Story) -> dict[str, Any]:
     """Return the speed-ups of dtypes, stacks and devices, from the newest run of every case."""
     pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
-    found = speedups([entry.newest for entry in story.entries], paired=story.paired)
+    compared = speedups([entry.newest for entry in story.entries], paired=story.paired)
     names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "rounds")
     rows = [
         {
@@ -215,13 +215,13 @@ def gains(story: Story) -> dict[str, Any]:
             "note": "; ".join(filter(None, (counted(one.rounds) if one.paired else "", one.note))),
             "right": _rights(one.accuracy_metric, one.base_accuracy, one.accuracy),
         }
-        for one in found
+        for one in compared
     ]
     return {
         "title": "Speed-ups",
-        "in_turns": any(one.paired for one in found),
-        "launches": not all(one.paired for one in found),
-        "twins": twins(story, {one.run_uid for one in found}),
+        "in_turns": any(one.paired for one in compared),
+        "launches": not all(one.paired for one in compared),
+        "twins": twins(story, {one.run_uid for one in compared}),
         "data": {"rows": rows},
     }
 

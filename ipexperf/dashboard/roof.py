@@ -20,22 +20,22 @@ SIDES = (
 
 def block(recorded: Recorded) -> dict[str, Any] | None:
     """Return each rate beside its ceiling, if the work of the case was counted."""
-    known, ceilings = medians(recorded), roof(recorded)
-    line = roofs.rates_text(known, ceilings)
+    values, ceilings = medians(recorded), roof(recorded)
+    line = roofs.rates_text(values, ceilings)
     if not line:
         return None
-    return {"line": line, "sides": [] if ceilings is None else _sides(known, ceilings)}
+    return {"line": line, "sides": [] if ceilings is None else _sides(values, ceilings)}
 
 
-def _sides(known: Mapping[str, float | None], ceilings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = []
-    for name, told, metric, unit, ceiling in SIDES:
-        rate, most = known.get(metric), ceilings[ceiling]
+def _sides(values: Mapping[str, float | None], ceilings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    sides = []
+    for name, side, metric, unit, ceiling in SIDES:
+        rate, most = values.get(metric), ceilings[ceiling]
         if rate is None:
             continue
-        found.append(
+        sides.append(
             {
-                "name": told,
+                "name": side,
                 "binds": ceilings["bound"] == name,
                 "rate": units.scaled(rate, unit),
                 "ceiling": units.scaled(most, unit),
@@ -43,4 +43,4 @@ def _sides(known: Mapping[str, float | None], ceilings: Mapping[str, Any]) -> li
                 "share": rate / most,
             }
         )
-    return found
+    return sides

@@ -83,15 +83,15 @@ class _Site:
         self._write_tables()
         self._write_runs()
         self._draw("index.html", "overview.html", pages.overview(self._story, pages.trust(history, self._story)))
-        found = by_run(self._story.entries)
-        self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story, found)})
+        entries_of = by_run(self._story.entries)
+        self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story, entries_of)})
         if self._gains["data"]["rows"]:
             self._draw("speedups.html", "speedups.html", self._gains)
         if self._pairs:
             self._draw("pairs.html", "pairs.html", pages.pairs(self._story))
         for place in sorted(self._paged):
             name = f"runs/{self._story.board.runs[place].uid}.html"
-            self._draw(name, "run.html", pages.run_page(self._story, place, found[place]))
+            self._draw(name, "run.html", pages.run_page(self._story, place, entries_of[place]))
         self._write_cases(history)
 
     def _write_cases(self, history: History) -> None:
@@ -110,10 +110,10 @@ class _Site:
 
     def _write_tables(self) -> None:
         """Write what the scripts need to know of outcomes and dtypes, so that they have no list of their own."""
-        known = {name: outcomes.row(name) for name in (*outcomes.OUTCOMES, outcomes.NEVER_BEGAN)}
-        looks = {name: {"glyph": one.glyph, "tone": one.tone, "numbers": one.numbers} for name, one in known.items()}
-        told = {"outcomes": looks, "dtypes": list(DTYPES)}
-        text = f"window.ipexperfTables = {json.dumps(told, separators=(',', ':'))};\n"
+        rows = {name: outcomes.row(name) for name in (*outcomes.OUTCOMES, outcomes.NEVER_BEGAN)}
+        looks = {name: {"glyph": one.glyph, "tone": one.tone, "numbers": one.numbers} for name, one in rows.items()}
+        tables = {"outcomes": looks, "dtypes": list(DTYPES)}
+        text = f"window.ipexperfTables = {json.dumps(tables, separators=(',', ':'))};\n"
         (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8")
 
     def _write_runs(self) -> None:
@@ -138,21 +138,21 @@ class _Site:
 
 def _pages(**known: Any) -> jinja2.Environment:
     """Return the templates. Values are escaped, in pages and in the JSON inside them."""
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    made.globals.update(
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    environment.globals.update(
         known,
         look_of=outcomes.row,
         version=__version__,
         made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00"),
     )
-    return made
+    return environment
 
 
 def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]]:
@@ -161,10 +161,10 @@ def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple
     for entry in story.entries:
         for spot in entry.line.spots[PRIMARY][-SAMPLED:]:
             wanted[spot.run].append(entry)
-    found: dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]] = defaultdict(list)
+    samples: dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]] = defaultdict(list)
     for place in sorted(wanted):
-        known = history.samples_of(story.board.runs[place])
+        recorded = history.samples_of(story.board.runs[place])
         for entry in wanted[place]:
-            if entry.line.number in known:
-                found[entry.line.number, entry.line.machine_key].append((place, known[entry.line.number]))
-    return found
+            if entry.line.number in recorded:
+                samples[entry.line.number, entry.line.machine_key].append((place, recorded[entry.line.number]))
+    return samples

@@ -101,16 +101,16 @@ def gather(history: History, limit: int) -> Story:
     paired = history.paired(one for line in lines if (one := _of(recorded, board, line, 1)) is not None)
     factors = _factors(recorded, paired)
     series = [_good(line) for line in lines]
-    found = changes.find_each([[median for _, median in good] for good in series])
+    changed = changes.find_each([[median for _, median in good] for good in series])
     differ = _Differences(board)
     entries = []
-    for line, good, moved in zip(lines, series, found, strict=True):
+    for line, good, moved in zip(lines, series, changed, strict=True):
         newest, before = (_of(recorded, board, line, back) for back in (1, 2))
         assert newest is not None  # noqa: S101 - a line has a newest run
         marks = [*_moved(board, line, good, moved, differ), *_accepted(line)]
         # A change of level lists the differences itself, so a change of environment there is not a second event.
-        told = {mark.run: set(mark.lines) for mark in marks}
-        marks += [x for x in _environments(line, differ) if not set(x.lines) <= told.get(x.run, set())]
+        lines_of_run = {mark.run: set(mark.lines) for mark in marks}
+        marks += [x for x in _environments(line, differ) if not set(x.lines) <= lines_of_run.get(x.run, set())]
         entries.append(
             Entry(
                 line=line,
@@ -166,11 +166,11 @@ def _factors(
 
 def _factor(times: float, paired: Paired | None, base: Case, case: Case) -> Factor:
     """Return the ratio from shared rounds, if there are any."""
-    found = paired.between(base, case) if paired is not None and case != base else None
-    if found is None:
+    estimate = paired.between(base, case) if paired is not None and case != base else None
+    if estimate is None:
         return Factor(times)
-    ratio = found.ratio(inverted=True)
-    return Factor(ratio.ratio, ratio.lo, ratio.hi, found.rounds)
+    ratio = estimate.ratio(inverted=True)
+    return Factor(ratio.ratio, ratio.lo, ratio.hi, estimate.rounds)
 
 
 def _good(line: Line) -> list[tuple[int, float]]:
@@ -195,8 +195,8 @@ class _Differences:
         if old == new:
             return ()
         if (old, new) not in self._known:
-            known = self._board.environments
-            self._known[old, new] = tuple(differences(known[old], known[new]))
+            environments = self._board.environments
+            self._known[old, new] = tuple(differences(environments[old], environments[new]))
         return self._known[old, new]
 
 
@@ -212,11 +212,13 @@ def _moved(
         sides = (good[change.index - change.before : change.index], good[change.index : change.index + change.after])
         before, after = (statistics.median(value for _, value in side) for side in sides)
         commits = [board.runs[place].commit for place in (last, first)]
-        known = all(commits) and commits[0] != commits[1]
-        told = [f"commits {commits[0][:10]}..{commits[1][:10]}"] if known and commits[0] and commits[1] else []
+        commits_differ = all(commits) and commits[0] != commits[1]
+        commit_lines = (
+            [f"commits {commits[0][:10]}..{commits[1][:10]}"] if commits_differ and commits[0] and commits[1] else []
+        )
         kind = "slower" if change.ratio > 1 else "faster"
         text = f"{kind} by {abs(change.ratio - 1):.1%} from here on"
-        lines = (*told, *differ.between(line, last, first))
+        lines = (*commit_lines, *differ.between(line, last, first))
         yield Mark(first, kind, text, lines, change.ratio, before, after)
 
 
@@ -224,8 +226,8 @@ def _environments(line: Line, differ: _Differences) -> Iterable[Mark]:
     # A case that never began has no environment, and the run's may be of another device.
     runs = [spot.run for spot in line.spots[PRIMARY] if not line.environments or spot.run in line.environments]
     for old, new in pairwise(runs):
-        if found := differ.between(line, old, new):
-            yield Mark(new, "environment", "another environment from here on", found)
+        if lines := differ.between(line, old, new):
+            yield Mark(new, "environment", "another environment from here on", lines)
 
 
 def _accepted(line: Line) -> Iterable[Mark]:
@@ -246,8 +248,8 @@ def _levels(good: Sequence[tuple[int, float]], moved: Sequence[changes.Change]) 
 
 def by_run(entries: Iterable[Entry]) -> dict[int, list[tuple[Entry, int]]]:
     """Return the cases of each run by the index of the run, each with the index of its spot."""
-    found: dict[int, list[tuple[Entry, int]]] = defaultdict(list)
+    by_number: dict[int, list[tuple[Entry, int]]] = defaultdict(list)
     for entry in entries:
         for index, spot in enumerate(entry.spots):
-            found[spot.run].append((entry, index))
-    return found
+            by_number[spot.run].append((entry, index))
+    return by_number

@@ -28,7 +28,7 @@ def url_of(target: str | os.PathLike[str]) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # ValueError: the port is not a number
-        raise HistoryError(f"{hidden(text)!r} is no path and no database URL.") from None
+        raise HistoryError(f"{hidden(text)!r} is neither a path nor a database URL.") from None
     return url.set(drivername="postgresql+psycopg") if url.drivername in POSTGRESQL else url
 
 

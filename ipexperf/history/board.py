@@ -118,7 +118,7 @@ def read(engine: Engine, name: str, metrics: Sequence[str], limit: int) -> Board
 
 def samples_of_run(engine: Engine, name: str, run_number: int) -> dict[int, dict[int, tuple[float, ...]]]:
     """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
-    asked = (
+    query = (
         select(series.c.case_id, samples.c.launch, samples.c.data)
         .select_from(samples)
         .join(series, series.c.id == samples.c.series_id)
@@ -131,11 +131,11 @@ def samples_of_run(engine: Engine, name: str, run_number: int) -> dict[int, dict
         .where(samples.c.run_id == run_number, series.c.metric == PRIMARY, launch.c.outcome != "contended")
         .order_by(series.c.case_id, samples.c.launch)
     )
-    found: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
+    by_launch: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
     with reading(engine, name) as connection:
-        for row in connection.execute(asked):
-            found[row.case_id][row.launch] = unpack(row.data)
-    return found
+        for row in connection.execute(query):
+            by_launch[row.case_id][row.launch] = unpack(row.data)
+    return by_launch
 
 
 def _newest(limit: int) -> Select[Any]:
@@ -169,14 +169,14 @@ def _lines(
 ) -> tuple[dict[tuple[int, str], Line], dict[int, tuple[Line, str]]]:
     """Return the lines, and for each series its line and metric."""
     names = ("model", "device", "dtype", "mode", "stack", "batch", "version")
-    asked = (
+    query = (
         select(case, series.c.id.label("series_id"), series.c.machine_key, series.c.metric)
         .join(series, series.c.case_id == case.c.id)
         .where(series.c.metric.in_(metrics))
     )
     lines: dict[tuple[int, str], Line] = {}
     of_series = {}
-    for row in connection.execute(asked):
+    for row in connection.execute(query):
         key = (row.id, row.machine_key)
         if key not in lines:
             axes = {name: getattr(row, name) for name in names}
@@ -201,9 +201,9 @@ def _fill(
 
 def facts(metrics: Sequence[str]) -> Select[Any]:
     """Select the measurements of these metrics. The table is ordered by series: other metrics are never read."""
-    wanted = select(series.c.id).where(series.c.metric.in_(metrics))
+    query = select(series.c.id).where(series.c.metric.in_(metrics))
     columns = (measurement.c[name] for name in ("series_id", "run_id", "n", "median", "lo", "hi", "outcome"))
-    return select(*columns).where(measurement.c.series_id.in_(wanted))
+    return select(*columns).where(measurement.c.series_id.in_(query))
 
 
 def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
@@ -211,30 +211,30 @@ def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], pl
     facts = (verdict.c[name] for name in ("series_id", "run_id", "judged_at", "policy_id", "outcome", "ratio"))
     against = verdict.c.reason[("baseline", "step_time")].as_float()
     newest: dict[tuple[int, int], tuple[str, int]] = {}
-    for series_id, run_id, judged_at, policy_id, *said in connection.execute(select(*facts, against)):
+    for series_id, run_id, judged_at, policy_id, *row in connection.execute(select(*facts, against)):
         if series_id not in of_series or run_id not in places:
             continue
-        known = newest.get((series_id, run_id))
-        if known is None or known < (judged_at, policy_id):
+        before = newest.get((series_id, run_id))
+        if before is None or before < (judged_at, policy_id):
             newest[series_id, run_id] = judged_at, policy_id
-            of_series[series_id][0].verdicts[places[run_id]] = Judged._make(said)
+            of_series[series_id][0].verdicts[places[run_id]] = Judged._make(row)
 
 
 def _accept(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
     for row in connection.execute(select(baseline).order_by(baseline.c.accepted_at)):
         if row.series_id in of_series and row.run_id in places:
-            told = (row.accepted_at, row.accepted_by, row.reason, row.superseded_by is not None)
-            of_series[row.series_id][0].accepted.append(Acceptance(places[row.run_id], *told))
+            acceptance = (row.accepted_at, row.accepted_by, row.reason, row.superseded_by is not None)
+            of_series[row.series_id][0].accepted.append(Acceptance(places[row.run_id], *acceptance))
 
 
 def _surround(connection: Connection, lines: Mapping[tuple[int, str], Line], places: Mapping[int, int]) -> None:
     """Attach the environment of each case's first launch, which may differ from the run's, for example by placement."""
-    asked = (
+    query = (
         select(launch.c.run_id, launch.c.case_id, launch.c.environment_id, environment.c.machine_key)
         .join(environment, environment.c.id == launch.c.environment_id)
         .where(launch.c.launch == 0)
     )
-    for row in connection.execute(asked):
+    for row in connection.execute(query):
         line = lines.get((row.case_id, row.machine_key))
         if line is not None and row.run_id in places:
             line.environments[places[row.run_id]] = row.environment_id

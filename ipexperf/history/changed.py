@@ -84,7 +84,7 @@ def changes(
         check_metric(metric)
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         every = medians.read(connection, metrics, **span, past=PAST, **filters)
-    found = [
+    changed = [
         _changed(history, one, change)
         for one, moved in zip(every, points_of_change.find_each([one.values for one in every]), strict=True)
         for change in moved
@@ -92,14 +92,14 @@ def changes(
     ]
     short = sum(len(one.values) < 2 * points_of_change.MINIMUM for one in every)
     order = {"regressed": 0, "changed": 1, "improved": 2}
-    found.sort(key=lambda x: (order[x.direction], -abs(math.log(x.ratio)), x.case_id, x.metric))
-    return Changes(tuple(found), len(every), short)
+    changed.sort(key=lambda x: (order[x.direction], -abs(math.log(x.ratio)), x.case_id, x.metric))
+    return Changes(tuple(changed), len(every), short)
 
 
 def _changed(history: History, one: Medians, change: points_of_change.Change) -> Changed:
     last, first = one.runs[change.index - 1], one.runs[change.index]
     sides = [history.environment(run.uid, one.case.uid) for run in (last, first)]
-    known = last.commit and first.commit and last.commit != first.commit
+    commits_differ = last.commit and first.commit and last.commit != first.commit
     return Changed(
         direction=change.direction(higher_is_better=one.higher_is_better),
         case_id=one.case.id,
@@ -118,6 +118,6 @@ def _changed(history: History, one: Medians, change: points_of_change.Change) ->
         first_run=first.uid,
         first_started_at=first.started_at,
         first_commit=first.commit,
-        commits=f"{last.commit}..{first.commit}" if known else "",
+        commits=f"{last.commit}..{first.commit}" if commits_differ else "",
         differences=tuple(between(*sides)),
     )

@@ -66,13 +66,13 @@ class Comparison:
 
 def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> Comparison:
     """Compare every case of the second run with the same case of the first."""
-    known = known_metric(metric)
+    unit = known_metric(metric)
     common = tuple(between(first.environment, second.environment))
     pairs = _pairs(first.cases, second.cases)
     # Every pair gets its share of the alarm rate, shown or not: leaving unsound ones out must not relax the others.
     family = sum(old is not None and new is not None and old.case == new.case for old, new in pairs)
     return Comparison(
-        first.run, second.run, common, tuple(_compared(old, new, known, family, common) for old, new in pairs)
+        first.run, second.run, common, tuple(_compared(old, new, unit, family, common) for old, new in pairs)
     )
 
 
@@ -93,15 +93,15 @@ def unsound(recorded: Recorded | None, metric: str) -> str:
     if not values:
         return f"has no {metric}"
     if not all(0 < value < math.inf for value in values):
-        return f"has a {metric} that is not above 0"
+        return f"has a {metric} of 0 or less"
     return ""
 
 
 def accuracy(recorded: Recorded | None) -> tuple[str, float] | None:
     """Return the name and the median of the metric that describes a case's accuracy best."""
-    found = {} if recorded is None else recorded.metrics
-    told = ((name, found[name].median) for name in accuracies() if name in found)
-    return next(((name, value) for name, value in told if value is not None), None)
+    metrics = {} if recorded is None else recorded.metrics
+    medians = ((name, metrics[name].median) for name in accuracies() if name in metrics)
+    return next(((name, value) for name, value in medians if value is not None), None)
 
 
 def change(ratio: ratios.Ratio, metric: Metric) -> str:
@@ -144,8 +144,8 @@ def _compared(
         fields = incomparable(old.environment, new.environment)
         note = f"other hardware: {', '.join(fields)}" if fields else SINGLE if ratio.lo is None else ""
     accuracies = [accuracy(side) for side in (old, new)]
-    named = next((found[0] for found in accuracies if found), None)
-    told = [found[1] if found and found[0] == named else None for found in accuracies]
+    named = next((score[0] for score in accuracies if score), None)
+    sides = [score[1] if score and score[0] == named else None for score in accuracies]
     return Compared(
         case_id=case.id,
         case_uid=case.uid,
@@ -164,8 +164,8 @@ def _compared(
         first_outcome=old.outcome if old else None,
         second_outcome=new.outcome if new else None,
         accuracy_metric=named,
-        first_accuracy=told[0],
-        second_accuracy=told[1],
+        first_accuracy=sides[0],
+        second_accuracy=sides[1],
         note=note,
         differences=tuple(x for x in between(old.environment, new.environment) if x not in common)
         if old and new
@@ -182,12 +182,12 @@ def _why_not(old: Recorded | None, new: Recorded | None, metric: str) -> str:
 
 def between(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
     """List the differences between two environments, the commit last."""
-    found = differences(old, new)
+    lines = differences(old, new)
     keys = [side.get("machine_key") for side in (old, new)]
     commits = [str((side.get("git") or {}).get("commit") or "unknown") for side in (old, new)]  # type: ignore[attr-defined]
     if keys[0] != keys[1]:
-        found.insert(0, f"machine_key: {keys[0]} -> {keys[1]}")
-    return found if commits[0] == commits[1] else [*found, f"commit: {commits[0]} -> {commits[1]}"]
+        lines.insert(0, f"machine_key: {keys[0]} -> {keys[1]}")
+    return lines if commits[0] == commits[1] else [*lines, f"commit: {commits[0]} -> {commits[1]}"]
 
 
 def _median(recorded: Recorded | None, metric: str) -> float | None:

@@ -62,7 +62,7 @@ def translated(name: str) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as error:
         raise HistoryError(f"the {name} cannot be used: {_first_line(error)}.") from error
     except json.JSONDecodeError as error:
-        raise HistoryError(f"the {name} is damaged: it holds a document that is no JSON: {error}.") from error
+        raise HistoryError(f"the {name} is damaged: it holds a document that is not JSON: {error}.") from error
 
 
 @contextmanager
@@ -98,8 +98,8 @@ def _first_line(error: Exception) -> str:
 
 def _arguments(backend: str) -> dict[str, Any]:
     """Connection arguments with a timeout. Without it, connecting to an absent server takes minutes."""
-    known = {"sqlite": {"timeout": BUSY_SECONDS}, "postgresql": {"connect_timeout": BUSY_SECONDS}}
-    return known.get(backend, {})
+    by_backend = {"sqlite": {"timeout": BUSY_SECONDS}, "postgresql": {"connect_timeout": BUSY_SECONDS}}
+    return by_backend.get(backend, {})
 
 
 def _missing(backend: str) -> str:
@@ -116,7 +116,7 @@ def _check_path(path: Path, *, create: bool) -> None:
         raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
     # SQLite writes a journal beside the file, so the folder must be writable too.
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise HistoryError(f"the history {path} is not writable for this user, nor can it be read safely without.")
+        raise HistoryError(f"the history {path} is not writable for this user, and cannot be read safely without that.")
 
 
 def _prepare_file(path: Path, name: str, *, create: bool) -> None:
@@ -188,12 +188,12 @@ def _migrate(engine: Engine, path: Path | None, name: str) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     with writing(engine, name) as connection:
         revision = _revision(connection)  # again: another process may have migrated while this one waited
         if revision == schema.REVISION:
             return
-        if revision is not None and revision not in known:
+        if revision is not None and revision not in revisions:
             newer = f"has schema {revision}, newer than the {schema.REVISION} of this program; upgrade ipexperf"
             raise HistoryError(f"the {name} {newer}.")
         if revision is not None and path:

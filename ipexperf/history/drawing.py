@@ -41,10 +41,10 @@ def human(value: float | None, unit: str) -> str:
 
 
 def table(*columns: str) -> Table:
-    made = Table(box=box.SIMPLE_HEAD)
+    drawn = Table(box=box.SIMPLE_HEAD)
     for column in columns:
-        made.add_column(column)
-    return made
+        drawn.add_column(column)
+    return drawn
 
 
 def row(made: Table, *cells: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, cast
 
 from ipexperf.case import Case
@@ -10,7 +11,7 @@ from ipexperf.errors import HistoryError
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.judge import rounds
 from ipexperf.outcomes import has_numbers
-from ipexperf.result import PRIMARY
+from ipexperf.result import PRIMARY, RoundRecord
 
 BUILT_IN = {"step_time": ("latency", 1e9), "throughput": ("throughput", 1.0)}
 """Names of our metrics in Bencher, and the factor to its unit: it has latency in nanoseconds."""
@@ -51,10 +52,10 @@ def bencher(detail: RunDetail) -> dict[str, Any]:
 
 
 def _sound(detail: RunDetail) -> list[Recorded]:
-    found = [x for x in detail.cases if has_numbers(x.outcome) and x.values.get(PRIMARY)]
-    if not found:
+    recorded = [x for x in detail.cases if has_numbers(x.outcome) and x.values.get(PRIMARY)]
+    if not recorded:
         raise HistoryError(f"the run {detail.run.uid} has no case with numbers that count: there is nothing to export.")
-    return found
+    return recorded
 
 
 def _name(recorded: Recorded) -> str:
@@ -67,16 +68,23 @@ def _named(case: Case) -> str:
 
 
 def _paired(detail: RunDetail, case: Case) -> list[dict[str, Any]]:
-    """Return the log ratio of a case to the reference in each of its rounds, with the reference's name under `over`.
-
-    The reference itself has no ratio.
-    """
-    found = []
+    """Return the log ratio of a case to its base in each of its rounds, with the base's name under `over`."""
+    ratios = []
     for one in detail.rounds:
-        base = next((seat for seat in one.seats if seat.role == "reference"), one.seats[0]).case
-        logs = rounds.logs([one], base, case) if base != case else []
-        found += [{"round": one.uid, "over": _named(base), "log_ratio": value, "turns": one.turns} for value in logs]
-    return found
+        if (base := _base(one, case)) is None:
+            continue
+        named = {"round": one.uid, "over": _named(base), "turns": one.turns}
+        ratios += [{**named, "log_ratio": value} for value in rounds.logs([one], base, case)]
+    return ratios
+
+
+def _base(one: RoundRecord, case: Case) -> Case | None:
+    """What a case is compared with: the other arm of its pair, else the reference. None for the reference itself."""
+    for other, seat in pairwise(one.seats):
+        if seat.case == case and other.role == "against":
+            return other.case
+    base = next((seat for seat in one.seats if seat.role == "reference"), one.seats[0]).case
+    return base if base != case else None
 
 
 def _benchmark(recorded: Recorded, paired: list[dict[str, Any]]) -> dict[str, Any]:

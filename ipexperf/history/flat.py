@@ -14,7 +14,7 @@ SHOWN = ("run_uid", "case_id", "case_uid", *CASE, *SUMMARY, "verdict", "ratio", 
 """Columns of `ipexperf show`."""
 
 
-def shown(detail: RunDetail) -> list[dict[str, Any]]:
+def rows(detail: RunDetail) -> list[dict[str, Any]]:
     """Return one row per case and metric of a run. The verdict is in the row of the metric that was judged."""
     return [_row(recorded, summary) for recorded in detail.cases for summary in recorded.metrics.values()]
 

@@ -33,23 +33,23 @@ def runs(db: Target, limit: int | None = None) -> pd.DataFrame:
 def show(db: Target, run: str = "last") -> pd.DataFrame:
     """Return one row per case and metric of one run."""
     with History.open(db, create=False) as history:
-        rows = flat.shown(history.show(run))
+        rows = flat.rows(history.show(run))
     return _typed(pd.DataFrame(rows, columns=list(flat.SHOWN)), [*_numbers(Summary), "ratio"])
 
 
 def compare(db: Target, first: str, second: str = "last", *, metric: str = PRIMARY) -> pd.DataFrame:
     """Return one row per case of two runs, with the ratio of the second to the first."""
     with History.open(db, create=False) as history:
-        found = comparison.compare(history.show(first), history.show(second), metric)
-    return _frame(comparison.Compared, map(asdict, found.cases))
+        result = comparison.compare(history.show(first), history.show(second), metric)
+    return _frame(comparison.Compared, map(asdict, result.cases))
 
 
 def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS)) -> pd.DataFrame:
     """Return the speed-up of a dtype, stack or device, from these runs or the last."""
     with History.open(db, create=False) as history:
         cases = history.cases(runs or ("last",))
-        found = speedups.speedups(cases, over, history.paired(cases))
-    return _frame(speedups.Speedup, map(asdict, found))
+        pairs = speedups.speedups(cases, over, history.paired(cases))
+    return _frame(speedups.Speedup, map(asdict, pairs))
 
 
 def trend(db: Target, metric: str | None = PRIMARY, **asked: Unpack[TrendFilters]) -> pd.DataFrame:
@@ -62,8 +62,8 @@ def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **asked: Unpack[F
     """Return one row per change of level. `asked` are the filters of `trend`, `since` and `until`."""
     metrics = [metric] if isinstance(metric, str) else metric
     with History.open(db, create=False) as history:
-        found = changed.changes(history, metrics, **asked)
-    return _frame(changed.Changed, map(asdict, found.changes))
+        rows = changed.changes(history, metrics, **asked)
+    return _frame(changed.Changed, map(asdict, rows.changes))
 
 
 def _frame(record: Any, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

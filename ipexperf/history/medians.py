@@ -59,21 +59,21 @@ def read(
     runs = _runs(connection, branch, since, before, past)
     if not runs:
         return []
-    found: dict[int, Medians] = {}
+    by_series: dict[int, Medians] = {}
     for row in connection.execute(statements.series_of(metric=metrics, **filters)).mappings():
         numbers = (row[name] for name in ("machine_key", "metric", "unit", "higher_is_better"))
-        found[row["series_id"]] = Medians(case_of(row), *numbers)
+        by_series[row["series_id"]] = Medians(case_of(row), *numbers)
     places = {moment.number: place for place, moment in enumerate(runs)}
     points: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
     good = sql_case((measurement.c.outcome == "ok", measurement.c.median))
     wanted = statements.series_of(metric=metrics, **filters).with_only_columns(series.c.id)
     # Row ids follow time, except for merged runs, so most of the older part of a long history is not read.
-    asked = select(measurement.c.series_id, measurement.c.run_id, good)
-    asked = asked.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
-    for series_id, run_id, median in connection.execute(asked).all():
+    query = select(measurement.c.series_id, measurement.c.run_id, good)
+    query = query.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
+    for series_id, run_id, median in connection.execute(query).all():
         if run_id in places:
             points[series_id].append((places[run_id], median))
-    return [_filled(found[series_id], sorted(own), runs) for series_id, own in sorted(points.items())]
+    return [_filled(by_series[series_id], sorted(own), runs) for series_id, own in sorted(points.items())]
 
 
 def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:
@@ -87,22 +87,22 @@ def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequ
 
 def _runs(connection: Connection, branch: Wanted, since: str | None, before: str | None, past: int) -> list[Moment]:
     """Select the runs to examine, oldest first."""
-    asked = (
+    query = (
         select(run.c.id, run.c.uid, run.c.started_at, run.c.commit_sha, environment.c.machine_key)
         .join(environment, environment.c.id == run.c.environment_id)
-        .where(*statements.wanted({run.c.branch: branch}))
+        .where(*statements.narrowed_by({run.c.branch: branch}))
         .order_by(run.c.started_at.desc(), run.c.uid.desc())
     )
     if before is not None:
-        asked = asked.where(run.c.started_at < before)
-    moments = list(map(Moment._make, connection.execute(asked).all()))
+        query = query.where(run.c.started_at < before)
+    moments = list(map(Moment._make, connection.execute(query).all()))
     if since is None:
         return moments[::-1]
     older: dict[str, int] = defaultdict(int)
-    found = []
+    runs = []
     for moment in moments:
         if moment.started_at < since:
             older[moment.machine_key] += 1
         if older[moment.machine_key] <= past:
-            found.append(moment)
-    return found[::-1]
+            runs.append(moment)
+    return runs[::-1]

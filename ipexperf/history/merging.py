@@ -88,12 +88,12 @@ def merge(path: Path, other: Path) -> Merged:
     )
 
 
-def _check_revision(found: str, path: Path) -> None:
-    if found == schema.REVISION:
+def _check_revision(revision: str, path: Path) -> None:
+    if revision == schema.REVISION:
         return
-    newer = found.isdecimal() and found > schema.REVISION
+    newer = revision.isdecimal() and revision > schema.REVISION
     advice = "upgrade ipexperf" if newer else f"run `ipexperf db upgrade --db {path}` first"
-    raise HistoryError(f"the history {path} has schema {found}, and this program {schema.REVISION}: {advice}.")
+    raise HistoryError(f"the history {path} has schema {revision}, and this program {schema.REVISION}: {advice}.")
 
 
 @contextmanager

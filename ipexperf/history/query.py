@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Engine, RowMapping, and_, select
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import board, round_ratios, rounds, rows, selectors, statements, window_runs
+from ipexperf.history import board, evidence, round_ratios, rounds, rows, selectors, statements, window_runs
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rolling import roll
@@ -49,8 +49,10 @@ class Queries:
         with reading(self._engine, self._name) as connection:
             row = _run_row(connection, selector)
             document = _environment_document(row["doc"], row["meta"])
-            made = rounds.of_run(connection, row["id"])
-            return RunDetail(_run_records(connection, [row])[0], document, tuple(_recorded(connection, row)), made)
+            rounds_of_run = rounds.of_run(connection, row["id"])
+            return RunDetail(
+                _run_records(connection, [row])[0], document, tuple(_recorded(connection, row)), rounds_of_run
+            )
 
     def measurements(self, selector: str) -> list[Recorded]:
         """Return every case of a run with the values of its launches, from which baselines are accepted."""
@@ -91,22 +93,22 @@ class Queries:
         most = limit + (rolling or 1) - 1 if limit is not None else None
         with reading(self._engine, self._name) as connection:
             span = selectors.between(connection, since, until)
-            asked = statements.trend(limit=most, since=span["since"], before=span["before"], **filters)
-            found = connection.execute(asked).mappings()
-            return roll([_point(row) for row in found], rolling, limit)
+            query = statements.trend(limit=most, since=span["since"], before=span["before"], **filters)
+            records = connection.execute(query).mappings()
+            return roll([_point(row) for row in records], rolling, limit)
 
     def environment(self, run_uid: str, case_uid: str) -> dict[str, Any]:
         """Return the environment of a case in a run: that of its first launch, else the run's."""
         with reading(self._engine, self._name) as connection:
             row = _run_row(connection, run_uid)
-            asked = (
+            query = (
                 select(environment.c.doc)
                 .join(launch, launch.c.environment_id == environment.c.id)
                 .join(case, case.c.id == launch.c.case_id)
                 .where(launch.c.run_id == row["id"], case.c.uid == case_uid)
                 .order_by(launch.c.launch)
             )
-            stored = connection.execute(asked.limit(1)).scalar_one_or_none()
+            stored = connection.execute(query.limit(1)).scalar_one_or_none()
             return _environment_document(row["doc"] if stored is None else stored, row["meta"])
 
     def span(self, since: str | None, until: str | None) -> dict[str, str | None]:
@@ -131,9 +133,9 @@ class Queries:
     ) -> list[tuple[str, str, float]]:
         """Return (run uid, started_at, median) of the newest good measurements of one series, oldest first."""
         uid = series_uid(case.uid, machine_key, metric)
-        asked = statements.window(uid, branch=branch, before=utc(before) if before else None, limit=limit)
+        query = statements.window(uid, branch=branch, before=utc(before) if before else None, limit=limit)
         with reading(self._engine, self._name) as connection:
-            return [(row.uid, row.started_at, row.median) for row in connection.execute(asked)][::-1]
+            return [(row.uid, row.started_at, row.median) for row in connection.execute(query)][::-1]
 
     def past(self, uid: str, *, branch: str | None, before: str | None, launches: int) -> Iterator[PastRun]:
         """Yield the runs that a window of a series can consist of, newest first, as far back as the caller iterates."""
@@ -143,7 +145,7 @@ class Queries:
     def samples(self, selector: str, case_uid: str, metric: str = PRIMARY) -> dict[int, tuple[float, ...]]:
         """Return the samples of one case in one run, by launch that counts: `step_time`, `cpu_time` or `run_delay`."""
         with reading(self._engine, self._name) as connection:
-            asked = (
+            query = (
                 select(samples.c.launch, samples.c.data)
                 .join(series, series.c.id == samples.c.series_id)
                 .join(case, case.c.id == series.c.case_id)
@@ -159,7 +161,7 @@ class Queries:
                 .where(samples.c.run_id == _run_row(connection, selector)["id"])
                 .order_by(samples.c.launch)
             )
-            return {row.launch: unpack(row.data) for row in connection.execute(asked)}
+            return {row.launch: unpack(row.data) for row in connection.execute(query)}
 
     def rounds_of_machine(
         self, machine_key: str, limit: int = round_ratios.RUNS, *, before: str | None = None
@@ -174,9 +176,9 @@ class Queries:
         wanted = dict.fromkeys((one.run_uid, one.machine_key) for one in cases)
         with reading(self._engine, self._name) as connection:
             return {
-                (uid, machine): found
+                (uid, machine): pair
                 for uid, machine in wanted
-                if (found := round_ratios.read(connection, uid, machine)) is not None
+                if (pair := round_ratios.read(connection, uid, machine)) is not None
             }
 
     def board(self, metrics: Sequence[str], limit: int) -> Board:
@@ -199,8 +201,8 @@ def _run_row(connection: Connection, selector: str) -> RowMapping:
     return connection.execute(statements.runs().where(run.c.uid == uid)).mappings().one()
 
 
-def _run_records(connection: Connection, found: Any) -> list[RunRecord]:
-    counts: dict[int, dict[str, int]] = {row["id"]: {} for row in found}
+def _run_records(connection: Connection, records: Any) -> list[RunRecord]:
+    counts: dict[int, dict[str, int]] = {row["id"]: {} for row in records}
     for run_id, outcome, count in connection.execute(statements.outcomes(list(counts))):
         counts[run_id][outcome] = count
     names = ("uid", "started_at", "finished_at", "status", "branch", "commit", "torch_version", "ipex_version")
@@ -211,7 +213,7 @@ def _run_records(connection: Connection, found: Any) -> list[RunRecord]:
             outcomes=counts[row["id"]],
             meta=row["meta"],
         )
-        for row in found
+        for row in records
     ]
 
 
@@ -269,17 +271,17 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
 
 def _launches(connection: Connection, run_id: int) -> dict[int, list[tuple[LaunchRecord, dict[str, Any]]]]:
     """Return the launches of every case of a run, each with its environment."""
-    asked = (
+    query = (
         select(launch, environment.c.doc.label("environment"))
         .join(environment, environment.c.id == launch.c.environment_id)
         .where(launch.c.run_id == run_id)
         .order_by(launch.c.case_id, launch.c.launch)
     )
-    found: dict[int, list[tuple[LaunchRecord, dict[str, Any]]]] = {}
-    for row in connection.execute(asked):
+    by_measurement: dict[int, list[tuple[LaunchRecord, dict[str, Any]]]] = {}
+    for row in connection.execute(query):
         record = LaunchRecord(row.launch, row.outcome, row.reason, row.doc, row.log)
-        found.setdefault(row.case_id, []).append((record, row.environment))
-    return found
+        by_measurement.setdefault(row.case_id, []).append((record, row.environment))
+    return by_measurement
 
 
 def _values(launches: list[LaunchRecord]) -> dict[str, tuple[float, ...]]:
@@ -290,17 +292,17 @@ def _values(launches: list[LaunchRecord]) -> dict[str, tuple[float, ...]]:
 
 def _verdicts(connection: Connection, run_id: int) -> tuple[dict[int, Verdict], dict[int, str]]:
     """Return the newest verdict of every case, and the outcome that decided its test."""
-    asked = (
+    query = (
         select(verdict, series.c.case_id, series.c.metric, policy.c.doc, policy.c.uid)
         .join(series, series.c.id == verdict.c.series_id)
         .join(policy, policy.c.id == verdict.c.policy_id)
         .where(verdict.c.run_id == run_id)
         .order_by(verdict.c.judged_at, verdict.c.policy_id)
     )
-    said = connection.execute(asked).all()
-    newest = {row.case_id: row for row in said}
+    records = connection.execute(query).all()
+    newest = {row.case_id: row for row in records}
     # `platform_shift` is set when the run is judged as a whole, after all tests have ended.
-    tested = {row.case_id: row.outcome for row in said if row.outcome != "platform_shift"}
+    tested = {row.case_id: row.outcome for row in records if row.outcome != "platform_shift"}
     return {case_id: _verdict(row) for case_id, row in newest.items()}, tested
 
 
@@ -315,11 +317,11 @@ def _verdict(row: Row[Any]) -> Verdict:
         p_value=row.p_value,
         mde=row.mde,
         policy=rows.policy_label(row),
-        baseline=row.reason["baseline"],
+        evidence=evidence.read(row.reason["baseline"]),
         structure=_structure(row.reason.get("structure")),
     )
 
 
-def _structure(told: dict[str, Any] | None) -> Structure | None:
+def _structure(row: dict[str, Any] | None) -> Structure | None:
     """Return the comparison of fingerprints in a verdict. Verdicts of older versions have none."""
-    return Structure(**{**told, "changes": tuple(told["changes"])}) if told else None
+    return Structure(**{**row, "changes": tuple(row["changes"])}) if row else None

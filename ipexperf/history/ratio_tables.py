@@ -29,23 +29,23 @@ OVER_ROUNDS = (
 )
 
 
-def comparison_text(found: Comparison) -> Text:
+def comparison_text(comparison: Comparison) -> Text:
     """Describe the two runs, and the differences between their environments."""
     lines = []
-    for name, run in (("first", found.first), ("second", found.second)):
+    for name, run in (("first", comparison.first), ("second", comparison.second)):
         where = f"{(run.commit or '-')[:10]} on {run.branch or '-'}, torch {run.torch_version or '-'}"
         where += f", IPEX {run.ipex_version or '-'}, {run.machine_key}"
         lines.append(f"{name:8} {run.uid[:SHORT]}  {moment(run.started_at)} UTC, {where}")
-    told = found.differences or ("nothing that is recorded of the environment",)
-    lines += [f"{'' if index else 'differs':8} {line}" for index, line in enumerate(told)]
+    differences = comparison.differences or ("nothing that is recorded of the environment",)
+    lines += [f"{'' if index else 'differs':8} {line}" for index, line in enumerate(differences)]
     return Text("\n".join(lines))
 
 
 def compared_table(cases: Sequence[Compared]) -> Table:
-    made = table("case", "batch", "first", "second", "ratio", "interval", "change", "accuracy", "outcome", "note")
+    drawn = table("case", "batch", "first", "second", "ratio", "interval", "change", "accuracy", "outcome", "note")
     for case in cases:
         row(
-            made,
+            drawn,
             case.case_id,
             str(case.batch),
             human(case.first, case.unit),
@@ -57,12 +57,12 @@ def compared_table(cases: Sequence[Compared]) -> Table:
             _both(x or "-" for x in (case.first_outcome, case.second_outcome)),
             "; ".join([*((case.note,) if case.note else ()), *case.differences]),
         )
-    return made
+    return drawn
 
 
-def explanation(found: Sequence[Speedup]) -> str:
+def explanation(ratios: Sequence[Speedup]) -> str:
     """Explain the intervals: over rounds if the cases took turns, else over launches."""
-    paired = [one.paired for one in found]
+    paired = [one.paired for one in ratios]
     if not any(paired):
         return OVER_LAUNCHES
     if all(paired):
@@ -77,19 +77,19 @@ def twins_text(twins: Iterable[Twin]) -> Text:
 
 def twin_text(twin: Twin) -> str:
     """Describe one twin, and what it means if it differs significantly."""
-    found = twin.estimate.ratio(inverted=True)
+    over = twin.estimate.ratio(inverted=True)
     name = f"{twin.case.id}, batch {twin.case.batch}, the same again"
-    told = f"{name}: {found.ratio:.3f} ({interval(found.lo, found.hi)}), {counted(twin.estimate.rounds)}"
+    text = f"{name}: {over.ratio:.3f} ({interval(over.lo, over.hi)}), {counted(twin.estimate.rounds)}"
     if twin.estimate.p_value < DISTRUST:
-        told += ": that is no noise, and no ratio of its group should be believed"
-    return told
+        text += ": that is not noise: do not trust the ratios of its group"
+    return text
 
 
-def speedups_table(found: Sequence[Speedup]) -> Table:
-    made = table("case", "batch", "over", "metric", "base", "value", "speedup", "interval", "accuracy", "note")
-    for one in found:
+def speedups_table(pairs: Sequence[Speedup]) -> Table:
+    drawn = table("case", "batch", "over", "metric", "base", "value", "speedup", "interval", "accuracy", "note")
+    for one in pairs:
         row(
-            made,
+            drawn,
             one.case_id,
             str(one.batch),
             one.over,
@@ -101,7 +101,7 @@ def speedups_table(found: Sequence[Speedup]) -> Table:
             _both(share(one.accuracy_metric or "", x) for x in (one.base_accuracy, one.accuracy)),
             "; ".join(_notes(one)),
         )
-    return made
+    return drawn
 
 
 def counted(rounds: int) -> str:

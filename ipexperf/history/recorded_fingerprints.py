@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipexperf.result import Structure
 
 
-def ran(recorded: Recorded) -> tuple[Structure, Fingerprint | None]:
+def fingerprint_of(recorded: Recorded) -> tuple[Structure, Fingerprint | None]:
     """Return the fingerprint of a case's launches, and whether all launches have the same."""
     return structure.of([launch.document.get("fingerprint") for launch in recorded.counted])
 
@@ -33,18 +33,18 @@ def medians(recorded: Recorded) -> dict[str, float | None]:
     return {name: summary.median for name, summary in recorded.metrics.items()}
 
 
-def accepted(history: History, known: CaseBaseline) -> Fingerprint | None:
+def accepted(history: History, baseline: CaseBaseline) -> Fingerprint | None:
     """Return the fingerprint behind the digest of a baseline, if the history has a session with it."""
-    for session in sorted(known.sessions, key=lambda session: session.started_at, reverse=True):
-        found = _of(history, session.run, known.case)
-        if found is not None and known.fingerprint in (None, structure.name(found)):
-            return found
+    for session in sorted(baseline.sessions, key=lambda session: session.started_at, reverse=True):
+        recorded = _of(history, session.run, baseline.case)
+        if recorded is not None and baseline.fingerprint in (None, structure.name(recorded)):
+            return recorded
     return None
 
 
 def _of(history: History, run: str, case: Case) -> Fingerprint | None:
     try:
-        found = history.measurements(run)
+        measurements = history.measurements(run)
     except HistoryError:
         return None  # measured elsewhere, or pruned: the baseline file outlives it
-    return next((ran(recorded)[1] for recorded in found if recorded.case == case), None)
+    return next((fingerprint_of(recorded)[1] for recorded in measurements if recorded.case == case), None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
+from ipexperf.history import evidence
 from ipexperf.result import RoundRecord, Verdict
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
@@ -135,6 +136,16 @@ class RunDetail:
     environment: Mapping[str, Any]
     cases: tuple[Recorded, ...]
     rounds: tuple[RoundRecord, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as a document, in which the evidence of a verdict is called `baseline`, as in the database."""
+        document = asdict(self)
+        for case, recorded in zip(document["cases"], self.cases, strict=True):
+            if recorded.verdict is not None:
+                own = {"evidence": evidence.document(recorded.verdict.evidence)}
+                fields = {**case["verdict"], **own}.items()
+                case["verdict"] = {"baseline" if name == "evidence" else name: value for name, value in fields}
+        return document
 
 
 @dataclass(frozen=True, slots=True)

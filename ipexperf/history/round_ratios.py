@@ -42,15 +42,15 @@ class Paired:
     def twins(self) -> tuple[Twin, ...]:
         """The twin of each group that has one."""
         cases = dict.fromkeys(seat.case for one in self.rounds for seat in one.seats if seat.role == "twin")
-        found = ((case, twin(self.rounds, case, self.pools)) for case in cases)
-        return tuple(Twin(case, told) for case, told in found if told is not None)
+        estimates = ((case, twin(self.rounds, case, self.pools)) for case in cases)
+        return tuple(Twin(case, estimate) for case, estimate in estimates if estimate is not None)
 
 
 def read(connection: Connection, run_uid: str, machine_key: str) -> Paired | None:
     """Read the rounds of a run on one machine, or None if there are none."""
     row = connection.execute(select(run.c.id, run.c.started_at).where(run.c.uid == run_uid)).one()
-    made = tuple(rounds.of_run(connection, row.id, machine_key))
-    if not made:
+    records = tuple(rounds.of_run(connection, row.id, machine_key))
+    if not records:
         return None
     before = rounds.of_machine(connection, machine_key, RUNS, row.started_at)
-    return Paired(made, pools(made, prior=earlier(before)))
+    return Paired(records, pools(records, prior=earlier(before)))

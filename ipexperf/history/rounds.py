@@ -45,9 +45,9 @@ def _environment(connection: Connection, run_id: int, one: RoundRecord, cases: M
     """Return the environment of the first recorded launch of a round. The run may have used several devices."""
     for arm in one.seats:
         of_case = (launch.c.run_id == run_id, launch.c.case_id == cases[arm.case])
-        asked = select(launch.c.environment_id).where(*of_case, launch.c.launch == arm.launch)
-        if arm.launch is not None and (found := connection.execute(asked).scalar_one_or_none()) is not None:
-            return int(found)
+        query = select(launch.c.environment_id).where(*of_case, launch.c.launch == arm.launch)
+        if arm.launch is not None and (number := connection.execute(query).scalar_one_or_none()) is not None:
+            return int(number)
     return None
 
 
@@ -100,10 +100,10 @@ def of_machine(connection: Connection, machine_key: str, limit: int, before: str
 def runs_of(machine_key: str, limit: int, before: str | None) -> Select[Any]:
     """Select the newest runs that have rounds on a machine."""
     here = select(environment.c.id).where(environment.c.machine_key == machine_key)
-    asked = select(run.c.id).where(exists().where(round_.c.run_id == run.c.id, round_.c.environment_id.in_(here)))
+    query = select(run.c.id).where(exists().where(round_.c.run_id == run.c.id, round_.c.environment_id.in_(here)))
     if before is not None:
-        asked = asked.where(run.c.started_at < before)
-    return asked.order_by(run.c.started_at.desc(), run.c.uid.desc()).limit(limit)
+        query = query.where(run.c.started_at < before)
+    return query.order_by(run.c.started_at.desc(), run.c.uid.desc()).limit(limit)
 
 
 def rounds_of(*where: ColumnElement[bool]) -> Select[Any]:
@@ -132,12 +132,12 @@ def seats_of(*where: ColumnElement[bool]) -> Select[Any]:
 
 def _read(connection: Connection, *where: ColumnElement[bool]) -> tuple[RoundRecord, ...]:
     seats: dict[int, list[SeatRecord]] = defaultdict(list)
-    known: dict[int, Case] = {}
+    cases: dict[int, Case] = {}
     for row in connection.execute(seats_of(*where)).mappings():
-        if row["case_id"] not in known:
-            known[row["case_id"]] = case_of(row)
+        if row["case_id"] not in cases:
+            cases[row["case_id"]] = case_of(row)
         times = _parts(unpack(row["data"]), row["turns"])
-        seats[row["round_id"]].append(SeatRecord(known[row["case_id"]], row["role"], times, row["launch"]))
+        seats[row["round_id"]].append(SeatRecord(cases[row["case_id"]], row["role"], times, row["launch"]))
     return tuple(
         RoundRecord(
             uid=row.uid,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
+from ipexperf.history import evidence
 from ipexperf.history.values import content_uid, finite, now, pack, series_uid, storable, summary, utc
 from ipexperf.result import METRICS, PRIMARY, Metric
 
@@ -28,7 +29,7 @@ _UNJUDGED = Metric("run_delay", "s", higher_is_better=False)
 def environment_row(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of an environment, without the commit: otherwise every commit would be a new environment."""
     if not isinstance(document.get("machine_key"), str):
-        raise HistoryError("an environment needs a `machine_key`: it names what may be compared with what.")
+        raise HistoryError("an environment needs a `machine_key`, which says what can be compared.")
     stored = finite({key: value for key, value in document.items() if key != "git"})
     return {"uid": content_uid(stored), "machine_key": stored["machine_key"], "doc": stored}
 
@@ -117,13 +118,13 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
 
 def _fingerprint(measurement: Measurement, launch: Launch) -> Mapping[str, Any] | None:
     """Return the fingerprint of a launch: whole for the first launch of its case that has it, else only its digest."""
-    found = launch.fingerprint
-    if found is None:
+    digest = launch.fingerprint
+    if digest is None:
         return None
-    same = (x for x in measurement.counted if x.fingerprint and x.fingerprint["digest"] == found["digest"])
+    same = (x for x in measurement.counted if x.fingerprint and x.fingerprint["digest"] == digest["digest"])
     if next(same, None) is launch:
-        return found
-    return {name: value for name, value in found.items() if name not in ("structure", "times")}
+        return digest
+    return {name: value for name, value in digest.items() if name not in ("structure", "times")}
 
 
 def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
@@ -156,7 +157,12 @@ def baseline_row(accepted: Accepted) -> dict[str, Any]:
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
     numbers = finite({"ratio": verdict.ratio, "p_value": verdict.p_value, "mde": verdict.mde})
-    reason = {"text": verdict.reason, "lo": verdict.lo, "hi": verdict.hi, "baseline": verdict.baseline}
+    reason = {
+        "text": verdict.reason,
+        "lo": verdict.lo,
+        "hi": verdict.hi,
+        "baseline": evidence.document(verdict.evidence),
+    }
     reason["structure"] = asdict(verdict.structure) if verdict.structure else None
     return {"outcome": verdict.outcome, **numbers, "reason": finite(reason), "judged_at": now()}
 

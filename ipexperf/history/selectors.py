@@ -29,8 +29,8 @@ def resolve(connection: Connection, selector: str) -> str:
     match = re.fullmatch(r"(.*?)(?:~(\d{0,9})|(\^+))?", text, re.DOTALL)
     assert match is not None  # noqa: S101 - the first part matches anything
     back = len(match[3]) if match[3] else int(match[2] or 1) if match[2] is not None else 0
-    found = connection.execute(_meant(connection, match[1], text).offset(back).limit(1))
-    uid = found.scalar_one_or_none()
+    rows = connection.execute(_matches(connection, match[1], text).offset(back).limit(1))
+    uid = rows.scalar_one_or_none()
     return uid if uid is not None else _unknown(connection, text)
 
 
@@ -70,10 +70,10 @@ def between(connection: Connection, since: str | None, until: str | None) -> dic
 def check_begun(connection: Connection) -> None:
     """Raise HistoryError if the history has no runs."""
     if not connection.execute(select(run.c.id).limit(1)).first():
-        raise HistoryError("this history is empty: it has no run to answer from; run the suite first.")
+        raise HistoryError("this history is empty: run the suite first.")
 
 
-def _meant(connection: Connection, base: str, text: str) -> Select[Any]:
+def _matches(connection: Connection, base: str, text: str) -> Select[Any]:
     """Select all runs that a selector matches, the best match first."""
     runs = select(run.c.uid).order_by(*_NEWEST)
     if base in NEWEST:

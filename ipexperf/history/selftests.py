@@ -44,7 +44,7 @@ def record(
 def trials(history: History, machine_key: str | None = None, judged_by: PairPolicy | None = None) -> list[Trial]:
     """Return all recorded trials, oldest first, optionally of one machine or policy."""
     axes = [column for column in case.columns if column.name not in ("id", "uid", "suite")]
-    asked = (
+    query = (
         select(selftest, *axes)
         .join(case, case.c.id == selftest.c.case_id)
         .join(environment, environment.c.id == selftest.c.environment_id)
@@ -52,14 +52,14 @@ def trials(history: History, machine_key: str | None = None, judged_by: PairPoli
         .order_by(selftest.c.started_at, selftest.c.uid)
     )
     if machine_key is not None:
-        asked = asked.where(environment.c.machine_key == machine_key)
+        query = query.where(environment.c.machine_key == machine_key)
     if judged_by is not None:
-        asked = asked.where(policy.c.uid == content_uid(judged_by.to_json()))
+        query = query.where(policy.c.uid == content_uid(judged_by.to_json()))
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - this is the history's own room
-        return [_trial(row) for row in connection.execute(asked).mappings()]
+        return [_trial(row) for row in connection.execute(query).mappings()]
 
 
 def _trial(row: RowMapping) -> Trial:
-    told = {name: row[name] for name in (*SAME, "started_at", "finished_at")}
+    fields = {name: row[name] for name in (*SAME, "started_at", "finished_at")}
     ratios = (math.nan if value is None else value for value in row["log_ratios"])
-    return Trial(case=case_of(row), log_ratios=tuple(ratios), **told)
+    return Trial(case=case_of(row), log_ratios=tuple(ratios), **fields)

@@ -30,7 +30,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 """`both` is the ratio in the vendor's tables: their software in low precision over stock PyTorch in fp32."""
 LATENCIES = ("p50", "p99")
 """Further metrics that are compared in the mode `realtime`."""
-APART = "from two runs: what differs between sessions is in no interval"
+APART = "from two runs: no interval includes differences between sessions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,10 @@ def _pairs(
 
 def _estimate(fast: Recorded, base: Recorded, metric: str, paired: Mapping[tuple[str, str], Paired]) -> Estimate | None:
     """Return the ratio from rounds. Rounds compare step times, not latencies of single requests."""
-    found = paired.get((fast.run_uid, fast.machine_key))
-    if found is None or metric in LATENCIES or (base.run_uid, base.machine_key) != (fast.run_uid, fast.machine_key):
+    pair = paired.get((fast.run_uid, fast.machine_key))
+    if pair is None or metric in LATENCIES or (base.run_uid, base.machine_key) != (fast.run_uid, fast.machine_key):
         return None
-    return found.between(base.case, fast.case)
+    return pair.between(base.case, fast.case)
 
 
 def _ratio(pair: _Pair, family: int) -> ratios.Ratio:
@@ -158,7 +158,7 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
     ratio = _ratio(pair, family)
     case, base = pair.fast.case, pair.base.case
     axes = KINDS[pair.kind]
-    told = accuracy(pair.fast)
+    score = accuracy(pair.fast)
     other = accuracy(pair.base)
     return Speedup(
         kind=pair.kind,
@@ -176,9 +176,9 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
         seen=ratio.seen,
         paired=pair.estimate is not None,
         rounds=pair.estimate.rounds if pair.estimate else 0,
-        accuracy_metric=told[0] if told else None,
-        base_accuracy=other[1] if told and other and other[0] == told[0] else None,
-        accuracy=told[1] if told else None,
+        accuracy_metric=score[0] if score else None,
+        base_accuracy=other[1] if score and other and other[0] == score[0] else None,
+        accuracy=score[1] if score else None,
         machine_key=pair.fast.machine_key,
         run_uid=pair.fast.run_uid,
         base_run_uid=pair.base.run_uid,

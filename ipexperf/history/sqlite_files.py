@@ -34,7 +34,7 @@ def path_of(target: str | os.PathLike[str]) -> Path:
     path = addresses.file_of(target)
     if path is None:
         name = addresses.hidden(os.fspath(target))
-        raise HistoryError(f"{name!r} is no file of SQLite: use the tools of its database server.")
+        raise HistoryError(f"{name!r} is not an SQLite file: use the tools of its database server.")
     if not path.is_file():
         raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
     return path
@@ -55,30 +55,30 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def revision(connection: sqlite3.Connection, path: Path, catalog: str = "main") -> str:
     """Return the schema revision of an attached file. Raise HistoryError if it is not a history."""
-    asked = f"SELECT name FROM {catalog}.sqlite_master WHERE type = 'table'"  # noqa: S608 - two names of ours
-    tables = {row[0] for row in connection.execute(asked)}
+    query = f"SELECT name FROM {catalog}.sqlite_master WHERE type = 'table'"  # noqa: S608 - two names of ours
+    tables = {row[0] for row in connection.execute(query)}
     if not tables:
         raise HistoryError(f"the history {path} is empty: it has no tables.")
     if "alembic_version" not in tables:
         raise HistoryError(f"the history {path} is a database of something else: it has no ipexperf schema.")
-    found = connection.execute(f"SELECT version_num FROM {catalog}.alembic_version").fetchone()  # noqa: S608 - as above
-    return str(found[0]) if found else "none"
+    record = connection.execute(f"SELECT version_num FROM {catalog}.alembic_version").fetchone()  # noqa: S608 - as above
+    return str(record[0]) if record else "none"
 
 
 def check(target: str | os.PathLike[str]) -> Checked:
     """Read every page and reference of a history. Raise HistoryError with the faults, if any."""
     path = path_of(target)
     with opened(path) as connection:
-        known = revision(connection, path)
+        number = revision(connection, path)
         _check_pages(connection, path)
         lost = connection.execute("PRAGMA foreign_key_check").fetchall()
         if lost:
             rows = ", ".join(f"a row of {row[0]} without its {row[2]}" for row in lost[:FINDINGS])
-            raise HistoryError(f"the history {path} has {len(lost)} rows that point at nothing: {rows}.")
+            raise HistoryError(f"the history {path} has {len(lost)} rows whose parent is missing: {rows}.")
         there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         counts = {name: _count(connection, name) for name in schema.metadata.tables if name in there}
         unfinished = _count(connection, "run", "status = 'running'")
-    return Checked(str(path), known, schema.REVISION, counts, path.stat().st_size, unfinished)
+    return Checked(str(path), number, schema.REVISION, counts, path.stat().st_size, unfinished)
 
 
 def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
@@ -87,7 +87,7 @@ def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     copy = copy or path.with_name(f"{path.name}.backup-{stamp}")
     if copy.exists():
-        raise HistoryError(f"{copy} exists already: name another file, nothing is overwritten.")
+        raise HistoryError(f"{copy} exists already: name another file.")
     if not copy.parent.is_dir():
         raise HistoryError(f"the folder of {copy} does not exist; create {copy.parent} first.")
     with opened(path) as source:
@@ -122,5 +122,5 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _count(connection: sqlite3.Connection, table: str, where: str = "1") -> int:
-    asked = f'SELECT count(*) FROM "{table}" WHERE {where}'  # noqa: S608 - a name and a condition of ours
-    return int(connection.execute(asked).fetchone()[0])
+    query = f'SELECT count(*) FROM "{table}" WHERE {where}'  # noqa: S608 - a name and a condition of ours
+    return int(connection.execute(query).fetchone()[0])

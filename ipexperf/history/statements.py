@@ -47,7 +47,7 @@ def trend(
         # A model has few series, but a branch has nearly every measurement: keep the planner from starting with runs.
         branch, started_at = func.coalesce(branch, ""), func.coalesce(started_at, "")
     columns = {**NARROWING, "branch": branch}
-    narrowed = wanted({columns[name]: value for name, value in filters.items()})
+    narrowed = narrowed_by({columns[name]: value for name, value in filters.items()})
     if since is not None:
         narrowed.append(started_at >= since)
     if before is not None:
@@ -95,11 +95,11 @@ def series_of(**filters: Wanted) -> Select[Any]:
         select(case, *(series.c[name] for name in ("machine_key", "metric", "unit", "higher_is_better")))
         .add_columns(series.c.id.label("series_id"))
         .join(series, series.c.case_id == case.c.id)
-        .where(*wanted({NARROWING[name]: value for name, value in filters.items()}))
+        .where(*narrowed_by({NARROWING[name]: value for name, value in filters.items()}))
     )
 
 
-def wanted(narrowing: Mapping[ColumnElement[Any], Wanted]) -> list[ColumnElement[bool]]:
+def narrowed_by(narrowing: Mapping[ColumnElement[Any], Wanted]) -> list[ColumnElement[bool]]:
     """Yield the conditions of filters: each column has one of the given values. None means any."""
     return [
         column == value if isinstance(value, str) else column.in_(value)
@@ -110,17 +110,17 @@ def wanted(narrowing: Mapping[ColumnElement[Any], Wanted]) -> list[ColumnElement
 
 def window(uid: str, *, branch: str | None, before: str | None, limit: int) -> Select[Any]:
     """Select the newest good measurements of one series, newest first."""
-    wanted = [series.c.uid == uid, measurement.c.outcome == "ok"]
+    conditions = [series.c.uid == uid, measurement.c.outcome == "ok"]
     if branch is not None:
-        wanted.append(run.c.branch == branch)
+        conditions.append(run.c.branch == branch)
     if before is not None:
-        wanted.append(run.c.started_at < before)
+        conditions.append(run.c.started_at < before)
     return (
         select(run.c.uid, run.c.started_at, measurement.c.median)
         .select_from(series)
         .join(measurement, measurement.c.series_id == series.c.id)
         .join(run, run.c.id == measurement.c.run_id)
-        .where(*wanted)
+        .where(*conditions)
         .order_by(run.c.started_at.desc(), run.c.uid.desc())
         .limit(limit)
     )

@@ -128,13 +128,13 @@ class History(Queries):
             row = self._run(connection, run_uid)
             connection.execute(update(run).where(run.c.id == row.id).values(meta={**row.meta, "settled": document}))
             for case_uid, judged in verdicts.items():
-                asked = (
+                query = (
                     select(measurement.c.series_id)
                     .join(series, series.c.id == measurement.c.series_id)
                     .join(case, case.c.id == series.c.case_id)
                     .where(case.c.uid == case_uid, series.c.metric == judged.metric, measurement.c.run_id == row.id)
                 )
-                series_id = connection.execute(asked).scalar_one_or_none()
+                series_id = connection.execute(query).scalar_one_or_none()
                 if series_id is None:
                     raise HistoryError(f"the run {run_uid} has no case {case_uid}; record it before settling it.")
                 _judge(connection, series_id, row.id, judged, policy)
@@ -180,16 +180,16 @@ class _Recorder:
         numbers = dict(rows.metric_rows(self._measured))
         blobs = [(one.index, *blob) for one in self._measured.launches for blob in rows.sample_blobs(one)]
         ids = self._series_ids(case_id, dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric)))
-        self._write(measurement, [{"series_id": ids[metric], **found} for metric, found in numbers.items()])
+        self._write(measurement, [{"series_id": ids[metric], **value} for metric, value in numbers.items()])
         own = {"case_id": case_id, "environment_id": environment_id}
         self._write(launch, [{**own, **rows.launch_row(self._measured, one)} for one in self._measured.launches])
         self._write(samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs])
         _judge(self._connection, ids[judged.metric], self._run.id, judged, policy)
 
-    def _write(self, table: Table, found: Sequence[Mapping[str, Any]]) -> None:
+    def _write(self, table: Table, numbers: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows of this run in one statement."""
-        if found:
-            self._connection.execute(insert(table), [{"run_id": self._run.id, **row} for row in found])
+        if numbers:
+            self._connection.execute(insert(table), [{"run_id": self._run.id, **row} for row in numbers])
 
     def _learned_environment(self) -> int:
         """Return the environment of the case. The first one also becomes that of the run, which only a worker knows."""
@@ -200,36 +200,36 @@ class _Recorder:
         if row["uid"] == self._run.environment_uid:
             return int(self._run.environment_id)
         environment_id = identify(self._connection, environment, row)
-        known = rows.versions(document)
+        versions = rows.versions(document)
         first = not self._connection.execute(select(exists().where(measurement.c.run_id == self._run.id))).scalar_one()
-        if self._run.torch_version is None or (first and known["torch_version"] is not None):
-            self._complete_run(environment_id, known)
+        if self._run.torch_version is None or (first and versions["torch_version"] is not None):
+            self._complete_run(environment_id, versions)
         return environment_id
 
-    def _complete_run(self, environment_id: int, known: dict[str, Any]) -> None:
-        known["branch"] = self._run.branch or known["branch"]
-        known["commit_sha"] = self._run.commit_sha or known["commit_sha"]
+    def _complete_run(self, environment_id: int, document: dict[str, Any]) -> None:
+        document["branch"] = self._run.branch or document["branch"]
+        document["commit_sha"] = self._run.commit_sha or document["commit_sha"]
         git = self._measured.environment.get("git")
         meta = {**self._run.meta, "git": finite(git)} if git and "git" not in self._run.meta else self._run.meta
         changed = update(run).where(run.c.id == self._run.id)
-        self._connection.execute(changed.values(environment_id=environment_id, meta=meta, **known))
+        self._connection.execute(changed.values(environment_id=environment_id, meta=meta, **document))
 
     def _series_ids(self, case_id: int, metrics: Iterable[str]) -> dict[str, int]:
         """Return the id of the series of each metric. Insert new ones.
 
         Facts are append-only: a second measurement of a case needs a second run.
         """
-        found = self._known_series(case_id)
-        if any(row.measured for row in found.values()):
+        ids = self._known_series(case_id)
+        if any(row.measured for row in ids.values()):
             name = self._measured.case.id
             raise HistoryError(f"the run {self._run.uid} has {name} already; record it in a run of its own.")
         uid = self._measured.case.uid
-        wanted = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
-        new = [row for row in wanted if row["uid"] not in found]
+        values = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
+        new = [row for row in values if row["uid"] not in ids]
         if new:
             self._connection.execute(insert(series), new)
-            found = self._known_series(case_id)
-        return {row["metric"]: found[row["uid"]].id for row in wanted}
+            ids = self._known_series(case_id)
+        return {row["metric"]: ids[row["uid"]].id for row in values}
 
     def _known_series(self, case_id: int) -> dict[str, Row[Any]]:
         answered = self._connection.execute(_SERIES, {"case_id": case_id, "run_id": self._run.id})
@@ -254,15 +254,15 @@ def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict,
 def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
     """Write one session, and mark those that are no longer in its baseline as superseded."""
     uids = [series_uid(one.uid, accepted.machine_key, PRIMARY) for one in (accepted.case, accepted.former)]
-    asked = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
-    known = {row.uid: row.id for row in connection.execute(asked)}
-    if uids[0] not in known:
+    query = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
+    ids = {row.uid: row.id for row in connection.execute(query)}
+    if uids[0] not in ids:
         raise HistoryError(f"{accepted.case.id} was never recorded on {accepted.machine_key} in this history.")
-    values = {**rows.baseline_row(accepted), "series_id": known[uids[0]], "run_id": run_id}
+    values = {**rows.baseline_row(accepted), "series_id": ids[uids[0]], "run_id": run_id}
     mine = identify(connection, baseline, values)
-    others = (baseline.c.series_id.in_(list(known.values())), baseline.c.id != mine, baseline.c.superseded_by.is_(None))
-    kept = select(run.c.id).where(run.c.uid.in_(accepted.kept - {accepted.run_uid}))
-    gone = update(baseline).where(*others, baseline.c.run_id.not_in(kept))
+    others = (baseline.c.series_id.in_(list(ids.values())), baseline.c.id != mine, baseline.c.superseded_by.is_(None))
+    query_of_runs = select(run.c.id).where(run.c.uid.in_(accepted.kept - {accepted.run_uid}))
+    gone = update(baseline).where(*others, baseline.c.run_id.not_in(query_of_runs))
     connection.execute(gone.values(superseded_by=mine))
     # The same acceptance twice within a second: it is valid again.
     connection.execute(update(baseline).where(baseline.c.id == mine).values(superseded_by=None))
@@ -274,8 +274,8 @@ def environment_of(connection: Connection, document: Mapping[str, Any]) -> int:
 
 def identify(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
     """Return the id of a row that is identified by its content. Insert it if it is new."""
-    found = connection.execute(_NAMED[table], {"uid": values["uid"]}).scalar_one_or_none()
-    if found is None:
+    number = connection.execute(_NAMED[table], {"uid": values["uid"]}).scalar_one_or_none()
+    if number is None:
         # Only one process writes at a time, so nobody has inserted it since.
-        found = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
-    return int(found)
+        number = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
+    return int(number)

@@ -19,13 +19,13 @@ LOG_LINES = 5
 
 
 def runs_table(runs: Iterable[RunRecord]) -> Table:
-    made = table("run", "started (UTC)", "status", "branch", "commit", "torch", "IPEX", "machine", "cases")
+    drawn = table("run", "started (UTC)", "status", "branch", "commit", "torch", "IPEX", "machine", "cases")
     for run in runs:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in run.outcomes.items())
         versions = (run.torch_version or "-", run.ipex_version or "-")
         place = (run.branch or "-", (run.commit or "-")[:10])
-        row(made, run.uid[:SHORT], moment(run.started_at), run.status, *place, *versions, run.machine_key, counts)
-    return made
+        row(drawn, run.uid[:SHORT], moment(run.started_at), run.status, *place, *versions, run.machine_key, counts)
+    return drawn
 
 
 def run_text(detail: RunDetail) -> Text:
@@ -44,11 +44,11 @@ def run_text(detail: RunDetail) -> Text:
 
 
 def cases_table(cases: Iterable[Recorded]) -> Table:
-    made = table("case", "batch", "step time", "lo", "hi", "throughput", "launches", "verdict", "ratio", "why")
+    drawn = table("case", "batch", "step time", "lo", "hi", "throughput", "launches", "verdict", "ratio", "why")
     for recorded in cases:
         step, rate = recorded.metrics["step_time"], recorded.metrics.get("throughput")
         row(
-            made,
+            drawn,
             recorded.case.id,
             str(recorded.case.batch),
             *(human(value, "s") for value in (step.median, step.lo, step.hi)),
@@ -58,7 +58,7 @@ def cases_table(cases: Iterable[Recorded]) -> Table:
             ratio(recorded.verdict.ratio if recorded.verdict else None),
             recorded.verdict.reason if recorded.verdict else step.reason,
         )
-    return made
+    return drawn
 
 
 def failures_text(cases: Iterable[Recorded]) -> Text:

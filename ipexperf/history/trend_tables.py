@@ -28,13 +28,13 @@ MARGIN = 0.01
 
 def trend_table(points: Sequence[Point], *, rolling: bool = False) -> Table:
     middle = ("median", "rolling") if rolling else ("median",)
-    made = table(
+    drawn = table(
         "case", "batch", "started (UTC)", "run", "commit", "torch", "IPEX", *middle, "lo", "hi", "n", "ratio", "outcome"
     )
     for point in _by_series(points):
         values = (point.median, point.rolling) if rolling else (point.median,)
         row(
-            made,
+            drawn,
             point.case_id,
             str(point.batch),
             moment(point.started_at),
@@ -47,12 +47,12 @@ def trend_table(points: Sequence[Point], *, rolling: bool = False) -> Table:
             ratio(point.ratio),
             point.verdict or point.outcome,
         )
-    return made
+    return drawn
 
 
 def spark_table(points: Sequence[Point]) -> Table:
     """Draw each series as one line of bars, oldest first. A run without a number is an `x`."""
-    made = table("case", "batch", "machine", "runs", "shape", "lowest", "highest", "newest")
+    drawn = table("case", "batch", "machine", "runs", "shape", "lowest", "highest", "newest")
     every: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
     for point in _by_series(points):
         every[series_of(point)].append(point)
@@ -62,7 +62,7 @@ def spark_table(points: Sequence[Point]) -> Table:
         ends = (min(good), max(good), good[-1]) if good else (None, None, None)
         newest = series[-1]
         row(
-            made,
+            drawn,
             newest.case_id,
             str(newest.batch),
             newest.machine_key,
@@ -70,7 +70,7 @@ def spark_table(points: Sequence[Point]) -> Table:
             spark(values),
             *(human(value, newest.unit) for value in ends),
         )
-    return made
+    return drawn
 
 
 def spark(values: Sequence[float | None]) -> str:
@@ -90,11 +90,11 @@ def spark(values: Sequence[float | None]) -> str:
     )
 
 
-def changes_table(found: Sequence[Changed]) -> Table:
-    made = table("change", "case", "batch", "metric", "before", "after", "ratio", "score", "runs", "last", "first")
-    for one in found:
+def changes_table(changed: Sequence[Changed]) -> Table:
+    drawn = table("change", "case", "batch", "metric", "before", "after", "ratio", "score", "runs", "last", "first")
+    for one in changed:
         row(
-            made,
+            drawn,
             one.direction,
             one.case_id,
             str(one.batch),
@@ -106,24 +106,24 @@ def changes_table(found: Sequence[Changed]) -> Table:
             f"{one.runs_before} -> {one.runs_after}",
             *(f"{moment(at)} {uid[:SHORT]}" for at, uid in _bracket(one)),
         )
-    return made
+    return drawn
 
 
-def brackets_text(found: Changes) -> Text:
+def brackets_text(changed: Changes) -> Text:
     """Describe what differs between the runs around changes, once for all cases that changed there."""
     together: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for one in found.changes:
+    for one in changed.changes:
         together[one.last_run, one.first_run, one.commits, one.differences].append(one.case_id)
     lines = []
     for (last, first, commits, differences), cases in together.items():
         lines.append(f"between {last[:SHORT]} and {first[:SHORT]}: {', '.join(dict.fromkeys(cases))}")
         lines += [f"    commits  {commits}"] if commits else []
-        told = [line for line in differences if not line.startswith("commit: ")]
-        told = told or ["nothing else that is recorded of the environment"]
-        lines += [f"    {'' if index else 'differs':8} {line}" for index, line in enumerate(told)]
-    short = f"; {found.short} too short: fewer than {2 * MINIMUM} good runs" if found.short else ""
-    word = "change" if len(found.changes) == 1 else "changes"
-    lines.append(f"{len(found.changes)} {word} in {found.series} series{short}")
+        others = [line for line in differences if not line.startswith("commit: ")]
+        others = others or ["nothing else that is recorded of the environment"]
+        lines += [f"    {'' if index else 'differs':8} {line}" for index, line in enumerate(others)]
+    short = f"; {changed.short} too short: fewer than {2 * MINIMUM} good runs" if changed.short else ""
+    word = "change" if len(changed.changes) == 1 else "changes"
+    lines.append(f"{len(changed.changes)} {word} in {changed.series} series{short}")
     return Text("\n".join(lines))
 
 

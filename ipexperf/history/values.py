@@ -87,7 +87,7 @@ def _parsed(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
-        raise HistoryError(f"{text!r} is no date or time such as '2026-01-31' or '2026-01-31T12:00Z'.") from None
+        raise HistoryError(f"{text!r} is not a date or time such as '2026-01-31' or '2026-01-31T12:00Z'.") from None
 
 
 def finite(value: Any) -> Any:

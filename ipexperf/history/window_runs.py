@@ -36,31 +36,31 @@ def read(
     """Yield the runs in which a series has at least this many good launches."""
     after: tuple[str, str] | None = None
     while True:
-        asked = page(uid, branch=branch, before=before, launches=launches, after=after)
+        query = page(uid, branch=branch, before=before, launches=launches, after=after)
         with reading(engine, name) as connection:
-            found = connection.execute(asked).all()
-            wanted = {row.environment_id for row in found}
-            told = connection.execute(select(environment.c.id, environment.c.doc).where(environment.c.id.in_(wanted)))
-            documents = {row.id: row.doc for row in told}
-        for row in found:
+            runs = connection.execute(query).all()
+            wanted = {row.environment_id for row in runs}
+            rows = connection.execute(select(environment.c.id, environment.c.doc).where(environment.c.id.in_(wanted)))
+            documents = {row.id: row.doc for row in rows}
+        for row in runs:
             yield PastRun(row.uid, row.started_at, bool(row.spoilt), documents[row.environment_id])
-        if len(found) < PAGE:
+        if len(runs) < PAGE:
             return
-        after = (found[-1].started_at, found[-1].uid)
+        after = (runs[-1].started_at, runs[-1].uid)
 
 
 def page(
     uid: str, *, branch: str | None, before: str | None, launches: int, after: tuple[str, str] | None = None
 ) -> Select[Any]:
     """Select a page of runs: the newest, or those before a run, given by its start and uid."""
-    asked = statements.window(uid, branch=branch, before=before, limit=PAGE).where(measurement.c.n >= launches)
+    query = statements.window(uid, branch=branch, before=before, limit=PAGE).where(measurement.c.n >= launches)
     if after is not None:
         # By name, not by offset: a run that is recorded meanwhile would shift every offset.
         started_at, last = after
         older = and_(run.c.started_at == started_at, run.c.uid < last)
-        asked = asked.where(or_(run.c.started_at < started_at, older))
+        query = query.where(or_(run.c.started_at < started_at, older))
     # The rest is looked up for this page only, not for every run of the series.
-    one = asked.add_columns(run.c.id, run.c.environment_id, series.c.case_id).subquery("page").c
+    one = query.add_columns(run.c.id, run.c.environment_id, series.c.case_id).subquery("page").c
     first = (
         select(launch.c.environment_id)
         .where(launch.c.run_id == one.id, launch.c.case_id == one.case_id)

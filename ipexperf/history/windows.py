@@ -7,7 +7,7 @@ import statistics
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ipexperf.history.recorded_fingerprints import ran
+from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.history.values import series_uid
 from ipexperf.judge import structure, yardstick
 from ipexperf.judge.baseline import CaseBaseline, Session
@@ -53,9 +53,9 @@ class Windows:
         for run in self._history.past(uid, branch=_branch(where), before=before, launches=LAUNCHES):
             if run.spoilt or (alike and incomparable(run.environment, where)):
                 continue
-            found = self._recorded(run.uid, case)
-            if found is not None and _sound(found, metric):
-                yield found
+            recorded = self._recorded(run.uid, case)
+            if recorded is not None and _sound(recorded, metric):
+                yield recorded
 
     def _recorded(self, uid: str, case: Case) -> Recorded | None:
         if uid not in self._read:
@@ -68,35 +68,37 @@ def _branch(environment: Mapping[str, Any]) -> str | None:
     return branch
 
 
-def _sound(found: Recorded, metric: str) -> bool:
-    values = found.values.get(metric, ())
-    good = has_numbers(found.outcome) and all(0 < value < math.inf for value in values)
+def _sound(recorded: Recorded, metric: str) -> bool:
+    values = recorded.values.get(metric, ())
+    good = has_numbers(recorded.outcome) and all(0 < value < math.inf for value in values)
     return good and len(values) >= LAUNCHES
 
 
-def _baseline(case: Case, found: Sequence[Recorded], metric: str | None, branch: str | None) -> CaseBaseline:
-    newest = found[-1]
-    state, known = ran(newest)
-    medians = [_medians(one) for one in found]
+def _baseline(case: Case, recorded: Sequence[Recorded], metric: str | None, branch: str | None) -> CaseBaseline:
+    newest = recorded[-1]
+    state, fingerprint = fingerprint_of(newest)
+    medians = [_medians(one) for one in recorded]
     return CaseBaseline(
         case=case,
-        sessions=tuple(_session(one, metric or yardstick.metric(one.environment)) for one in found),
+        sessions=tuple(_session(one, metric or yardstick.metric(one.environment)) for one in recorded),
         accuracy={name: statistics.median(x[name] for x in medians if name in x) for name in _measured(medians)},
-        reason=f"the last {len(found)} runs of {branch or 'all branches'}",
+        reason=f"the last {len(recorded)} runs of {branch or 'all branches'}",
         accepted_by="the history",
         accepted_at=newest.started_at,
         expires=None,
         environment=newest.environment,
-        fingerprint=structure.name(known) if state.outcome == "same" else None,
+        fingerprint=structure.name(fingerprint) if state.outcome == "same" else None,
     )
 
 
-def _session(found: Recorded, metric: str) -> Session:
-    return Session(found.run_uid, found.started_at, found.commit or "", found.values[metric], _medians(found))
+def _session(recorded: Recorded, metric: str) -> Session:
+    return Session(
+        recorded.run_uid, recorded.started_at, recorded.commit or "", recorded.values[metric], _medians(recorded)
+    )
 
 
-def _medians(found: Recorded) -> dict[str, float]:
-    return {name: statistics.median(values) for name, values in found.values.items() if values}
+def _medians(recorded: Recorded) -> dict[str, float]:
+    return {name: statistics.median(values) for name, values in recorded.values.items() if values}
 
 
 def _measured(medians: Sequence[Mapping[str, float]]) -> list[str]:

@@ -100,7 +100,7 @@ def accept(
 ) -> Acceptance:
     """Accept the candidates, oldest first, or refuse each with one sentence."""
     if not reason.strip():
-        raise BaselineError("accepting needs a reason: say why these numbers are right, for whoever reads the diff")
+        raise BaselineError("accepting needs a reason: say why these numbers are right")
     if expires is not None:
         try:
             date.fromisoformat(expires)
@@ -109,18 +109,18 @@ def accept(
     policy = policy or Policy()
     accepted: list[Candidate] = []
     refused: list[tuple[str, str]] = []
-    taken: set[tuple[str, int, int, str]] = set()
+    slots: set[tuple[str, int, int, str]] = set()
     for candidate in sorted(records, key=lambda x: x.started_at):
         # Of several sessions offered together, the first replaces and the others join it.
-        again = replace and slot(candidate.case) not in taken
+        again = replace and slot(candidate.case) not in slots
         # The verdicts on the later ones were against a baseline that is gone by now.
-        stale = slot(candidate.case) in taken
+        stale = slot(candidate.case) in slots
         try:
             sessions = _sessions(baselines, candidate, policy, regression_ok=regression_ok, replace=again, stale=stale)
         except _RefusedError as refusal:
             refused.append((candidate.case.id, str(refusal)))
             continue
-        taken.add(slot(candidate.case))
+        slots.add(slot(candidate.case))
         old = baselines.at(candidate.case)
         joined = old is not None and len(sessions) > 1
         medians = _medians(candidate)
@@ -175,7 +175,7 @@ def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sur
     """Refuse slower candidates, and those that lean that way unless more sessions are needed to know."""
     slower = ratio is not None and ratio > 1 + policy.tolerance
     if outcome == "regressed" or (outcome == "platform_shift" and slower):
-        raise _RefusedError(f"it is {_percent(ratio)} slower than the baseline: say that the regression is fine")
+        raise _RefusedError(f"it is {_percent(ratio)} slower than the baseline: accept it with --regression-ok")
     if outcome == "inconclusive" and slower and sure:
         raise _RefusedError(f"it may be {_percent(ratio)} slower than the baseline (inconclusive): measure it again")
 
@@ -193,7 +193,7 @@ def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Sess
     if len(launches) < policy.minimum_launches:
         raise _RefusedError(f"it has {len(launches)} launches with a {metric}, {policy.minimum_launches} are needed")
     if not all(0 < value < math.inf for value in launches):
-        raise _RefusedError(f"it has a {metric} that is not above 0 {METRICS[metric].unit}")
+        raise _RefusedError(f"it has a {metric} of 0 or less")
     return Session(
         run=candidate.run,
         started_at=candidate.started_at,
@@ -207,12 +207,12 @@ def _standing(
     old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy, *, stale: bool
 ) -> tuple[Outcome, float | None]:
     """The verdict on the candidate, judged again if the baseline has changed since."""
-    told = not stale and candidate.outcome not in ("no_baseline", "not_comparable")
-    if told and candidate.outcome != "inconclusive":
+    judged = not stale and candidate.outcome not in ("no_baseline", "not_comparable")
+    if judged and candidate.outcome != "inconclusive":
         return candidate.outcome, candidate.ratio
-    found, ratio = _compared(old, candidate, session, policy)
+    verdict, ratio = _compared(old, candidate, session, policy)
     # A run that ended before its second look calls even a sure slowdown inconclusive. Refuse it all the same.
-    return (candidate.outcome, candidate.ratio) if told and found != "regressed" else (found, ratio)
+    return (candidate.outcome, candidate.ratio) if judged and verdict != "regressed" else (verdict, ratio)
 
 
 def _compared(

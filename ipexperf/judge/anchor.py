@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ipexperf.result import Verdict
+from ipexperf.result import AnchorEvidence, BaselineEvidence, Verdict
 
 
 def beside(rolling: Verdict, anchor: Verdict | None) -> Verdict:
@@ -14,10 +14,16 @@ def beside(rolling: Verdict, anchor: Verdict | None) -> Verdict:
     """
     if anchor is None:
         return replace(rolling, reason=f"{rolling.reason}; there is no anchor: nothing was accepted for this case")
-    facts = {"outcome": anchor.outcome, "ratio": anchor.ratio, "reason": anchor.reason}
+    own = AnchorEvidence(anchor.outcome, anchor.ratio, anchor.reason)
     if anchor.fails and not rolling.fails:
         reason = f"against the anchor, though not against the last runs ({rolling.outcome}): {anchor.reason}"
-        return replace(anchor, reason=reason, baseline={**(anchor.baseline or {}), "anchor": facts})
-    told = f"against the anchor {anchor.outcome}"
-    told += f", {100 * (anchor.ratio - 1):+.1f} %" if anchor.ratio is not None else ""
-    return replace(rolling, reason=f"{rolling.reason}; {told}", baseline={**(rolling.baseline or {}), "anchor": facts})
+        return replace(anchor, reason=reason, evidence=_with(anchor, own))
+    text = f"against the anchor {anchor.outcome}"
+    text += f", {100 * (anchor.ratio - 1):+.1f} %" if anchor.ratio is not None else ""
+    return replace(rolling, reason=f"{rolling.reason}; {text}", evidence=_with(rolling, own))
+
+
+def _with(verdict: Verdict, anchor: AnchorEvidence) -> BaselineEvidence:
+    """The evidence of a verdict on a stored baseline, with the anchor's."""
+    evidence = verdict.evidence if isinstance(verdict.evidence, BaselineEvidence) else BaselineEvidence()
+    return replace(evidence, anchor=anchor)

@@ -133,7 +133,7 @@ def machine_keys(directory: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise BaselineError(f"{directory} cannot be read as the folder of the baselines: {error}") from error
+        raise BaselineError(f"{directory} cannot be read as a folder of baselines: {error}") from error
 
 
 def read(directory: Path, machine_key: str) -> Baselines:
@@ -148,9 +148,9 @@ def read(directory: Path, machine_key: str) -> Baselines:
             f"{path} cannot be read as JSON ({error}): restore it with git, or delete it to start anew"
         ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        found = document.get("format") if isinstance(document, dict) else type(document).__name__
-        other = "update ipexperf, or move the file away if it is no baseline"
-        raise BaselineError(f"{path} has format {found!r}, this ipexperf reads format {FORMAT}: {other}")
+        format_ = document.get("format") if isinstance(document, dict) else type(document).__name__
+        other = "update ipexperf, or move the file away if it is not a baseline"
+        raise BaselineError(f"{path} has format {format_!r}, this ipexperf reads format {FORMAT}: {other}")
     if document.get("machine_key") != machine_key:
         raise BaselineError(f"{path} belongs to machine_key {document.get('machine_key')!r}: its name must match")
     try:
@@ -228,7 +228,9 @@ def dumps(baselines: Baselines) -> str:
     try:
         return _text(rounded(document)) + "\n"
     except (TypeError, ValueError) as error:
-        raise BaselineError(f"the baselines of {baselines.machine_key} hold what JSON cannot: {error}") from error
+        raise BaselineError(
+            f"the baselines of {baselines.machine_key} hold a value that JSON cannot: {error}"
+        ) from error
 
 
 def _ordered(value: Any) -> Any:
@@ -251,11 +253,11 @@ def _text(value: Any, indent: int = 0) -> str:
 
 def _cases(entries: list[Any], environments: dict[str, Any]) -> tuple[CaseBaseline, ...]:
     """Read every case of a file. Duplicates, as after a bad merge, are refused: the next accept would lose one."""
-    found = sorted((_case(entry, environments) for entry in entries), key=lambda x: slot(x.case))
-    for one, other in pairwise(found):
+    cases = sorted((_case(entry, environments) for entry in entries), key=lambda x: slot(x.case))
+    for one, other in pairwise(cases):
         if slot(one.case) == slot(other.case):
             raise ValueError(f"{one.case.id} with batch {one.case.batch} is there twice")
-    return tuple(found)
+    return tuple(cases)
 
 
 def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
@@ -287,14 +289,14 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
     )
 
 
-def _environment(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+def _environment(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """The environment, in sections as they are compared. Instances have a placement each."""
     for section in FINDINGS:
-        told = found.get(section, {})
-        parts = told if section == "placement" and isinstance(told, list) else [told]
+        fields = document.get(section, {})
+        parts = fields if section == "placement" and isinstance(fields, list) else [fields]
         if not all(isinstance(part, dict) for part in parts):
-            raise ValueError(f"{name} was measured in an environment whose {section} is no section of names")
-    return dict(found)
+            raise ValueError(f"{name} was measured in an environment whose {section} is not an object of names")
+    return dict(document)
 
 
 def _work(name: str, document: dict[str, Any]) -> Case:
@@ -303,13 +305,13 @@ def _work(name: str, document: dict[str, Any]) -> Case:
     texts = (*(getattr(case, axis) for axis in AXES), case.data, *chain(*case.knobs))
     counts = (case.batch, case.size, case.version)
     if not all(isinstance(x, str) for x in texts) or not all(type(x) is int for x in counts):
-        raise ValueError(f"{name} needs whole numbers as batch, size and version, and texts as all else")
+        raise ValueError(f"{name} needs whole numbers as batch, size and version, and strings for the rest")
     return case
 
 
-def _numbers(name: str, found: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(name: str, number: Mapping[str, Any]) -> dict[str, float]:
     """Metrics by name. NaN, which Python's JSON accepts, is refused: it would switch off checks."""
-    numbers = {metric: float(value) for metric, value in found.items()}
+    numbers = {metric: float(value) for metric, value in number.items()}
     for metric, value in numbers.items():
         negative = value < 0 and metric in METRICS and METRICS[metric].unit == "s"
         if not math.isfinite(value) or negative or (value <= 0 and metric in (PRIMARY, RELATIVE)):

@@ -24,7 +24,7 @@ MINIMUM = 4
 THRESHOLD = 6.0
 """A change must be so many times the noise of the difference of its two levels, in a long series."""
 FEW = 6.0
-"""In a series of n runs the threshold is FEW / n of itself higher: the noise is known less well."""
+"""In a series of n runs the threshold is higher by the factor 1 + FEW / n: the noise is known less well."""
 FLOOR = 0.002
 """No series is believed to have less noise than this log sd, however alike its runs look."""
 OUTLIER = 3.0
@@ -70,7 +70,7 @@ def find_each(series: Sequence[Sequence[float]]) -> list[list[Change]]:
 
     if not all(0 < value < math.inf for values in series for value in values):
         raise ValueError("expected finite numbers above 0")
-    found: list[list[Change]] = [[] for _ in series]
+    by_series: list[list[Change]] = [[] for _ in series]
     lengths: dict[int, list[int]] = defaultdict(list)
     for place, values in enumerate(series):
         if len(values) >= 2 * MINIMUM:
@@ -80,32 +80,32 @@ def find_each(series: Sequence[Sequence[float]]) -> list[list[Change]]:
             some = places[first : first + TOGETHER]
             logs = np.log(np.asarray([series[place] for place in some], dtype=float))
             for place, changes in zip(some, _changes(logs), strict=True):
-                found[place] = changes
-    return found
+                by_series[place] = changes
+    return by_series
 
 
 def _changes(logs: Floats) -> list[list[Change]]:
     """The changes of some series of one length, each a row."""
     quiet, noise = cleaned(logs), spread(logs)
     return [
-        _told(row, calm, float(level), starts)
+        _reported(row, calm, float(level), starts)
         for row, calm, level, starts in zip(logs, quiet, noise, divide(logs), strict=True)
     ]
 
 
-def _told(logs: Floats, quiet: Floats, noise: float, starts: Sequence[int]) -> list[Change]:
+def _reported(logs: Floats, quiet: Floats, noise: float, starts: Sequence[int]) -> list[Change]:
     import numpy as np
 
     bounds = [0, *starts, len(logs)]
-    found = []
+    changes = []
     for first, index, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
         sides = quiet[first:index], quiet[index:end]
         difference = abs(float(sides[1].mean() - sides[0].mean()))
         score = difference / (noise * math.sqrt(1 / len(sides[0]) + 1 / len(sides[1])))
         # The levels are medians of what was measured, so that no odd run moves them.
         ratio = math.exp(float(np.median(logs[index:end]) - np.median(logs[first:index])))
-        found.append(Change(index, ratio, score, index - first, end - index))
-    return found
+        changes.append(Change(index, ratio, score, index - first, end - index))
+    return changes
 
 
 def spread(logs: Floats) -> Floats:
@@ -113,8 +113,8 @@ def spread(logs: Floats) -> Floats:
     import numpy as np
 
     steps = np.abs(np.diff(logs))
-    kept = max(1, int(KEPT * steps.shape[-1]))
-    smallest = np.partition(steps, kept - 1)[..., :kept]
+    count = max(1, int(KEPT * steps.shape[-1]))
+    smallest = np.partition(steps, count - 1)[..., :count]
     noise: Floats = np.maximum(smallest.mean(axis=-1) / STEP, FLOOR)
     return noise
 

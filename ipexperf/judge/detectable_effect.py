@@ -39,13 +39,13 @@ def reach(log_ratios: Sequence[float], policy: PairPolicy) -> Reach | None:
     if freedom < 1 or not all(map(math.isfinite, log_ratios)):
         return None
     middle = math.fsum(log_ratios) / len(log_ratios)
-    seen = max(math.sqrt(math.fsum((value - middle) ** 2 for value in log_ratios) / freedom), policy.floor)
-    at_most = seen * math.sqrt(freedom / float(chdtri(freedom, SURE)))
+    own = max(math.sqrt(math.fsum((value - middle) ** 2 for value in log_ratios) / freedom), policy.floor)
+    at_most = own * math.sqrt(freedom / float(chdtri(freedom, SURE)))
     looks = [look for look in policy.looks if look < policy.max_pairs]
     effects = tuple((pairs, _effect(pairs, at_most, policy)) for pairs in (*looks, policy.max_pairs) if pairs > 1)
-    return Reach(seen, at_most, effects)
+    return Reach(own, at_most, effects)
 
 
 def _effect(pairs: int, scale: float, policy: PairPolicy) -> float:
-    found = Estimate(0.0, Spread(scale / math.sqrt(pairs), pairs - 1))
-    return smallest_effect(found, policy, levels(pairs, policy, last=pairs >= policy.max_pairs))
+    estimate = Estimate(0.0, Spread(scale / math.sqrt(pairs), pairs - 1))
+    return smallest_effect(estimate, policy, levels(pairs, policy, last=pairs >= policy.max_pairs))

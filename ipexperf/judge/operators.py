@@ -14,7 +14,7 @@ MEANING = {
     "aten::copy_": "a copy",
     "aten::to": "a cast or a copy",
     "aten::_to_copy": "a cast or a copy",
-    "aten::batch_norm": "BatchNorm by itself, folded into nothing",
+    "aten::batch_norm": "BatchNorm that is not folded",
     "aten::aminmax": "an observer that watches values",
     "aten::histc": "an observer that watches values",
     "aten::quantize_per_tensor": "a quantisation",
@@ -61,18 +61,18 @@ def operators(old: Side, new: Side) -> list[Change]:
         calls = [rows.get(name, {}).get("calls", 0) for rows in (before, after)]
         if calls[0] != calls[1]:
             more = sorted(below[name])
-            told = f"{calls[1] - calls[0]:+d} {name} a step ({calls[0]} -> {calls[1]})"
-            told += f": {MEANING[name]}" if name in MEANING and calls[1] > calls[0] else ""
-            told += f": {GONE[name]}" if name in GONE and not calls[1] else ""
-            told += _dtypes(before.get(name), after.get(name))
+            text = f"{calls[1] - calls[0]:+d} {name} a step ({calls[0]} -> {calls[1]})"
+            text += f": {MEANING[name]}" if name in MEANING and calls[1] > calls[0] else ""
+            text += f": {GONE[name]}" if name in GONE and not calls[1] else ""
+            text += _dtypes(before.get(name), after.get(name))
             seconds = sum(times[one] for one in (name, *more))
-            changes.append(Change(told, seconds, (f"with {', '.join(more)}",) if more else ()))
+            changes.append(Change(text, seconds, (f"with {', '.join(more)}",) if more else ()))
         elif types := _types(before[name], after[name]):
             retyped[types].append(name)
         elif before[name].get("shapes") != after[name].get("shapes"):
             changes.append(Change(f"{name}: other shapes in its {calls[1]} calls", times[name]))
         else:
-            changes.append(Change(f"{name}: called by others, as often as before", times[name]))
+            changes.append(Change(f"{name}: called from elsewhere, as often as before", times[name]))
     for types, names in retyped.items():
         more = sorted({one for name in names for one in below[name]})
         named = ", ".join(f"{after[name]['calls']} {name}" for name in names[:NAMED])
@@ -86,8 +86,8 @@ def _plumbing(names: set[str], before: Rows, after: Rows, times: Mapping[str, fl
     if not names:
         return []
     sides = [{name: rows.get(name, {}).get("calls", 0) for name in names} for rows in (before, after)]
-    told = counted(*sides) or f"other shapes in {', '.join(sorted(names)[:NAMED])}"
-    return [Change(f"views and allocations: {told}", sum(times[name] for name in names))]
+    text = counted(*sides) or f"other shapes in {', '.join(sorted(names)[:NAMED])}"
+    return [Change(f"views and allocations: {text}", sum(times[name] for name in names))]
 
 
 def _dtypes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
@@ -100,21 +100,21 @@ def _dtypes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -
 
 
 def _by_name(side: Side) -> Rows:
-    return {row.get("operator", "rest"): row for row in side.found}
+    return {row.get("operator", "rest"): row for row in side.rows}
 
 
 def _time(old: Side, new: Side) -> Counter[str]:
     """How much longer each operator took, without the operators that it calls."""
-    found: Counter[str] = Counter()
+    shares: Counter[str] = Counter()
     for sign, side in ((-1, old), (1, new)):
-        for row, seconds in zip(side.found, side.seconds, strict=False):
-            found[row.get("operator", "rest")] += sign * seconds  # type: ignore[assignment] # a counter of fractions
-    return found
+        for row, seconds in zip(side.rows, side.seconds, strict=False):
+            shares[row.get("operator", "rest")] += sign * seconds  # type: ignore[assignment] # a counter of fractions
+    return shares
 
 
 def _inside(name: str, rows: Rows) -> Mapping[str, int]:
-    found: Mapping[str, int] = rows.get(name, {}).get("inside", {})
-    return found
+    inside: Mapping[str, int] = rows.get(name, {}).get("inside", {})
+    return inside
 
 
 def _callers(name: str, before: Rows, after: Rows) -> set[str]:
@@ -132,26 +132,26 @@ def _explained(name: str, before: Rows, after: Rows, changed: set[str]) -> bool:
 
 def _below(roots: set[str], changed: set[str], before: Rows, after: Rows) -> dict[str, set[str]]:
     """The consequences of each root: changed operators whose callers lead up to it. Each is reported once."""
-    found: dict[str, set[str]] = {root: set() for root in roots}
+    names: dict[str, set[str]] = {root: set() for root in roots}
     for name in sorted(changed - roots):
-        seen, edge = {name}, {name}
+        visited, edge = {name}, {name}
         while edge:
-            edge = {caller for one in edge for caller in _callers(one, before, after)} - seen
-            seen |= edge
+            edge = {caller for one in edge for caller in _callers(one, before, after)} - visited
+            visited |= edge
             if tops := sorted(edge & roots):
-                found[tops[0]].add(name)
+                names[tops[0]].add(name)
                 break
-    return found
+    return names
 
 
 def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """The change of dtypes, or an empty text."""
     sides = []
     for row in (before, after):
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for types, count in row.get("types", {}).items():
-            found[" x ".join(dict.fromkeys(types.split(", "))) or "nothing"] += count
-        sides.append(found)
+            counts[" x ".join(dict.fromkeys(types.split(", "))) or "nothing"] += count
+        sides.append(counts)
     gone, come = sides[0] - sides[1], sides[1] - sides[0]
     if not gone and not come:
         return ""

@@ -29,7 +29,7 @@ def neighbour_ratio(turns_a: Sequence[float], turns_b: Sequence[float]) -> float
     NaN if any turn has a time that is not a number above 0.
     """
     if len(turns_a) != len(turns_b) or not turns_a:
-        raise ValueError(f"expected as many turns of A as of B, at least one; got {len(turns_a)} and {len(turns_b)}")
+        raise ValueError(f"expected equally many turns of A and B, at least one; got {len(turns_a)} and {len(turns_b)}")
     if not all(0 < time < math.inf for time in (*turns_a, *turns_b)):
         return math.nan
     return statistics.median(math.log(b) - math.log(a) for a, b in zip(turns_a, turns_b, strict=True))

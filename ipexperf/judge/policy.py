@@ -33,6 +33,23 @@ class Constants:
 
 
 @dataclass(frozen=True, slots=True)
+class GatePolicy(Constants):
+    """When a launch counts as contended: the largest shares of its time that may be lost to something else."""
+
+    name: str = "gate-1"
+    others: float = 0.25
+    """CPU time of other processes on the cores of the case."""
+    steal: float = 0.10
+    """CPU time taken by the hypervisor."""
+    held_up: float = 0.20
+    """Time in which threads of the case waited for a core."""
+    memory_pressure: float = 0.10
+    """Time in which any process waited for memory."""
+    pulse: float = 1.5
+    """A fixed kernel around the launch may take this many times as long as usual."""
+
+
+@dataclass(frozen=True, slots=True)
 class Policy(Constants):
     """The policy for comparisons with a baseline. Probabilities are one-sided."""
 

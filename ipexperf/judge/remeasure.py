@@ -20,16 +20,16 @@ def settle(first: Verdict, second: Verdict) -> Verdict:
     """The verdict from two measurements. A case is regressed only if each measurement says so by itself."""
     if second.outcome == "regressed":
         return replace(second, reason=f"{second.reason}; measured twice in this run, {_percent(first)} at first")
-    told = f"it looked slower at first ({_percent(first)}) and was measured again after the other cases: "
+    lead = f"it looked slower at first ({_percent(first)}) and was measured again after the other cases: "
     if not has_numbers(second.outcome):
-        return replace(second, reason=told + second.reason)
-    return replace(second, outcome="inconclusive", reason=f"{told}{second.outcome}: {second.reason}")
+        return replace(second, reason=lead + second.reason)
+    return replace(second, outcome="inconclusive", reason=f"{lead}{second.outcome}: {second.reason}")
 
 
 def never(first: Verdict) -> Verdict:
     """The verdict if the run ended before the second measurement: inconclusive."""
-    told = f"it looked slower ({_percent(first)}), and the run ended before it was measured again: {first.reason}"
-    return replace(first, outcome="inconclusive", reason=told)
+    text = f"it looked slower ({_percent(first)}), and the run ended before it was measured again: {first.reason}"
+    return replace(first, outcome="inconclusive", reason=text)
 
 
 def unsettled(verdict: Verdict) -> Verdict:

@@ -42,8 +42,8 @@ def under(launch: Launch, ceilings: Mapping[str, Any], dtype: str, devices: int 
     held = replace(launch, metrics={**launch.metrics, "of_roof": max(computing, moving)}, roof=roof)
     if computing <= ABOVE:
         return held
-    why = "that was measured on a busy machine, or no product that was tried is as fast as this case"
-    return noted(held, f"computed {computing:.2f} times what its ceiling says: {why}")
+    why = "that was measured on a busy machine, or none of the products tried is as fast as this case"
+    return noted(held, f"computed {computing:.2f} times its ceiling: {why}")
 
 
 def noted(launch: Launch, note: str) -> Launch:
@@ -53,5 +53,5 @@ def noted(launch: Launch, note: str) -> Launch:
 
 def work(launches: tuple[Launch, ...]) -> Mapping[str, Any] | None:
     """The work counted in any of a case's launches. None if none was counted."""
-    known = (x.fingerprint.get("beside", {}).get("work") for x in launches if x.fingerprint)
-    return next((found for found in known if found and (found["flops"] or found["elements"])), None)
+    counts = (x.fingerprint.get("beside", {}).get("work") for x in launches if x.fingerprint)
+    return next((one for one in counts if one and (one["flops"] or one["elements"])), None)

@@ -77,29 +77,35 @@ DISTRUST = 0.005
 
 def logs(rounds: Iterable[RoundRecord], base: Case, case: Case) -> list[float]:
     """Log of how many times slower a case is than its base: one number for each round that had both."""
-    found = []
+    values = []
     for one in rounds:
-        first, second = _seat(one, base), _seat(one, case)
-        if first is not None and second is not None:
-            found.append(log_ratio(first.times, second.times, paired=one.schedule == "together"))
-    return [value for value in found if math.isfinite(value)]
+        pairs = zip(_seats_of(one, base), _seats_of(one, case), strict=False)
+        each = [log_ratio(first.times, second.times, paired=one.schedule == "together") for first, second in pairs]
+        if each:
+            values.append(statistics.fmean(each))
+    return [value for value in values if math.isfinite(value)]
 
 
 def twin_logs(rounds: Iterable[RoundRecord], case: Case) -> list[float]:
     """Log of how many times slower the twin of a case is: one number for each round that had it."""
-    found = []
+    values = []
     for one in rounds:
         twin = next((seat for seat in one.seats if seat.role == "twin" and seat.case == case), None)
         base = _seat(one, case)
         if twin is not None and base is not None:
-            found.append(log_ratio(base.times, twin.times, paired=one.schedule == "together"))
-    return [value for value in found if math.isfinite(value)]
+            values.append(log_ratio(base.times, twin.times, paired=one.schedule == "together"))
+    return [value for value in values if math.isfinite(value)]
 
 
 def _seat(one: RoundRecord, case: Case) -> SeatRecord | None:
-    """The seat of a case in a round: its launch, or else its seat as the reference of a part of the group."""
+    """The first seat of a case in a round."""
+    return next(iter(_seats_of(one, case)), None)
+
+
+def _seats_of(one: RoundRecord, case: Case) -> list[SeatRecord]:
+    """The seats of a case in a round: its launches, or else those in which others are compared with it."""
     seats = [seat for seat in one.seats if seat.case == case and seat.role != "twin"]
-    return min(seats, key=lambda seat: seat.role != "case", default=None)
+    return [seat for seat in seats if seat.role == "case"] or seats
 
 
 def usual(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
@@ -162,17 +168,17 @@ class Odd:
 
 def odd(rounds: Sequence[RoundRecord], pool: Pool) -> list[Odd]:
     """Find processes beyond OUTLIER and ODD. Needs three rounds of the same arms, to know which one is odd."""
-    found = []
+    processes = []
     for same in _same_arms(rounds):
         if len(same) < 3:
             continue
         times = [[_middle(seat.times) for seat in _seats(one)] for one in same]
         limit = max(OUTLIER * pool.scale, math.log(ODD))
         for one, row in zip(same, _deviations(times), strict=True):
-            found += [
+            processes += [
                 Odd(seat, one.number, math.exp(x)) for seat, x in zip(_seats(one), row, strict=True) if abs(x) > limit
             ]
-    return found
+    return processes
 
 
 def _complete(rounds: Sequence[RoundRecord]) -> list[list[list[float]]]:
@@ -220,11 +226,11 @@ PRIORS = Pools()
 
 def pools(rounds: Sequence[RoundRecord], prior: Pools = PRIORS) -> Pools:
     """Pool the spread of these rounds, separately for each schedule, over all groups and for each group."""
-    made: dict[Schedule, dict[str, list[RoundRecord]]] = {"together": {}, "apart": {}}
+    by_schedule: dict[Schedule, dict[str, list[RoundRecord]]] = {"together": {}, "apart": {}}
     for one in rounds:
-        made[one.schedule].setdefault(one.group, []).append(one)
+        by_schedule[one.schedule].setdefault(one.group, []).append(one)
     typical, groups = {}, {}
-    for schedule, of_groups in made.items():
+    for schedule, of_groups in by_schedule.items():
         before = prior.together if schedule == "together" else prior.apart
         alone = {name: usual(some, before) for name, some in of_groups.items()}
         typical[schedule] = _typical(list(alone.values()), before)
@@ -234,17 +240,17 @@ def pools(rounds: Sequence[RoundRecord], prior: Pools = PRIORS) -> Pools:
     return Pools(typical["together"], typical["apart"], groups)
 
 
-def _typical(found: Sequence[Pool], prior: Pool) -> Pool:
+def _typical(pools_of_groups: Sequence[Pool], prior: Pool) -> Pool:
     """The median scale of several groups: a noisy model says little about the others."""
     # With an even number of groups the prior decides: the mean of a noisy group and a quiet one describes neither.
-    scales = [pool.scale for pool in found] + [prior.scale] * (len(found) % 2 == 0)
-    return Pool(statistics.median(scales), sum(pool.freedom for pool in found) or prior.freedom)
+    scales = [pool.scale for pool in pools_of_groups] + [prior.scale] * (len(pools_of_groups) % 2 == 0)
+    return Pool(statistics.median(scales), sum(pool.freedom for pool in pools_of_groups) or prior.freedom)
 
 
 def earlier(rounds: Sequence[RoundRecord]) -> Pools:
     """The pools of a machine's earlier rounds, worth at most EARLIER degrees of freedom."""
-    found = pools(rounds)
-    return Pools(_at_most(found.together, EARLIER), _at_most(found.apart, EARLIER))
+    usual_pools = pools(rounds)
+    return Pools(_at_most(usual_pools.together, EARLIER), _at_most(usual_pools.apart, EARLIER))
 
 
 def _at_most(pool: Pool, freedom: float) -> Pool:
@@ -295,7 +301,7 @@ def estimate(log_ratios: Sequence[float], pool: Pool) -> Estimate | None:
     return Estimate(statistics.fmean(log_ratios), Spread(math.sqrt(variance / count), freedom), count)
 
 
-def between(rounds: Sequence[RoundRecord], base: Case, case: Case, known: Pools) -> Estimate | None:
+def between(rounds: Sequence[RoundRecord], base: Case, case: Case, usual_spread: Pools) -> Estimate | None:
     """Estimate how many times slower a case is than its base.
 
     Uses the rounds in which both took turns, or else those in which both took turns with the reference of their group,
@@ -303,12 +309,12 @@ def between(rounds: Sequence[RoundRecord], base: Case, case: Case, known: Pools)
     """
     together, apart = _of(rounds, "together"), _of(rounds, "apart")
     group = next((one.group for one in rounds if _seat(one, case) is not None), "")
-    pool = known.of(group, "together")
+    pool = usual_spread.of(group, "together")
     through = Pool(math.sqrt(2) * pool.scale, pool.freedom)
     return (
         estimate(logs(together, base, case), pool)
         or estimate(logs_through_reference(together, base, case), through)
-        or estimate(logs(apart, base, case), known.of(group, "apart"))
+        or estimate(logs(apart, base, case), usual_spread.of(group, "apart"))
     )
 
 
@@ -327,15 +333,15 @@ def logs_through_reference(rounds: Sequence[RoundRecord], base: Case, case: Case
 
 def _by_number(rounds: Sequence[RoundRecord], base: Case, case: Case) -> dict[int, float]:
     """The mean log ratio of each round, by the round's number: a part that was made again has it twice."""
-    made: dict[int, list[float]] = {}
+    by_number: dict[int, list[float]] = {}
     for one in rounds:
         for value in logs([one], base, case):
-            made.setdefault(one.number, []).append(value)
-    return {number: statistics.fmean(values) for number, values in made.items()}
+            by_number.setdefault(one.number, []).append(value)
+    return {number: statistics.fmean(values) for number, values in by_number.items()}
 
 
-def twin(rounds: Sequence[RoundRecord], case: Case, known: Pools) -> Estimate | None:
+def twin(rounds: Sequence[RoundRecord], case: Case, usual_spread: Pools) -> Estimate | None:
     """Estimate how many times slower the twin of a case is than the case."""
     group = next((one.group for one in rounds if _seat(one, case) is not None), "")
     together, apart = (twin_logs(_of(rounds, schedule), case) for schedule in ("together", "apart"))
-    return estimate(together, known.of(group, "together")) or estimate(apart, known.of(group, "apart"))
+    return estimate(together, usual_spread.of(group, "together")) or estimate(apart, usual_spread.of(group, "apart"))

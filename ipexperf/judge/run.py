@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ipexperf.case import AGAINST
+from ipexperf.result import PairsEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy) -> RunVerdict:
     if rest:
         lines.append(
             f"{len(rest)} of {len(stable)} stable cases {'is' if len(rest) == 1 else 'are'} slower than chance "
-            "allows over all of them, though none is beyond its own share of the alarm rate"
+            "allows over all of them, though none exceeds its own share of the alarm rate"
         )
     # The median case surely became slower if half of the cases did.
     proven = sum(name in slower or verdicts[name].outcome == "regressed" for name in stable)
@@ -76,19 +76,17 @@ def _slower_together(verdicts: Mapping[str, Verdict], policy: Policy) -> list[st
     and those fail by themselves.
     """
     tested = {
-        name: x.p_value
-        for name, x in verdicts.items()
-        if x.outcome in SPEED and x.p_value is not None and _tested(x.baseline or {})
+        name: x.p_value for name, x in verdicts.items() if x.outcome in SPEED and x.p_value is not None and _testable(x)
     }
     kept = benjamini_hochberg(list(tested.values()), policy.false_discovery_rate)
-    found = [name for name, keep in zip(tested, kept, strict=True) if keep]
+    slower = [name for name, keep in zip(tested, kept, strict=True) if keep]
     # A case surely within the tolerance is ok, even if it is surely a little slower.
-    return [name for name in found if verdicts[name].outcome not in ("regressed", "ok")]
+    return [name for name in slower if verdicts[name].outcome not in ("regressed", "ok")]
 
 
-def _tested(facts: Mapping[str, Any]) -> bool:
-    """Whether a verdict has a p-value that can be combined with others. Pairs have one, whenever they stopped."""
-    return bool(facts.get("between_sessions_known")) or AGAINST in facts
+def _testable(verdict: Verdict) -> bool:
+    """Whether its p-value can be combined with those of other cases."""
+    return verdict.evidence is not None and verdict.evidence.testable
 
 
 def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Verdict:  # noqa: FBT001 - one of two ways
@@ -110,7 +108,7 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
 def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
     moved = sum(x.outcome == "platform_shift" for x in settled.values())
     word = f"{shift - 1:.1%} slower" if shift > 1 else f"{1 - shift:.1%} faster"
-    what = "the other arm" if any(AGAINST in (x.baseline or {}) for x in verdicts.values()) else "its baseline"
+    what = "the other arm" if any(isinstance(x.evidence, PairsEvidence) for x in verdicts.values()) else "its baseline"
     line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {word} than {what}"
     line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
     common = _common_differences(verdicts)
@@ -120,12 +118,10 @@ def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], s
 def _stable(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
     """The slowdown of each case whose noise is known. Cases with assumed noise prove nothing about the platform."""
     return {
-        name: x.ratio
-        for name, x in verdicts.items()
-        if x.outcome in SPEED and x.ratio is not None and _tested(x.baseline or {})
+        name: x.ratio for name, x in verdicts.items() if x.outcome in SPEED and x.ratio is not None and _testable(x)
     }
 
 
 def _common_differences(verdicts: Mapping[str, Verdict]) -> list[str]:
-    each = [list((x.baseline or {}).get("differences", ())) for x in verdicts.values() if x.outcome in SPEED]
+    each = [x.evidence.differences if x.evidence else () for x in verdicts.values() if x.outcome in SPEED]
     return [line for line in each[0] if all(line in other for other in each)] if each else []

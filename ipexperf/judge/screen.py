@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf.judge import yardstick
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.spread import Comparison, compare
 from ipexperf.outcomes import Outcome
-from ipexperf.result import METRICS, Measurement, Verdict, accuracies
+from ipexperf.result import METRICS, BaselineEvidence, Measurement, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,11 +47,11 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         reason = f"a launch reported {metric} of {absurd[0]:g} {METRICS[metric].unit}"
         return Verdict("invalid", reason, policy=policy.label)
     if baseline is None:
-        return Verdict("no_baseline", "nothing was accepted for this case on this machine yet", policy=policy.label)
+        return Verdict("no_baseline", "no baseline was accepted for this case on this machine yet", policy=policy.label)
 
-    found = differences(baseline.environment, measurement.environment)
-    facts = _facts(baseline, measurement, found)
-    notes = _notes(baseline, measurement, found)
+    changed = differences(baseline.environment, measurement.environment)
+    evidence = _evidence(baseline, measurement, changed)
+    notes = _notes(baseline, measurement, changed)
     fields = [
         *changed_case(baseline.case, measurement.case),
         *incomparable(baseline.environment, measurement.environment),
@@ -59,15 +59,15 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
     if not_comparable or fields:
         reason = "; ".join([*([not_comparable] if not_comparable else []), *fields])
         return Verdict(
-            "not_comparable", f"the baseline was measured under {reason}", policy=policy.label, baseline=facts
+            "not_comparable", f"the baseline was measured under {reason}", policy=policy.label, evidence=evidence
         )
     suspicion = accuracy_change(baseline.accuracy, _medians(measurement), policy)
     if suspicion:
-        return Verdict("invalid", "; ".join([suspicion, *notes]), policy=policy.label, baseline=facts)
+        return Verdict("invalid", "; ".join([suspicion, *notes]), policy=policy.label, evidence=evidence)
     if len(launches) < policy.minimum_launches:
         reason = f"{len(launches)} launch has no spread: {policy.minimum_launches} are needed to judge speed"
         ratio = launches[0] / baseline.level
-        return Verdict("inconclusive", "; ".join([reason, *notes]), ratio=ratio, policy=policy.label, baseline=facts)
+        return Verdict("inconclusive", "; ".join([reason, *notes]), ratio=ratio, policy=policy.label, evidence=evidence)
 
     comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
     outcome = decide(comparison, policy)
@@ -80,7 +80,7 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         p_value=comparison.p_value(math.log1p(policy.tolerance)),
         mde=smallest_effect(comparison, policy),
         policy=policy.label,
-        baseline=facts | {"between_sessions": comparison.between.scale, "between_sessions_known": comparison.known},
+        evidence=replace(evidence, between_sessions=comparison.between.scale, between_sessions_known=comparison.known),
     )
 
 
@@ -108,18 +108,17 @@ def smallest_effect(comparison: Comparison, policy: Policy) -> float:
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:
     """The metrics of accuracy that left their bounds, in either direction, in words."""
-    for name in accuracies():
+    for metric in METRICS.values():
+        name = metric.name
         before, after = old.get(name), new.get(name)
-        if before is None or after is None:
+        if metric.accuracy is None or before is None or after is None:
             continue
         if not math.isfinite(after):
             return f"{name} changed from the baseline's {before:.4g} to {after}"
-        metric = METRICS[name].accuracy
-        kind = metric.bound if metric else "difference"
-        if kind == "factor":
+        if metric.accuracy.bound == "factor":
             low, high = sorted(max(value, policy.fidelity_floor) for value in (before, after))
             changed, bound = high > low * policy.fidelity_factor, f"a factor of {policy.fidelity_factor:g}"
-        elif kind == "share":
+        elif metric.accuracy.bound == "share":
             changed = abs(after - before) > policy.loss_bound * abs(before)
             bound = f"{policy.loss_bound:.0%}"
         else:
@@ -133,34 +132,34 @@ def _medians(measurement: Measurement) -> dict[str, float]:
     return {name: value for name in measurement.metrics if (value := measurement.median(name)) is not None}
 
 
-def _facts(baseline: CaseBaseline, measurement: Measurement, found: Sequence[str]) -> dict[str, Any]:
+def _evidence(baseline: CaseBaseline, measurement: Measurement, changed: Sequence[str]) -> BaselineEvidence:
     newest = max(baseline.sessions, key=lambda session: session.started_at)
-    return {
-        "step_time": baseline.step_time,
-        "yardstick": yardstick.content(baseline.environment),
-        "sessions": len(baseline.sessions),
-        "run": newest.run,
-        "commit": newest.commit,
-        "started_at": newest.started_at,
-        "accepted_at": baseline.accepted_at,
-        "accepted_by": baseline.accepted_by,
-        "reason": baseline.reason,
-        "expires": baseline.expires,
-        "expired": baseline.expired(measurement.started_at),
-        "differences": list(found),
-    }
+    return BaselineEvidence(
+        step_time=baseline.step_time,
+        yardstick=yardstick.content(baseline.environment),
+        sessions=len(baseline.sessions),
+        run=newest.run,
+        commit=newest.commit,
+        started_at=newest.started_at,
+        accepted_at=baseline.accepted_at,
+        accepted_by=baseline.accepted_by,
+        reason=baseline.reason,
+        expires=baseline.expires,
+        expired=baseline.expired(measurement.started_at),
+        differences=tuple(changed),
+    )
 
 
-def _notes(baseline: CaseBaseline, measurement: Measurement, found: Sequence[str]) -> list[str]:
+def _notes(baseline: CaseBaseline, measurement: Measurement, comparison: Sequence[str]) -> list[str]:
     notes = []
     if stick := yardstick.content(baseline.environment):
         notes.append(f"in units of the yardstick {stick}")
     unmeasured = [name for name in sorted(baseline.accuracy) if measurement.median(name) is None]
     if unmeasured:
-        notes.append(f"{', '.join(unmeasured)} known to the baseline, not measured this time")
-    if found:
-        more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-        notes.append(f"changed since the baseline: {', '.join([*found[:SHOWN], *more])}")
+        notes.append(f"{', '.join(unmeasured)} in the baseline, but not measured this time")
+    if comparison:
+        more = [f"and {len(comparison) - SHOWN} more"] if len(comparison) > SHOWN else []
+        notes.append(f"changed since the baseline: {', '.join([*comparison[:SHOWN], *more])}")
     if baseline.expired(measurement.started_at):
         notes.append(f"THE BASELINE EXPIRED on {baseline.expires}: accept a new one")
     return notes
@@ -173,9 +172,9 @@ def _sentence(outcome: Outcome, comparison: Comparison, sessions: int, policy: P
     )
     ratio = math.exp(comparison.log_ratio)
     word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
-    kept = f"{sessions} session{'s' if sessions > 1 else ''}"
+    count = f"{sessions} session{'s' if sessions > 1 else ''}"
     unknown = (
-        "" if comparison.known else f", the noise between sessions being unknown ({kept} of {policy.known_sessions})"
+        "" if comparison.known else f", the noise between sessions being unknown ({count} of {policy.known_sessions})"
     )
     if outcome == "regressed":
         limit = f"tolerance of {policy.tolerance:.0%}" if comparison.known else f"hard limit of {policy.hard_limit:.0%}"
@@ -185,8 +184,8 @@ def _sentence(outcome: Outcome, comparison: Comparison, sessions: int, policy: P
     if outcome == "ok":
         return f"a slowdown above {policy.tolerance:.0%} is excluded ({interval})"
     mde = smallest_effect(comparison, policy)
-    seen = f"only a slowdown of {mde:.0%} or more" if mde < 10 else "not even a slowdown of 10 times"
-    return f"{word} than the baseline ({interval}): {seen} would surely have been seen{unknown}"
+    smallest = f"only a slowdown of {mde:.0%} or more" if mde < 10 else "not even a slowdown of 10 times"
+    return f"{word} than the baseline ({interval}): {smallest} would surely have been seen{unknown}"
 
 
 def _capped(log_ratio: float) -> str:

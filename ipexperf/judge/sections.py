@@ -21,12 +21,12 @@ FACETS = ("implementation", "types", "fused", "layouts", "algorithm", "attribute
 class Side:
     """One section of a fingerprint: what ran, and the seconds of each row."""
 
-    found: Any
+    rows: Any
     seconds: Sequence[float] = ()
 
     def time(self, keep: Callable[[Mapping[str, Any]], bool]) -> float:
         """The seconds of the chosen rows."""
-        return sum(time for row, time in zip(self.found, self.seconds, strict=False) if keep(row))
+        return sum(time for row, time in zip(self.rows, self.seconds, strict=False) if keep(row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def primitives(old: Side, new: Side) -> list[Change]:
         def keep(row: Mapping[str, Any], kind: tuple[str, str] = (name, direction)) -> bool:
             return _kind(row) == kind
 
-        before, after = ([row for row in side.found if keep(row)] for side in (old, new))
+        before, after = ([row for row in side.rows if keep(row)] for side in (old, new))
         if before == after:
             continue
         calls = tuple(sum(row["calls"] for row in rows) for rows in (before, after))
@@ -78,7 +78,7 @@ def _kind(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _kinds(old: Side, new: Side) -> list[tuple[str, str]]:
-    return sorted({_kind(row) for row in (*old.found, *new.found)})
+    return sorted({_kind(row) for row in (*old.rows, *new.rows)})
 
 
 def _label(facet: str) -> str:
@@ -99,10 +99,10 @@ def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any
     """How one facet changed, in how many calls, or an empty text."""
     sides: list[Counter[str]] = []
     for rows in (before, after):
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for row in rows:
-            found[_facet(row, facet)] += row["calls"]
-        sides.append(found)
+            counts[_facet(row, facet)] += row["calls"]
+        sides.append(counts)
     gone, come = sides[0] - sides[1], sides[1] - sides[0]
     if not gone and not come:
         return ""
@@ -110,8 +110,8 @@ def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any
     if len(gone) == len(come) == 1 and gone.total() == come.total():
         (source,), (target,) = gone, come
         return f"{source} -> {target} in {come.total()} of {total} calls"
-    told = [", ".join(f"{word} x{count}" for word, count in side.most_common(NAMED)) for side in (gone, come)]
-    return " -> ".join(words or NOTHING for words in told)
+    texts = [", ".join(f"{word} x{count}" for word, count in side.most_common(NAMED)) for side in (gone, come)]
+    return " -> ".join(words or NOTHING for words in texts)
 
 
 def _turned(move: str) -> bool:
@@ -121,7 +121,7 @@ def _turned(move: str) -> bool:
 
 def graph(old: Side, new: Side) -> list[Change]:
     """TorchScript: added and removed nodes, and what that means for fusions, weights and fallbacks."""
-    before, after = (Counter({row["node"]: row["calls"] for row in side.found}) for side in (old, new))
+    before, after = (Counter({row["node"]: row["calls"] for row in side.rows}) for side in (old, new))
     if before == after:
         return []
     texts = [*_fusions(before, after)]
@@ -145,7 +145,7 @@ def graph(old: Side, new: Side) -> list[Change]:
 
 def _fusions(before: Counter[str], after: Counter[str]) -> list[str]:
     """Activations that are fused now and were not, or the other way round."""
-    found = []
+    changes = []
     for name in ACTIVATIONS:
         alone = [sum(side[node] for node in (f"aten::{name}", f"aten::{name}_")) for side in (before, after)]
         fused = [
@@ -153,23 +153,23 @@ def _fusions(before: Counter[str], after: Counter[str]) -> list[str]:
             for side in (before, after)
         ]
         if fused[0] > fused[1] and alone[1] > alone[0]:
-            found.append(f"{name} no longer fused: {alone[1]} {name} alone ({fused[0]} -> {fused[1]} fused)")
+            changes.append(f"{name} no longer fused: {alone[1]} {name} alone ({fused[0]} -> {fused[1]} fused)")
         elif fused[1] > fused[0] and alone[0] > alone[1]:
-            found.append(f"{name} fused now: {alone[0]} -> {alone[1]} {name} alone")
-    return found
+            changes.append(f"{name} fused now: {alone[0]} -> {alone[1]} {name} alone")
+    return changes
 
 
 def counted(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     """Added and removed names, the most frequent first."""
     names = {name for name in {*before, *after} if before.get(name, 0) != after.get(name, 0)}
     order = sorted(names, key=lambda name: (-abs(after.get(name, 0) - before.get(name, 0)), name))
-    told = [f"{after.get(name, 0) - before.get(name, 0):+d} {name}" for name in order[:NAMED]]
-    return ", ".join([*told, *([f"and {len(order) - NAMED} more" if len(order) > NAMED else ""])]).removesuffix(", ")
+    texts = [f"{after.get(name, 0) - before.get(name, 0):+d} {name}" for name in order[:NAMED]]
+    return ", ".join([*texts, *([f"and {len(order) - NAMED} more" if len(order) > NAMED else ""])]).removesuffix(", ")
 
 
 def kernels(old: Side, new: Side) -> list[Change]:
     """Added and removed kernels of an accelerator."""
-    before, after = (Counter({row.get("kernel", "rest"): row["calls"] for row in side.found}) for side in (old, new))
+    before, after = (Counter({row.get("kernel", "rest"): row["calls"] for row in side.rows}) for side in (old, new))
     names = sorted(name for name in {*before, *after} if before[name] != after[name])
     return [
         Change(
@@ -183,30 +183,32 @@ def kernels(old: Side, new: Side) -> list[Change]:
 
 def compiled(old: Side, new: Side) -> list[Change]:
     """torch.compile: graphs, breaks, and what the generated code calls."""
-    before, after = old.found, new.found
-    found = [f"{word} {before[word]} -> {after[word]}" for word in ("graphs", "frames") if before[word] != after[word]]
+    before, after = old.rows, new.rows
+    changes = [
+        f"{word} {before[word]} -> {after[word]}" for word in ("graphs", "frames") if before[word] != after[word]
+    ]
     if before["breaks"] != after["breaks"]:
         broken = [sum(side["breaks"].values()) for side in (before, after)]
         why = next(iter(sorted({*after["breaks"]} - {*before["breaks"]})), "")
-        found.append(f"graph breaks {broken[0]} -> {broken[1]}" + (f": {why[:80]}" if why else ""))
+        changes.append(f"graph breaks {broken[0]} -> {broken[1]}" + (f": {why[:80]}" if why else ""))
     if before["calls"] != after["calls"]:
-        found.append(f"generated code calls {counted(before['calls'], after['calls'])}")
-    return [Change(f"torch.compile: {text}") for text in found]
+        changes.append(f"generated code calls {counted(before['calls'], after['calls'])}")
+    return [Change(f"torch.compile: {text}") for text in changes]
 
 
 def processor(old: Side, new: Side) -> list[Change]:
     """Threads and instruction sets in effect."""
     words = {"threads": "threads", "aten": "ATen's instructions", "onednn": "oneDNN's instructions"}
-    before, after = old.found, new.found
-    found = [
-        Change(f"{told}: {_listed(before[key])} -> {_listed(after[key])}")
-        for key, told in words.items()
+    before, after = old.rows, new.rows
+    changes = [
+        Change(f"{phrase}: {_listed(before[key])} -> {_listed(after[key])}")
+        for key, phrase in words.items()
         if before[key] != after[key]
     ]
     names = sorted(
         name for name in {*before["limits"], *after["limits"]} if _limit(before, name) != _limit(after, name)
     )
-    return [*found, *(Change(f"{name}: {_limit(before, name)} -> {_limit(after, name)}") for name in names)]
+    return [*changes, *(Change(f"{name}: {_limit(before, name)} -> {_limit(after, name)}") for name in names)]
 
 
 def _limit(side: Mapping[str, Any], name: str) -> str:
@@ -219,39 +221,45 @@ def _listed(value: Any) -> str:
 
 def library(old: Side, new: Side) -> list[Change]:
     """Primitives that oneDNN creates anew in each step, and unreadable lines of its log."""
-    before, after = old.found, new.found
-    found = []
+    before, after = old.rows, new.rows
+    changes = []
     if before["created"] != after["created"]:
-        made = [sum(count for name, count in side["created"].items() if "hit" not in name) for side in (before, after)]
+        created = [
+            sum(count for name, count in side["created"].items() if "hit" not in name) for side in (before, after)
+        ]
         text = counted(before["created"], after["created"])
-        again = f"primitives made anew in a step {made[0]} -> {made[1]}: " if made[0] != made[1] else "asks its cache "
-        found.append(Change(f"oneDNN: {again}{text}"))
+        again = (
+            f"primitives made anew in a step {created[0]} -> {created[1]}: "
+            if created[0] != created[1]
+            else "asks its cache "
+        )
+        changes.append(Change(f"oneDNN: {again}{text}"))
     if before["unparsed"] != after["unparsed"]:
-        found.append(
+        changes.append(
             Change(f"lines of oneDNN's log that could not be read: {before['unparsed']} -> {after['unparsed']}")
         )
-    return found
+    return changes
 
 
 def flops(old: Side, new: Side) -> list[Change]:
     """The work itself: a changed network rather than changed software."""
-    if old.found == new.found:
+    if old.rows == new.rows:
         return []
-    return [Change(f"floating point operations of a step: {old.found:,} -> {new.found:,}")]
+    return [Change(f"floating point operations of a step: {old.rows:,} -> {new.rows:,}")]
 
 
 def same_but_time(old: Side, new: Side) -> Iterable[Change]:
     """Rows that differ only in time."""
-    if not isinstance(old.found, list):
+    if not isinstance(old.rows, list):
         return []
-    known: dict[str, list[float]] = defaultdict(list)
+    by_shape: dict[str, list[float]] = defaultdict(list)
     for side in (old, new):
-        for row, seconds in zip(side.found, side.seconds, strict=False):
-            known[repr(row)].append(seconds)
-    named = {repr(row): next(iter(row.values())) for row in new.found}
-    pairs = [(named[row], times[1] - times[0]) for row, times in known.items() if len(times) == 2 and row in named]
+        for row, seconds in zip(side.rows, side.seconds, strict=False):
+            by_shape[repr(row)].append(seconds)
+    named = {repr(row): next(iter(row.values())) for row in new.rows}
+    pairs = [(named[row], times[1] - times[0]) for row, times in by_shape.items() if len(times) == 2 and row in named]
     return [
-        Change(f"{name}: {seconds * 1e3:+.3g} ms a step, just the same otherwise", seconds)
+        Change(f"{name}: {seconds * 1e3:+.3g} ms a step, otherwise the same", seconds)
         for name, seconds in pairs
         if abs(seconds) > LONGER
     ]

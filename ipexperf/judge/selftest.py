@@ -50,7 +50,7 @@ class Trial:
 class Rate:
     """A rate with its exact binomial interval."""
 
-    found: int
+    count: int
     of: int
     lo: float
     hi: float
@@ -90,14 +90,14 @@ class Summary:
     seconds: float
 
 
-def rate(found: int, of: int) -> Rate:
+def rate(alarms: int, of: int) -> Rate:
     """The Clopper-Pearson interval, which is exact."""
     from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
 
     tail = (1 - CONFIDENCE) / 2
-    lo = float(betaincinv(found, of - found + 1, tail)) if found else 0.0
-    hi = float(betaincinv(found + 1, of - found, 1 - tail)) if found < of else 1.0
-    return Rate(found, of, lo, hi)
+    lo = float(betaincinv(alarms, of - alarms + 1, tail)) if alarms else 0.0
+    hi = float(betaincinv(alarms + 1, of - alarms, 1 - tail)) if alarms < of else 1.0
+    return Rate(alarms, of, lo, hi)
 
 
 def summarise(trials: Sequence[Trial], tolerance: float) -> Summary:

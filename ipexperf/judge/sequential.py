@@ -123,79 +123,79 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     last = last or pairs >= policy.max_pairs or pairs not in policy.looks
     missing = [index for index, value in enumerate(log_ratios, 1) if not math.isfinite(value)]
     if missing:
-        told = f"pair {missing[0]} has no ratio: one of its turns took no time that is a number above 0 s"
-        return Decision("invalid", told, pairs, done=True)
+        text = f"pair {missing[0]} has no ratio: one of its turns has no time above 0 s"
+        return Decision("invalid", text, pairs, done=True)
     if pairs < 2:
-        told = "one pair has no spread: 2 are needed to judge speed" if pairs else "no pair was measured"
-        return Decision("inconclusive", told, pairs, done=True, ratio=_ratio(log_ratios[0]) if pairs else None)
+        text = "one pair has no spread: 2 are needed to judge speed" if pairs else "no pair was measured"
+        return Decision("inconclusive", text, pairs, done=True, ratio=_ratio(log_ratios[0]) if pairs else None)
     # Keep the results finite, however odd a ratio is.
     log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
     own = levels(pairs, policy, last=last)
-    found = estimate(log_ratios, policy)
-    outcome = _outcome(found, policy, own, last=last)
+    estimated = estimate(log_ratios, policy)
+    outcome = _outcome(estimated, policy, own, last=last)
     return Decision(
         outcome,
-        _sentence(outcome, found, policy, own, pairs),
+        _sentence(outcome, estimated, policy, own, pairs),
         pairs,
         done=last or outcome != "inconclusive",
-        ratio=_ratio(found.log_ratio),
-        lo=_ratio(found.lower(own.ok)),
-        hi=_ratio(found.upper(own.ok)),
+        ratio=_ratio(estimated.log_ratio),
+        lo=_ratio(estimated.lower(own.ok)),
+        hi=_ratio(estimated.upper(own.ok)),
         p_value=_p_value(log_ratios, policy, own.alarm / policy.alpha),
-        mde=smallest_effect(found, policy, own),
-        trimmed=found.trimmed,
+        mde=smallest_effect(estimated, policy, own),
+        trimmed=estimated.trimmed,
     )
 
 
-def _outcome(found: Estimate, policy: PairPolicy, own: Levels, *, last: bool) -> Outcome:
+def _outcome(estimated: Estimate, policy: PairPolicy, own: Levels, *, last: bool) -> Outcome:
     """A slowdown surely within the tolerance is ok, even if it is surely above 0."""
-    not_slower = found.upper(own.ok) < policy.limit
-    not_faster = found.lower(own.ok) > -policy.limit
+    not_slower = estimated.upper(own.ok) < policy.limit
+    not_faster = estimated.lower(own.ok) > -policy.limit
     if not_slower and not_faster:
         return "ok"
-    if found.lower(own.alarm) > policy.margin:
+    if estimated.lower(own.alarm) > policy.margin:
         return "regressed"
-    if found.upper(own.alarm) < -policy.margin:
+    if estimated.upper(own.alarm) < -policy.margin:
         return "improved"
     # More pairs might have shown an improvement. Without them it is at least known not to be a slowdown.
     return "ok" if last and not_slower else "inconclusive"
 
 
-def smallest_effect(found: Estimate, policy: PairPolicy, own: Levels) -> float:
+def smallest_effect(estimated: Estimate, policy: PairPolicy, own: Levels) -> float:
     """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
-    proven = policy.margin + found.half_width(own.alarm)
-    beyond = policy.limit - found.half_width(own.ok)
-    return math.expm1(min(max(proven, beyond) + found.half_width(1 - policy.mde_power), WIDEST))
+    proven = policy.margin + estimated.half_width(own.alarm)
+    beyond = policy.limit - estimated.half_width(own.ok)
+    return math.expm1(min(max(proven, beyond) + estimated.half_width(1 - policy.mde_power), WIDEST))
 
 
 def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> float:
     """The smallest alarm rate at which any look so far would have called the pairs regressed."""
-    found = [estimate(log_ratios, policy).p_value(policy.margin) / share]
+    values = [estimate(log_ratios, policy).p_value(policy.margin) / share]
     for look, own in zip(policy.looks, policy.levels, strict=True):
         if look < len(log_ratios):
-            found.append(estimate(log_ratios[:look], policy).p_value(policy.margin) / own)
-    return min(1.0, *found)
+            values.append(estimate(log_ratios[:look], policy).p_value(policy.margin) / own)
+    return min(1.0, *values)
 
 
 def _ratio(log_ratio: float) -> float:
     return math.exp(max(-WIDEST, min(log_ratio, WIDEST)))
 
 
-def _sentence(outcome: Outcome, found: Estimate, policy: PairPolicy, own: Levels, pairs: int) -> str:
-    low, high = (_ratio(bound(own.ok)) - 1 for bound in (found.lower, found.upper))
+def _sentence(outcome: Outcome, estimated: Estimate, policy: PairPolicy, own: Levels, pairs: int) -> str:
+    low, high = (_ratio(bound(own.ok)) - 1 for bound in (estimated.lower, estimated.upper))
     upper = f"{high:+.1%}" if high < 99 else "anything"
     data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {pairs} pairs"
-    data += f", {found.trimmed} of them trimmed as some lie far out" if found.trimmed else ""
-    ratio = _ratio(found.log_ratio)
+    data += f", {estimated.trimmed} of them trimmed as outliers" if estimated.trimmed else ""
+    ratio = _ratio(estimated.log_ratio)
     word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
     if outcome == "ok":
         return f"a slowdown above {_percent(policy.tolerance)} is excluded ({data})"
-    told = f"{word} than the other arm ({data})"
+    text = f"{word} than the other arm ({data})"
     if outcome != "inconclusive":
-        return f"{told}, surely more than {_percent(policy.harmless * policy.tolerance)}"
-    mde = smallest_effect(found, policy, own)
-    seen = f"only a slowdown of {mde:.1%} or more" if mde < 10 else "not even a slowdown of 10 times"
-    return f"{told}: {seen} would surely have been seen"
+        return f"{text}, surely more than {_percent(policy.harmless * policy.tolerance)}"
+    mde = smallest_effect(estimated, policy, own)
+    smallest = f"only a slowdown of {mde:.1%} or more" if mde < 10 else "not even a slowdown of 10 times"
+    return f"{text}: {smallest} would surely have been seen"
 
 
 def _percent(fraction: float) -> str:

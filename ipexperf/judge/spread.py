@@ -90,12 +90,12 @@ def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
     """
     sessions = len(means)
     if sessions < policy.known_sessions:
-        seen = statistics.stdev(means) if sessions > 1 else 0.0
-        return Spread(max(policy.tau_prior, seen), math.inf)
+        own = statistics.stdev(means) if sessions > 1 else 0.0
+        return Spread(max(policy.tau_prior, own), math.inf)
     trust, error = _trust(sessions, policy)
-    seen = max(robust_scale(means), policy.tau_floor)
+    own = max(robust_scale(means), policy.tau_floor)
     freedom, bias = _as_t(trust * error**2)
-    return Spread(_shrunk(seen, policy.tau_pool or policy.tau_prior, trust) * math.exp(bias), freedom)
+    return Spread(_shrunk(own, policy.tau_pool or policy.tau_prior, trust) * math.exp(bias), freedom)
 
 
 def usual(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
@@ -103,13 +103,13 @@ def usual(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
 
     It is shrunk to the prior as a single series would be, because all series share the same nights.
     """
-    known = [means for means in series if len(means) >= policy.known_sessions]
-    if len(known) < policy.pool_series:
+    long_enough = [means for means in series if len(means) >= policy.known_sessions]
+    if len(long_enough) < policy.pool_series:
         return None
-    seen = statistics.median(max(robust_scale(means), policy.tau_floor) for means in known)
-    trust, _ = _trust(statistics.median_low(map(len, known)), policy)
+    scale = statistics.median(max(robust_scale(means), policy.tau_floor) for means in long_enough)
+    trust, _ = _trust(statistics.median_low(map(len, long_enough)), policy)
     # Three digits, so that cases judged alike share one policy.
-    return float(f"{_shrunk(seen, policy.tau_prior, trust):.3g}")
+    return float(f"{_shrunk(scale, policy.tau_prior, trust):.3g}")
 
 
 def _trust(sessions: int, policy: Policy) -> tuple[float, float]:
@@ -118,8 +118,8 @@ def _trust(sessions: int, policy: Policy) -> tuple[float, float]:
     return policy.tau_prior_spread**2 / (policy.tau_prior_spread**2 + error**2), error
 
 
-def _shrunk(seen: float, expected: float, trust: float) -> float:
-    return math.exp(trust * math.log(seen) + (1 - trust) * math.log(expected))
+def _shrunk(own: float, expected: float, trust: float) -> float:
+    return math.exp(trust * math.log(own) + (1 - trust) * math.log(expected))
 
 
 def _as_t(variance: float) -> tuple[float, float]:
@@ -138,23 +138,23 @@ def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], poli
     new = [math.log(value) for value in launches]
     old = [[math.log(value) for value in session] for session in sessions]
     means = [statistics.fmean(session) for session in old]
-    known = len(means) >= policy.known_sessions
+    own_spread = len(means) >= policy.known_sessions
 
     groups = [new, *old]
     freedom = sum(len(group) - 1 for group in groups)
     pooled = sum(_squares(group) for group in groups) / freedom if freedom else math.inf
     own = _squares(new) / (len(new) - 1) if len(new) > 1 else 0.0
     # The spread of sessions already includes the noise of their launches.
-    shares = 0.0 if known else sum(1 / len(session) for session in old) / len(old) ** 2
+    shares = 0.0 if own_spread else sum(1 / len(session) for session in old) / len(old) ** 2
     within = math.sqrt(max(pooled, own) * (1 / len(new) + shares))
 
     tau = between_sessions(means, policy)
-    share = (HODGES_LEHMANN if known else 1.0) / len(means)
+    share = (HODGES_LEHMANN if own_spread else 1.0) / len(means)
     return Comparison(
         log_ratio=statistics.fmean(new) - centre(means),
         within=Spread(within, freedom or 1),
         between=Spread(tau.scale * math.sqrt(1 + share), tau.freedom),
-        known=known,
+        known=own_spread,
     )
 
 

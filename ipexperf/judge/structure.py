@@ -61,28 +61,28 @@ def with_share(text: str, share: float | None) -> str:
     return text if share is None or share < 0.005 else f"{text}; {min(share, 1):.0%} of the time difference"
 
 
-def name(found: Fingerprint | None) -> str | None:
+def name(digest: Fingerprint | None) -> str | None:
     """The version and digest that a baseline keeps. None if the fingerprint is incomplete or unstable."""
-    return f"{found['version']}:{found['digest']}" if found and found["digest"] else None
+    return f"{digest['version']}:{digest['digest']}" if digest and digest["digest"] else None
 
 
-def of(found: Sequence[Fingerprint | None]) -> tuple[Structure, Fingerprint | None]:
+def of(fingerprint: Sequence[Fingerprint | None]) -> tuple[Structure, Fingerprint | None]:
     """The common fingerprint of a case's launches, or why there is none: `unstable` or `unknown`."""
-    known = [one for one in found if one]
-    if not known:
+    fingerprints = [one for one in fingerprint if one]
+    if not fingerprints:
         return Structure("unknown", "nothing was captured"), None
-    shaky = sorted({section for one in known for section in one["unstable"]})
+    shaky = sorted({section for one in fingerprints for section in one["unstable"]})
     if shaky:
-        return Structure("unstable", f"{', '.join(shaky)} differed between two steps of one process"), known[0]
-    missing = {section: why for one in known for section, why in one["missing"].items()}
+        return Structure("unstable", f"{', '.join(shaky)} differed between two steps of one process"), fingerprints[0]
+    missing = {section: why for one in fingerprints for section, why in one["missing"].items()}
     if missing:
-        told = "; ".join(f"{section}: {why}" for section, why in sorted(missing.items()))
-        return Structure("unknown", f"not all could be captured: {told}"), known[0]
-    other = next((one for one in known if one["digest"] != known[0]["digest"]), None)
+        text = "; ".join(f"{section}: {why}" for section, why in sorted(missing.items()))
+        return Structure("unknown", f"not all could be captured: {text}"), fingerprints[0]
+    other = next((one for one in fingerprints if one["digest"] != fingerprints[0]["digest"]), None)
     if other is not None:
-        lines = diff(known[0], other).lines() if "structure" in known[0] and "structure" in other else []
-        return Structure("unstable", "the launches of one run differ", tuple(lines)), known[0]
-    return Structure("same"), known[0]
+        lines = diff(fingerprints[0], other).lines() if "structure" in fingerprints[0] and "structure" in other else []
+        return Structure("unstable", "the launches of one run differ", tuple(lines)), fingerprints[0]
+    return Structure("same"), fingerprints[0]
 
 
 def judge(
@@ -96,20 +96,20 @@ def judge(
 
     With `gate` a changed structure fails the test. An unstable or unknown one never does.
     """
-    state, found = of(launches)
-    if state.outcome != "same" or found is None:
+    state, structure = of(launches)
+    if state.outcome != "same" or structure is None:
         return state
     if baseline is None:
         return Structure("unknown", "the baseline has no fingerprint")
-    if baseline == name(found):
+    if baseline == name(structure):
         return Structure("same")
-    if baseline.partition(":")[0] != str(found["version"]):
+    if baseline.partition(":")[0] != str(structure["version"]):
         return Structure("unknown", "the baseline's fingerprint is of another version: accept a new one")
     old = before()
     if old is None:
         reason = "the digest is not the baseline's, and this history does not have the run that was accepted"
         return Structure("changed", reason, fails=gate)
-    return Structure("changed", "the digest is not the baseline's", tuple(diff(old, found).lines()), fails=gate)
+    return Structure("changed", "the digest is not the baseline's", tuple(diff(old, structure).lines()), fails=gate)
 
 
 def between(other: Fingerprint | None, own: Fingerprint | None) -> Structure:
@@ -136,7 +136,7 @@ def memory(old: Fingerprint, new: Fingerprint) -> str:
 
 def diff(old: Fingerprint, new: Fingerprint) -> Difference:
     """All differences, those with the largest share of the time difference first."""
-    known = [name for name in WORDS if name in old["structure"] and name in new["structure"]]
+    common = [name for name in WORDS if name in old["structure"] and name in new["structure"]]
     shaky = {*old["unstable"], *new["unstable"]}
     unknown = [
         f"{name}: {_why(name, old, new)}"
@@ -145,7 +145,7 @@ def diff(old: Fingerprint, new: Fingerprint) -> Difference:
     ]
     changes: list[Change] = []
     slower: list[Change] = []
-    for section in known:
+    for section in common:
         if section in shaky:
             continue
         sides = tuple(Side(one["structure"][section], one["times"].get(section) or ()) for one in (old, new))

@@ -13,8 +13,8 @@ SECTION = "yardstick"
 
 def content(environment: Mapping[str, Any]) -> str | None:
     """The uid of the yardstick that an environment's times are relative to. None: they are in seconds."""
-    found = (environment.get(SECTION) or {}).get("content")
-    return None if found is None else str(found)
+    digest = (environment.get(SECTION) or {}).get("content")
+    return None if digest is None else str(digest)
 
 
 def metric(environment: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ OF_BASELINES = ("baseline_from", "window")
 """The options that choose a baseline, which pairs do without."""
 THREADS = "OMP_NUM_THREADS"
 """We translate this variable into the worker's number of threads, because workers set that themselves."""
-OF_LAUNCHES = ("launches", "samples", "seconds")
+OF_LAUNCHES = ("launches", "samples", "seconds", "precision")
 """The options for the length of measurements without pairs."""
 
 
@@ -54,35 +54,37 @@ class ArmWords:
 def parse(text: str, source: str) -> ArmWords:
     """Parse words: an interpreter's path, KEY=VALUE for the environment, name=value for the case."""
     python = None
-    found: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
-    known = knobs.everyone()
+    parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
+    knobs_by_name = knobs.everyone()
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"{source} '{text}': {str(error).lower()}") from None
     for word in words:
         name, equals, value = word.partition("=")
-        if equals and any(name in told for told in found.values()):
+        if equals and any(name in kind for kind in parts.values()):
             raise UsageError(f"{source} '{text}': {name} is there twice")
         if equals and name in AXES:
             matrix.check(name, [value], source)
-            found["axes"][name] = value
-        elif equals and name in known:
-            found["knobs"][name] = value
+            parts["axes"][name] = value
+        elif equals and name in knobs_by_name:
+            parts["knobs"][name] = value
         elif equals and name.isidentifier() and name.islower():
             # A misspelled knob must not silently become an environment variable.
-            told = registry.unknown("axis or knob", name, [*AXES, *sorted(known)])
-            raise UsageError(f"{source} '{text}': {told} (variables have capitals)")
+            kind = registry.unknown("axis or knob", name, [*AXES, *sorted(knobs_by_name)])
+            raise UsageError(f"{source} '{text}': {kind} (variables have capitals)")
         elif equals and name.replace("_", "").isalnum() and name[0].isalpha():
-            found["variables"][name] = _variable(name, value, f"{source} '{text}'")
+            parts["variables"][name] = _variable(name, value, f"{source} '{text}'")
         elif os.access(word, os.X_OK) and Path(word).is_file():
             if python is not None:
-                raise UsageError(f"{source} '{text}': an arm has one interpreter, not both '{python}' and '{word}'")
+                raise UsageError(
+                    f"{source} '{text}': an arm has only one interpreter, not both '{python}' and '{word}'"
+                )
             python = word
         else:
             allowed = f"no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
             raise UsageError(f"{source} '{text}': '{word}' is no interpreter, {allowed}")
-    return ArmWords(text, python, **found)
+    return ArmWords(text, python, **parts)
 
 
 def _variable(name: str, value: str, where: str) -> str:
@@ -96,7 +98,7 @@ def check(options: Options) -> None:
     """Refuse flags that mean nothing for pairs. Ini keys and variables are ignored, because they are for all runs."""
     if options.start == start.FORK:
         source = options.sources.get("start", "--perf-start")
-        raise UsageError(f"{source}: pairs of fresh processes are what is compared: leave it out")
+        raise UsageError(f"{source}: workers of pairs are forked wherever both arms can share a server: leave it out")
     if options.yardstick:
         source = options.sources.get("yardstick", "--perf-yardstick")
         raise UsageError(f"{source}: pairs take turns with the other arm, and need no yardstick")
@@ -117,8 +119,8 @@ def check_launches(options: Options) -> None:
 
 def policy(options: Options) -> dict[str, Any]:
     """The options that set the judge's policy, by the policy's field names."""
-    asked = {name: getattr(options, name) for name in OF_PAIRS}
-    return {name: value for name, value in asked.items() if value is not None}
+    values = {name: getattr(options, name) for name in OF_PAIRS}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def why_not(case: Case, facts: Facts, unmet: str | None, threads: int | None = None) -> str | None:
@@ -132,8 +134,8 @@ def no_turns(case: Case) -> str | None:
     """Why a worker of this case cannot take turns, or None."""
     mode = registry.modes.get(case.mode)
     if mode.batch is not None:
-        return f"the workers of {case.mode} answer beside one another, and those of a pair take turns"
-    return f"{case.mode} is timed once a process, and the workers of a pair take many turns" if mode.cold else None
+        return f"the workers of {case.mode} run at the same time, but those of a pair take turns"
+    return f"{case.mode} is timed once per process, but the workers of a pair take many turns" if mode.cold else None
 
 
 def measured(case: Case, words: ArmWords) -> Case:

@@ -30,8 +30,8 @@ def family(case: Case) -> str:
 
 def plain_mode(case: Case) -> str:
     """The plain mode of this case's kind of step. A recorded mode that nobody registers any more is its own."""
-    known = case.mode in registry.modes.names()
-    return (registry.modes.get(case.mode).plain if known else "") or case.mode
+    registered = case.mode in registry.modes.names()
+    return (registry.modes.get(case.mode).plain if registered else "") or case.mode
 
 
 def name(case: Case) -> str:
@@ -45,7 +45,7 @@ def groups(cases: Iterable[Case]) -> list[Group]:
     members: dict[str, list[Case]] = {}
     for case in cases:
         members.setdefault(name(case), []).append(case)
-    return [Group(shared, tuple(found)) for shared, found in members.items()]
+    return [Group(shared, tuple(cases_of)) for shared, cases_of in members.items()]
 
 
 def reference(cases: Sequence[Case]) -> Case:

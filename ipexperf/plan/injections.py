@@ -66,15 +66,15 @@ def _injected(text: str) -> dict[str, Any]:
 
 def chosen(names: tuple[str, ...] | None, options: Options, facts: Facts) -> tuple[Injection, ...]:
     """The injections with these names, or all if there are no names."""
-    found = {injection.name: injection for injection in every(options, facts)}
+    by_name = {injection.name: injection for injection in every(options, facts)}
     if names is None:
-        return tuple(found.values())
+        return tuple(by_name.values())
     if names == (NONE,):
         return ()
     for name in names:
-        if name not in found:
-            raise UsageError(f"--injections: {registry.unknown('injection', name, [*found, NONE])}")
-    return tuple(found[name] for name in dict.fromkeys(names))
+        if name not in by_name:
+            raise UsageError(f"--injections: {registry.unknown('injection', name, [*by_name, NONE])}")
+    return tuple(by_name[name] for name in dict.fromkeys(names))
 
 
 def slowed(injection: Injection, case: Case, facts: Facts) -> tuple[Case, str | None]:
@@ -83,7 +83,7 @@ def slowed(injection: Injection, case: Case, facts: Facts) -> tuple[Case, str | 
         return case, reason
     other, unmet = injection.words.case(case, facts)
     if unmet is None and injection.words.knobs and other == case:
-        return case, f"{case.id} has {injection.arm} anyway"
+        return case, f"{case.id} already has {injection.arm}"
     return other, arms.why_not(other, facts, unmet)
 
 
@@ -91,7 +91,7 @@ def _steps_elsewhere(injection: Injection, case: Case, facts: Facts) -> str | No
     del facts
     if not injection.settings or registry.modes.get(case.mode).processes(case) == 1:
         return None
-    return f"the steps of {case.mode} are made by processes of their own"
+    return f"the steps of {case.mode} run in processes of their own"
 
 
 def _instructions(injection: Injection, case: Case, facts: Facts) -> str | None:
@@ -101,7 +101,7 @@ def _instructions(injection: Injection, case: Case, facts: Facts) -> str | None:
     if case.device != "cpu":
         return f"oneDNN's instructions are those of a CPU, not of {case.device}"
     flag = flags[injection.name]
-    return None if flag in facts.cpu_flags else f"this CPU has no {flag}: {injection.name} takes nothing from it"
+    return None if flag in facts.cpu_flags else f"this CPU has no {flag}: {injection.name} would change nothing"
 
 
 def _graph(injection: Injection, case: Case, facts: Facts) -> str | None:
@@ -111,7 +111,7 @@ def _graph(injection: Injection, case: Case, facts: Facts) -> str | None:
     if case.mode != "infer_jit" or quantised(case.dtype):
         return f"{injection.name} is for a graph that infer_jit traces itself"
     if injection.name == injections.UNFUSED and (case.stack, case.device) != ("ipex", "cpu"):
-        return "it is IPEX's fusion on the CPU that can be switched off"
+        return "only IPEX's fusion on the CPU can be switched off"
     return None
 
 
@@ -120,8 +120,8 @@ def _threads(injection: Injection, case: Case, facts: Facts) -> str | None:
     if injection.name != "threads":
         return None
     if case.device != "cpu":
-        return f"threads do not compute on {case.device}"
-    return None if injection.settings["threads"] >= 1 else "one thread cannot be one less"
+        return f"CPU threads do not compute on {case.device}"
+    return None if injection.settings["threads"] >= 1 else "one thread cannot become fewer"
 
 
 _WHY_NOT: tuple[Callable[[Injection, Case, Facts], str | None], ...] = (

@@ -22,23 +22,23 @@ def of(cell: Cell) -> dict[str, Knob]:
 
 def everyone() -> dict[str, list[Knob]]:
     """The knobs of all modes and stacks. Several owners may have a knob of the same name."""
-    found: dict[str, list[Knob]] = {}
+    by_name: dict[str, list[Knob]] = {}
     for leaves in (registry.modes, registry.stacks):
         for name in leaves.names():
             for knob in leaves.get(name).knobs:
-                found.setdefault(knob.name, []).append(knob)
-    return found
+                by_name.setdefault(knob.name, []).append(knob)
+    return by_name
 
 
 def requested(options: Options) -> dict[str, list[str]]:
     """The values asked for, by knob. Several values make a sweep."""
-    found: dict[str, list[str]] = {}
+    values_of: dict[str, list[str]] = {}
     short = [(name, value) for name in SHORTHANDS for value in getattr(options, name)]
     for name, value in sorted([*options.knobs, *short]):
-        found.setdefault(name, [])
-        if value not in found[name]:
-            found[name].append(value)
-    return found
+        values_of.setdefault(name, [])
+        if value not in values_of[name]:
+            values_of[name].append(value)
+    return values_of
 
 
 def spelled(options: Options, name: str, value: str) -> str:
@@ -60,33 +60,33 @@ def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
     wish, own = options.placement, registry.modes.get(cell.mode).openmp
     if wish is not None and own and wish.openmp == own:
         wish = dataclasses.replace(wish, openmp=None)  # the mode requires it anyway
-    told = str(wish or "")
-    where = ((placement.KNOB, told),) if told else ()
+    text = str(wish or "")
+    where = ((placement.KNOB, text),) if text else ()
     started = start.named(cell, options.start, placed=options.placement is not None)
     return tuple(sorted([*cell.knobs, *where, *started, *yardstick.named(cell, options)]))
 
 
 def check(options: Options) -> None:
     """Refuse unknown knobs and values that no owner of the knob takes."""
-    known = everyone()
+    by_name = everyone()
     for name, values in requested(options).items():
         for value in values:
             short = name in SHORTHANDS and value in getattr(options, name)
             source = options.sources.get(*((name, f"--perf-{name}") if short else ("knobs", "--perf-knobs")))
-            _refuse_unknown(name, known, source)
-            wrong = [knob.wrong(value) for knob in known[name]]
+            _refuse_unknown(name, by_name, source)
+            wrong = [knob.wrong(value) for knob in by_name[name]]
             if all(wrong):
                 raise UsageError(f"{source}: {wrong[0]}" if short else f"{source}: {name}: {wrong[0]}")
     for name in options.ablate:
         source = options.sources.get("ablate", "--perf-ablate")
-        _refuse_unknown(name, known, source)
+        _refuse_unknown(name, by_name, source)
         if name in requested(options):
             raise UsageError(f"{source}: {name} is set by --perf-knobs too: ablation takes it from its default")
 
 
-def _refuse_unknown(name: str, known: Iterable[str], source: str) -> None:
-    if name not in known:
-        raise UsageError(f"{source}: {registry.unknown('knob', name, sorted(known))}")
+def _refuse_unknown(name: str, by_name: Iterable[str], source: str) -> None:
+    if name not in by_name:
+        raise UsageError(f"{source}: {registry.unknown('knob', name, sorted(by_name))}")
 
 
 def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell, str | None]]:
@@ -109,17 +109,15 @@ def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell,
 
 def turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple[Cell, str | None]:
     """The cell with only those settings that differ from the defaults, so that the same work has one name."""
-    known, model, beside = of(cell), registry.models.get(cell.model), dict(wish)
-    differing = [
-        (name, value) for name, value in wish if name not in known or value != known[name].default(model, beside)
-    ]
-    found = dataclasses.replace(cell, knobs=tuple(sorted(differing)))
+    own, model, beside = of(cell), registry.models.get(cell.model), dict(wish)
+    differing = [(name, value) for name, value in wish if name not in own or value != own[name].default(model, beside)]
+    case_cell = dataclasses.replace(cell, knobs=tuple(sorted(differing)))
     reason = None
     for name, value in wish:
-        knob = known.get(name)
+        knob = own.get(name)
         # Ask about the changed cell: a knob may mean something only beside another.
-        reason = reason or (knob.wrong(value) or knob.why_not(found, value, facts) if knob else _nobody(cell, name))
-    return found, reason
+        reason = reason or (knob.wrong(value) or knob.why_not(case_cell, value, facts) if knob else _nobody(cell, name))
+    return case_cell, reason
 
 
 def _nobody(cell: Cell, name: str) -> str:

@@ -69,20 +69,20 @@ def names(axis: str) -> tuple[str, ...]:
 def check_names(options: Options) -> None:
     """Raise UsageError for unknown names, with the option that they came from."""
     for axis in AXES:
-        asked = [value for value in options.axis(axis) or () if value != ALL]
-        check(axis, asked, options.sources.get(axis, f"--{axis}"))
+        wish = [value for value in options.axis(axis) or () if value != ALL]
+        check(axis, wish, options.sources.get(axis, f"--{axis}"))
     knobs.check(options)
 
 
-def check(axis: str, asked: Iterable[str], source: str) -> None:
+def check(axis: str, wish: Iterable[str], source: str) -> None:
     """Raise UsageError for the first of these names that the axis does not have."""
-    known = names(axis)
-    for value in asked:
-        if value not in known:
-            raise UsageError(f"{source}: {registry.unknown(axis, value, known)}")
+    available = names(axis)
+    for value in wish:
+        if value not in available:
+            raise UsageError(f"{source}: {registry.unknown(axis, value, available)}")
 
 
-def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
+def selected(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
     """The cases of a test marked with `models=[...]` or `own=True`; all cases without either."""
     tolerance(mark, source)
     models, own = mark.get("models"), mark.get("own")
@@ -96,47 +96,47 @@ def taken(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[C
 
 def mark_arguments(marks: Iterable[Any], source: str) -> dict[str, Any]:
     """Merge the `perf` marks of a test. The test's own win over those of its class and module."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for mark in marks:
         if mark.args:
-            raise UsageError(f"{source}: pytest.mark.perf: name what is meant, such as models={mark.args[0]!r}")
+            raise UsageError(f"{source}: pytest.mark.perf: name the argument, such as models={mark.args[0]!r}")
         for name in mark.kwargs:
             if name not in MARK:
                 raise UsageError(f"{source}: pytest.mark.perf: {registry.unknown('argument', name, MARK)}")
-        found = {**mark.kwargs, **found}
-    return found
+        arguments = {**mark.kwargs, **arguments}
+    return arguments
 
 
 def tolerance(mark: Mapping[str, Any], source: str) -> float | None:
     """The tolerance in a test's mark, which replaces `--perf-tolerance`, or None."""
-    told = mark.get("tolerance")
-    if told is None:
+    value = mark.get("tolerance")
+    if value is None:
         return None
     try:
-        return fraction(str(told))
+        return fraction(str(value))
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"{source}: pytest.mark.perf: tolerance: {error}") from None
 
 
 def accelerators(options: Options, *more: str) -> tuple[str, ...]:
     """The accelerators among the devices asked for, which torch must look for."""
-    asked = {*(options.device or DEFAULT_DEVICE), *more}
-    wanted = [name for name in names("device") if name in asked or ALL in asked]
+    wish = {*(options.device or DEFAULT_DEVICE), *more}
+    wanted = [name for name in names("device") if name in wish or ALL in wish]
     return tuple(name for name in wanted if registry.devices.get(name).accelerator)
 
 
 def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
     """Environment variables that choose one of several devices for a worker."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name in devices:
-        found.update(registry.devices.get(name).variables(options.device_index, os.environ))
-    return found
+        values.update(registry.devices.get(name).variables(options.device_index, os.environ))
+    return values
 
 
 def packages() -> list[str]:
     """All packages that any model needs."""
-    found = (registry.models.get(name).needs for name in registry.models.names())
-    return list(dict.fromkeys(itertools.chain.from_iterable(found)))
+    needs = (registry.models.get(name).needs for name in registry.models.names())
+    return list(dict.fromkeys(itertools.chain.from_iterable(needs)))
 
 
 def twin(options: Options) -> bool:
@@ -145,16 +145,24 @@ def twin(options: Options) -> bool:
     return wanted and options.rounds == "on"
 
 
+def ratio_precision(options: Options) -> float | None:
+    """How wide the interval of a ratio may be before more rounds are made. None: the planned rounds are enough."""
+    if options.precision is not None:
+        return options.precision
+    # Whoever asks for a number of launches gets that number.
+    return PRESETS[options.preset].precision if options.launches is None else None
+
+
 def _cells(options: Options) -> Iterator[Cell]:
     """All combinations that preset and options ask for, without duplicates."""
     combinations: dict[tuple[str, ...], None] = {}
     for block in PRESETS[options.preset].blocks:
         choices = []
         for axis in AXES:
-            asked = options.axis(axis)
-            if asked is None:
-                asked = DEFAULT_DEVICE if axis == "device" else block.get(axis, (ALL,))
-            choices.append(names(axis) if ALL in asked else asked)
+            wish = options.axis(axis)
+            if wish is None:
+                wish = DEFAULT_DEVICE if axis == "device" else block.get(axis, (ALL,))
+            choices.append(names(axis) if ALL in wish else wish)
         combinations.update(dict.fromkeys(itertools.product(*choices)))
     return (Cell(model, device, dtype, mode, stack) for model, device, dtype, mode, stack in combinations)
 
@@ -173,17 +181,17 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
 def _fixed(cell: Cell, options: Options) -> str | None:
     """Why the cell cannot have the size, batch, threads or OpenMP runtime asked for, or None."""
     mode, model, preset = registry.modes.get(cell.mode), registry.models.get(cell.model), PRESETS[options.preset]
-    asked = options.placement and options.placement.openmp
-    if mode.openmp and asked and asked != mode.openmp:
-        return f"{cell.mode} runs with openmp={mode.openmp} alone: --perf-placement openmp={asked} is not for it"
+    wish = options.placement and options.placement.openmp
+    if mode.openmp and wish and wish != mode.openmp:
+        return f"{cell.mode} runs only with openmp={mode.openmp}: --perf-placement openmp={wish} does not apply"
     fixed = mode.batch
     reason = sizes.unfit(model, sizes.size(model, options.size or preset.size))
     reason = reason or mode.unfit(cell, sizes.batch(cell, options.batch, published=preset.published), options.threads)
     if reason or fixed is None:
         return reason
     if options.batch not in (None, fixed):
-        return f"{cell.mode} has batch {fixed} always: --perf-batch {options.batch} is not for it"
-    return f"{cell.mode} has a thread a core always: --perf-threads is not for it" if options.threads else None
+        return f"{cell.mode} always has batch {fixed}: --perf-batch {options.batch} does not apply"
+    return f"{cell.mode} always uses one thread per core: --perf-threads does not apply" if options.threads else None
 
 
 def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:
@@ -247,8 +255,8 @@ def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: 
                 break
         else:
             reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name) in (value, None))
-            told = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
-            raise UsageError(f"{knobs.spelled(options, name, value)}: {told}")
+            text = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
+            raise UsageError(f"{knobs.spelled(options, name, value)}: {text}")
     for name in options.ablate:
         if not any(dict(case.knobs).get(name) for case in cases):
             reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name))

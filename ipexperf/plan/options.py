@@ -122,8 +122,15 @@ OPTIONS: tuple[Option, ...] = (
         "--perf-twin",
         one_of("on", "off"),
         None,
-        "in each round, the reference a second time: shows the noise (default: the preset's)",
+        "measure the reference twice in each round, to show the noise (default: the preset's)",
         "WORD",
+    ),
+    Option(
+        "--perf-precision",
+        fraction,
+        None,
+        "make up to twice as many rounds while a ratio's interval is wider either way (default: the preset's)",
+        "P",
     ),
     Option("--perf-batch", positive, None, "batch size of every case (default: the preset's, or the model's)", "N"),
     Option(
@@ -133,7 +140,7 @@ OPTIONS: tuple[Option, ...] = (
         "--perf-knobs",
         settings,
         (),
-        "settings to change, such as level=O0; each value is a case of its own",
+        "settings to change, such as level=O0; each value makes a separate case",
         "N=V",
         repeat=True,
     ),
@@ -160,7 +167,7 @@ OPTIONS: tuple[Option, ...] = (
         "--perf-structure",
         one_of("warn", "fail"),
         "warn",
-        "if a case runs other kernels than its baseline: warn or fail",
+        "warn or fail if a case runs different kernels than its baseline",
         "WORD",
     ),
     Option("--perf-yardstick", flag, False, "let each case take turns with the yardstick made by `ipexperf yardstick`"),
@@ -208,6 +215,7 @@ class Options:
     launches: int | None = None
     rounds: str = "on"
     twin: str | None = None
+    precision: float | None = None
     batch: int | None = None
     size: str | int | None = None
     knobs: tuple[tuple[str, str], ...] = ()
@@ -285,9 +293,9 @@ def resolve(
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for option in OPTIONS:
-        given = _given(option, command_line)
-        if given is not None:
-            values[option.name], sources[option.name] = given
+        value = _from_command_line(option, command_line)
+        if value is not None:
+            values[option.name], sources[option.name] = value
             continue
         for text, source in ((environment.get(option.variable), option.variable), (ini(option.ini), option.ini)):
             if text:
@@ -304,7 +312,7 @@ def resolve(
     return Options(**values, sources=sources)
 
 
-def _given(option: Option, command_line: Callable[[str], Any]) -> tuple[Any, str] | None:
+def _from_command_line(option: Option, command_line: Callable[[str], Any]) -> tuple[Any, str] | None:
     """The value on the command line and how its option was spelled there."""
     value = command_line(option.dest)
     source = option.flag

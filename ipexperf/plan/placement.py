@@ -42,24 +42,24 @@ def _wrong(text: str) -> argparse.ArgumentTypeError:
 
 def _cores(text: str) -> tuple[int, ...]:
     """A core list: `0-3,8`, or `0-3+8`."""
-    found: list[int] = []
+    cores: list[int] = []
     for part in re.split(r"[,+]", text):
         matched = re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII)
         if matched is None:
             raise _wrong(f"cores: expected numbers and ranges such as 0-3,8, got '{part}'")
         first, last = int(matched[1]), int(matched[2] or matched[1])
         if last < first or last >= MOST:
-            why = "it ends before it begins" if last < first else f"no core has a number over {MOST - 1}"
-            raise _wrong(f"cores: '{part}' is no range of cores: {why}")
-        found += range(first, last + 1)
-    if len(set(found)) != len(found):
+            why = "it ends before it begins" if last < first else f"no core has a number above {MOST - 1}"
+            raise _wrong(f"cores: '{part}' is not a range of cores: {why}")
+        cores += range(first, last + 1)
+    if len(set(cores)) != len(cores):
         raise _wrong(f"cores: '{text}' names a core twice")
-    return tuple(sorted(found))
+    return tuple(sorted(cores))
 
 
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise _wrong(f"{name}: expected one of {', '.join(known)}, got '{value}'")
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise _wrong(f"{name}: expected one of {', '.join(allowed)}, got '{value}'")
     return value
 
 
@@ -76,25 +76,25 @@ def read(text: str) -> Wish:
         OPENMP,
     )
 
-    given: dict[str, str] = {}
+    parts: dict[str, str] = {}
     last = ""
     for word in (word.strip() for word in text.split(",")):
         name, equals, value = (part.strip() for part in word.partition("="))
         if not equals and last == "cores":
-            given["cores"] += f",{word}"
+            parts["cores"] += f",{word}"
             continue
         names = [field.name for field in fields(Wish)]
         if not equals or name not in names:
             raise _wrong(f"expected NAME=VALUE with one of {', '.join(names)}, got '{word}'")
-        if name in given:
+        if name in parts:
             raise _wrong(f"{name} is given twice")
-        given[name], last = value, name
-    if "launcher" in given and len(given) > 1:
-        raise _wrong("launcher: the launcher decides all of it: give nothing beside it")
+        parts[name], last = value, name
+    if "launcher" in parts and len(parts) > 1:
+        raise _wrong("launcher: the launcher decides everything: give nothing else")
     return Wish(
-        cores=_cores(given["cores"]) if "cores" in given else None,
-        node=_node(given["node"]) if "node" in given else None,
-        openmp=_one_of("openmp", given["openmp"], tuple(OPENMP)) if "openmp" in given else None,
-        allocator=_one_of("allocator", given["allocator"], tuple(ALLOCATORS)) if "allocator" in given else None,
-        launcher=_one_of("launcher", given["launcher"], tuple(LAUNCHERS)) if "launcher" in given else None,
+        cores=_cores(parts["cores"]) if "cores" in parts else None,
+        node=_node(parts["node"]) if "node" in parts else None,
+        openmp=_one_of("openmp", parts["openmp"], tuple(OPENMP)) if "openmp" in parts else None,
+        allocator=_one_of("allocator", parts["allocator"], tuple(ALLOCATORS)) if "allocator" in parts else None,
+        launcher=_one_of("launcher", parts["launcher"], tuple(LAUNCHERS)) if "launcher" in parts else None,
     )

@@ -18,6 +18,8 @@ class Preset:
     """Which of a model's two input sizes to use."""
     twin: bool = False
     """Whether the reference of each group runs twice, to show the noise."""
+    precision: float | None = None
+    """More rounds are made, up to twice as many, while the interval of a ratio is wider than this either way."""
     published: bool = False
     """Whether inference uses the batch sizes of the vendor's published results."""
 
@@ -44,6 +46,6 @@ _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
 """Every workload, in training and inference, with the expensive modes on one or two of them."""
 PRESETS: dict[str, Preset] = {
     "quick": Preset(_QUICK, launches=2, twin=True),
-    "nightly": Preset(_NIGHTLY, launches=3),
-    "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True),
+    "nightly": Preset(_NIGHTLY, launches=3, precision=0.10),
+    "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True, precision=0.10),
 }

@@ -27,7 +27,7 @@ def size(model: Model, wish: str | int) -> int:
     return model.normal or model.size if wish == NORMAL else model.size
 
 
-def told(model: Model, count: int) -> str:
+def text(model: Model, count: int) -> str:
     """An input size for people, as the model's task counts: '224 x 224', '128 tokens'."""
     from ipexperf.bench import registry
 
@@ -37,9 +37,9 @@ def told(model: Model, count: int) -> str:
 def unfit(model: Model, count: int) -> str | None:
     """Why inputs cannot have this size, or None."""
     if count < model.least:
-        return f"{model.name} takes inputs of at least {told(model, model.least)}: {told(model, count)} is too small"
+        return f"{model.name} takes inputs of at least {text(model, model.least)}: {text(model, count)} is too small"
     if model.most is not None and count > model.most:
-        return f"{model.name} takes inputs of at most {told(model, model.most)}: {told(model, count)} is too large"
+        return f"{model.name} takes inputs of at most {text(model, model.most)}: {text(model, count)} is too large"
     return None
 
 

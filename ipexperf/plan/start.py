@@ -31,7 +31,7 @@ def why_fresh(cell: Cell | Case, *, placed: bool) -> str:
     if registry.devices.get(cell.device).accelerator:
         return f"the runtime of a device such as {cell.device} does not survive a fork"
     if placed:
-        return "a worker takes its place before it imports anything"
+        return "a worker is placed before it imports anything"
     return registry.modes.get(cell.mode).fresh
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 def words(text: str) -> tuple[str, ...]:
     """A comma list."""
-    found = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not found:
+    parts = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not parts:
         raise argparse.ArgumentTypeError("expected a comma list of names, got nothing")
-    return found
+    return parts
 
 
 def positive(text: str) -> int:
@@ -40,20 +40,20 @@ def fraction(text: str) -> float:
     """A fraction between 0 and 1, or a percentage: '0.05' or '5%'."""
     number = text.strip().removesuffix("%")
     try:
-        found = float(number) / (100 if "%" in text else 1)
+        value = float(number) / (100 if "%" in text else 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a fraction such as 0.05 or 5%, got '{text}'") from None
-    if not 0 < found < 1:
+    if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"expected a fraction between 0 and 1, such as 0.05 or 5%, got '{text}'")
-    return found
+    return value
 
 
 def rate(text: str) -> float:
     """The rate of an alarm: a fraction below one half."""
-    found = fraction(text)
-    if found >= 0.5:
+    value = fraction(text)
+    if value >= 0.5:
         raise argparse.ArgumentTypeError(f"expected a rate below 0.5, got '{text}'")
-    return found
+    return value
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
@@ -76,21 +76,21 @@ def index(text: str) -> int:
 
 def settings(text: str) -> tuple[tuple[str, str], ...]:
     """A comma list of NAME=VALUE."""
-    found = []
+    pairs = []
     for word in words(text):
         name, equals, value = (part.strip() for part in word.partition("="))
         if not (name and equals and value):
             raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got '{word}'")
-        found.append((name, value))
-    return tuple(found)
+        pairs.append((name, value))
+    return tuple(pairs)
 
 
 def flag(text: str) -> bool:
     """Parse a yes or no from an ini file or a variable. Not `bool(text)`: bool("False") is True."""
-    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-    if text.lower() not in known:
+    values = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if text.lower() not in values:
         raise argparse.ArgumentTypeError(f"expected yes or no, got '{text}'")
-    return known[text.lower()]
+    return values[text.lower()]
 
 
 def window(text: str) -> int:

@@ -20,10 +20,10 @@ def why_not(cell: Cell | Case) -> str:
 
     mode, device = registry.modes.get(cell.mode), registry.devices.get(cell.device)
     if mode.cold:
-        return f"{cell.mode} is timed once a process, and takes no turns"
+        return f"{cell.mode} is timed once per process, and takes no turns"
     if mode.batch is not None or mode.processes(cell) > 1:
-        return f"the steps of {cell.mode} are made by several processes"
-    return "" if device.yardstick(cell) else f"it has no work of the kind of {cell.device}"
+        return f"the steps of {cell.mode} run in several processes"
+    return "" if device.yardstick(cell) else f"it has no work for {cell.device}"
 
 
 def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:

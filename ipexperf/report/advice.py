@@ -28,12 +28,12 @@ TIES = 2
 
 def advice(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
     """A sentence for each model and kind of step, lines with the gain of each choice, and what got slower."""
-    found = groups(speeds.known)
-    told = labels(found)
-    lines = [line for group in found for line in _of_group(group, told[group.name], speeds, verdicts)]
+    by_group = groups(speeds.known)
+    short_names = labels(by_group)
+    lines = [line for group in by_group for line in _of_group(group, short_names[group.name], speeds, verdicts)]
     if not lines:
         return []
-    compared = any(sum(case in speeds.counted for case in group.cases) > 1 for group in found)
+    compared = any(sum(case in speeds.counted for case in group.cases) > 1 for group in by_group)
     apart = any(APART in line for line in lines)
     lines.append(_slower(speeds.known.values(), verdicts))
     return [*lines, "; ".join([TURNS, *([NO_TURNS] if apart else []), BRACKETS])] if compared else lines
@@ -57,7 +57,7 @@ def _of_group(group: Group, label: str, speeds: Speeds, verdicts: Mapping[str, V
         (only,) = counted
         score = _score(only, only, speeds)
         others = f"no other case counts{rest}" if lost else "there is no other case"
-        yield f"{label}: {words.subject(only)} is held against nothing, for {others}{score}"
+        yield f"{label}: {words.subject(only)} has nothing to compare with: {others}{score}"
     else:
         yield f"{label}: no case counts{rest}"
 
@@ -74,22 +74,22 @@ def _why(measurement: Measurement, verdict: Verdict | None) -> str:
 def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
     """The fastest of several cases."""
     base = reference(counted)
-    found = {case: one for case in counted if case != base and (one := speeds.compare(base, case)) is not None}
-    if not found:
+    ratios_of = {case: one for case in counted if case != base and (one := speeds.compare(base, case)) is not None}
+    if not ratios_of:
         return "no two cases can be compared"
-    best = max(found, key=lambda case: found[case].ratio.ratio)
-    one = found[best]
+    best = max(ratios_of, key=lambda case: ratios_of[case].ratio.ratio)
+    one = ratios_of[best]
     if one.ratio.ratio <= 1:
         best = base
     subject, score = words.subject(best), _score(best, base, speeds)
     ratio = "" if best == base else f": {one.value} times {words.base(base)}"
-    if any(x.ratio.lo is None for x in found.values()):
+    if any(x.ratio.lo is None for x in ratios_of.values()):
         return f"{subject} was fastest{ratio}, and {SINGLE}{score}"
     ties = [case for case in counted if case != best and _alike(case, best, speeds)]
     if base in ties or (best == base and ties):
-        rival = best if best != base else max(ties, key=lambda case: found[case].ratio.ratio)
-        told = f"{words.subject(rival)} is {found[rival].told('times as fast', NOTHING)}"
-        return f"nothing is seen to be faster than {words.base(base)}: {told}"
+        rival = best if best != base else max(ties, key=lambda case: ratios_of[case].ratio.ratio)
+        text = f"{words.subject(rival)} is {ratios_of[rival].sentence('times as fast', NOTHING)}"
+        return f"nothing is seen to be faster than {words.base(base)}: {text}"
     bounds = f" ({one.bounds})" if ratio else ""
     if ties:
         rivals = named([words.base(case) for case in ties], TIES)
@@ -109,14 +109,14 @@ def _score(best: Case, base: Case, speeds: Speeds) -> str:
         value = speeds.counted[best].median(name)
         if value is None or METRICS[name].unit != "fraction":
             continue
-        told = f"; {name} {value:.1%}"
+        text = f"; {name} {value:.1%}"
         before = speeds.counted[base].median(name)
         if best == base or before is None or (base.stack, base.dtype) != (STOCK, PLAIN):
-            return told
+            return text
         if abs(value - before) <= Policy().accuracy_bound:
-            return f"{told}, unchanged"
+            return f"{text}, unchanged"
         way = "above" if value > before else "below"
-        return f"{told}, {100 * abs(value - before):.1f} points {way} {STOCK} {PLAIN}"
+        return f"{text}, {100 * abs(value - before):.1f} points {way} {STOCK} {PLAIN}"
     return ""
 
 
@@ -136,29 +136,29 @@ def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]
                     if one is None:
                         lost.append(what)
                     else:
-                        parts.append(f"{what} {one.told('times', NOTHING)}")
-            parts += [f"not told of {', '.join(lost)}: {UNSOUND}"] if lost else []
+                        parts.append(f"{what} {one.sentence('times', NOTHING)}")
+            parts += [f"not known for {', '.join(lost)}: {UNSOUND}"] if lost else []
             if parts:
                 yield f"  {value} over {plain}: {'; '.join(parts)}"
 
 
 def _slower(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]) -> str:
     """Whether anything got slower, as far as the judge knows."""
-    known = list(measurements)
-    paired = any(name == AGAINST for one in known for name, _ in one.case.knobs)
+    listed = list(measurements)
+    paired = any(name == AGAINST for one in listed for name, _ in one.case.knobs)
     question = f"slower than {'the other arm' if paired else 'the baseline'}"
-    found = {one.case: verdicts[one.case.uid] for one in known if one.case.uid in verdicts}
-    outcomes = {case: "contended" if verdict.contended else verdict.outcome for case, verdict in found.items()}
+    judged = {one.case: verdicts[one.case.uid] for one in listed if one.case.uid in verdicts}
+    outcomes = {case: "contended" if verdict.contended else verdict.outcome for case, verdict in judged.items()}
     counts = Counter(outcomes.values())
     slower = [case.id for case, outcome in outcomes.items() if outcome == "regressed"]
     if slower:
-        return f"{question}: {len(slower)} of {plural(len(known), 'case')}: {named(slower)}"
+        return f"{question}: {len(slower)} of {plural(len(listed), 'case')}: {named(slower)}"
     fine = sum(counts[name] for name in counts if is_fine(name))
     if fine:
-        told = [f"{fine} of {plural(len(known), 'case')}"]
-        told += [f"{counts[name]} {name}" for name in sorted(counts) if not is_fine(name)]
-        return f"{question}: none of those that could be judged ({', '.join(told)})"
-    if counts["no_baseline"] == len(known):
+        parts = [f"{fine} of {plural(len(listed), 'case')}"]
+        parts += [f"{counts[name]} {name}" for name in sorted(counts) if not is_fine(name)]
+        return f"{question}: none of those that could be judged ({', '.join(parts)})"
+    if counts["no_baseline"] == len(listed):
         return f"{question}: not known, for there is none yet"
     rest = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
     return f"{question}: not known ({rest or 'nothing was judged'})"

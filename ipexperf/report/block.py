@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.outcomes import has_numbers
 from ipexperf.report.units import digits, percent, plural, seconds
-from ipexperf.result import METRICS, PRIMARY, Launch, Measurement, Structure, Verdict
+from ipexperf.result import (
+    METRICS,
+    PRIMARY,
+    BaselineEvidence,
+    Evidence,
+    Launch,
+    Measurement,
+    PairsEvidence,
+    Structure,
+    Verdict,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 LABEL = 12
 WIDTH = 118
@@ -53,14 +63,8 @@ def _rows(
         yield "measured", _measured(measurement, new)
         for note in dict.fromkeys(note for launch in measurement.counted for note in launch.notes):
             yield "note", f"a launch {note}"
-    pairs = verdict.baseline is not None and AGAINST in verdict.baseline
-    if verdict.baseline:
-        yield (AGAINST, _pairs(verdict.baseline)) if pairs else ("baseline", _baseline(verdict.baseline))
-    for index, line in enumerate(differences):
-        yield "" if index else "differs" if pairs else "changed", line
-    if verdict.baseline and not differences:
-        yield ("differs", "nothing") if pairs else ("changed", "nothing that is recorded of the environment")
-    yield from _ran(verdict.structure)
+    yield from _compared(verdict.evidence, differences)
+    yield from _structure_lines(verdict.structure)
     yield "reproduce", reproduce
     if not accept:
         return
@@ -70,7 +74,22 @@ def _rows(
         yield "accept", accept
 
 
-def _ran(structure: Structure | None) -> Iterator[tuple[str, str]]:
+def _compared(evidence: Evidence | None, differences: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What the case was compared with, and what differs from that."""
+    if isinstance(evidence, PairsEvidence):
+        yield AGAINST, _pairs(evidence)
+        label, none = "differs", "nothing"
+    else:
+        label, none = "changed", "nothing that is recorded of the environment"
+        if evidence is not None:
+            yield "baseline", _baseline(evidence)
+    if evidence is not None and not differences:
+        yield label, none
+    for index, line in enumerate(differences):
+        yield "" if index else label, line
+
+
+def _structure_lines(structure: Structure | None) -> Iterator[tuple[str, str]]:
     """What ran differently from the baseline."""
     if structure is None or structure.outcome in ("same", "unknown"):
         return
@@ -91,15 +110,15 @@ def _failures(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
 
 def _checks(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
     """Everything that was wrong, without duplicates, with the launches concerned."""
-    found: dict[tuple[str, str], list[int]] = {}
+    by_check: dict[tuple[str, str], list[int]] = {}
     for launch in launches:
         for label, checks in (("proof", launch.proof), ("accuracy", launch.accuracy)):
             for check in checks:
                 if not check.ok:
-                    found.setdefault((label, str(check)), []).append(launch.index)
+                    by_check.setdefault((label, str(check)), []).append(launch.index)
         if launch.contended:
-            found.setdefault(("contended", launch.contended), []).append(launch.index)
-    for (label, text), indexes in found.items():
+            by_check.setdefault(("contended", launch.contended), []).append(launch.index)
+    for (label, text), indexes in by_check.items():
         word = "launch" if len(indexes) == 1 else "launches"
         yield label, f"{text} ({word} {', '.join(map(str, indexes))})"
 
@@ -113,13 +132,14 @@ def _measured(measurement: Measurement, new: float) -> str:
     return text
 
 
-def _pairs(facts: Mapping[str, Any]) -> str:
-    ratios = ", ".join(percent(math.exp(ratio)) for ratio in facts["log_ratios"] if math.isfinite(ratio))
-    return f"{facts[AGAINST]}: {plural(len(facts['log_ratios']), 'pair')} ({ratios}); {facts['stopped']}"
+def _pairs(evidence: PairsEvidence) -> str:
+    ratios = ", ".join(percent(math.exp(ratio)) for ratio in evidence.log_ratios if math.isfinite(ratio))
+    return f"{evidence.against}: {plural(len(evidence.log_ratios), 'pair')} ({ratios}); {evidence.stopped}"
 
 
-def _baseline(facts: Mapping[str, Any]) -> str:
-    text = f"{seconds(facts['step_time'])} a step, {plural(facts['sessions'], 'session')} up to {facts['started_at']}"
-    text += f", commit {facts['commit'][:12]}" if facts.get("commit") else ""
-    text += f"; accepted by {facts['accepted_by']} on {facts['accepted_at'][:10]}: {facts['reason']}"
-    return text + (f"; EXPIRED on {facts['expires']}" if facts.get("expired") else "")
+def _baseline(evidence: BaselineEvidence) -> str:
+    step = f"{seconds(evidence.step_time)} a step, " if evidence.step_time is not None else ""
+    text = f"{step}{plural(evidence.sessions, 'session')} up to {evidence.started_at}"
+    text += f", commit {evidence.commit[:12]}" if evidence.commit else ""
+    text += f"; accepted by {evidence.accepted_by} on {evidence.accepted_at[:10]}: {evidence.reason}"
+    return text + (f"; EXPIRED on {evidence.expires}" if evidence.expired else "")

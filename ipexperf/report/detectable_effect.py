@@ -16,21 +16,23 @@ if TYPE_CHECKING:
 
 def lines(trial: Trial, policy: PairPolicy) -> list[str]:
     """The result of the A/A, and what follows from it."""
-    told = [f"A/A of {trial.case.id}: {trial.outcome}: {trial.reason}"]
-    found = reach(trial.log_ratios, policy)
-    if found is None or not has_numbers(trial.outcome):
-        return [*told, "how small a slowdown this machine can show is not known"]
-    told.append(f"pairs spread by {found.spread:.1%}, and by no more than {found.at_most:.1%} with {SURE:.0%}")
-    effects = ", ".join(f"{effect:.1%} after {pairs}" for pairs, effect in found.effects)
-    told.append(f"slowdowns that pairs would show in 4 of 5 comparisons: {effects}")
+    rows = [f"A/A of {trial.case.id}: {trial.outcome}: {trial.reason}"]
+    smallest = reach(trial.log_ratios, policy)
+    if smallest is None or not has_numbers(trial.outcome):
+        return [*rows, "the smallest slowdown that this machine can show is unknown"]
+    rows.append(f"pairs spread by {smallest.spread:.1%}, and by no more than {smallest.at_most:.1%} with {SURE:.0%}")
+    effects = ", ".join(f"{effect:.1%} after {pairs}" for pairs, effect in smallest.effects)
+    rows.append(f"slowdowns that pairs would show in 4 of 5 comparisons: {effects}")
     if trial.outcome in ("regressed", "improved"):
-        told.append("the same software was called another: trust no gate here, and see `ipexperf selftest`")
+        rows.append("equal software was called different: do not trust a gate here, and see `ipexperf selftest`")
     else:
         pairs = plural(policy.max_pairs, "pair")
-        told.append(f"the smallest slowdown that this machine can honestly gate on: {found.smallest:.1%} (in {pairs})")
-    known = Policy()
-    told.append(
-        f"against a stored baseline: {known.hard_limit:.0%} at the least, "
-        f"until {known.known_sessions} accepted sessions tell how this machine differs from itself"
+        rows.append(
+            f"the smallest slowdown that this machine can honestly gate on: {smallest.smallest:.1%} (in {pairs})"
+        )
+    judged_by = Policy()
+    rows.append(
+        f"against a stored baseline: {judged_by.hard_limit:.0%} at the least, "
+        f"until {judged_by.known_sessions} accepted sessions show how this machine varies"
     )
-    return told
+    return rows

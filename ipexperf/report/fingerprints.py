@@ -22,21 +22,21 @@ GIGA = 1e9
 
 def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
     """The cases that ran differently from their baseline, and those that cannot be compared."""
-    found = [(x.case.id, verdict.structure) for x in measurements if (verdict := verdicts.get(x.case.uid))]
+    structures = [(x.case.id, verdict.structure) for x in measurements if (verdict := verdicts.get(x.case.uid))]
     pairs = any(AGAINST in dict(x.case.knobs) for x in measurements)
-    changed = [(name, one) for name, one in found if one is not None and one.outcome == "changed"]
-    unstable = [name for name, one in found if one is not None and one.outcome == "unstable"]
+    changed = [(name, one) for name, one in structures if one is not None and one.outcome == "changed"]
+    unstable = [name for name, one in structures if one is not None and one.outcome == "unstable"]
     lines = []
     if changed:
         other = "the other arm does" if pairs else "their baseline did"
-        lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run otherwise than {other}")
+        lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run different kernels than {other}")
         for name, one in changed[:TOLD]:
             more = f" (and {plural(len(one.changes) - 1, 'more change')})" if len(one.changes) > 1 else ""
             lines.append(f"    {name}: {one.changes[0] if one.changes else one.reason}{more}")
         if len(changed) > TOLD:
             lines.append(f"    and {plural(len(changed) - TOLD, 'more case')}")
     if unstable:
-        lines.append(f"STRUCTURE UNSTABLE ({len(unstable)}): what runs is not the same each time: {_names(unstable)}")
+        lines.append(f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {_names(unstable)}")
     return lines
 
 
@@ -45,16 +45,18 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:TOLD]) + more
 
 
-def in_one_line(found: Mapping[str, Any] | None) -> str:
+def in_one_line(comparison: Mapping[str, Any] | None) -> str:
     """A fingerprint in one line."""
-    if found is None:
+    if comparison is None:
         return "no fingerprint"
-    if found["unstable"]:
-        return f"unstable: {', '.join(found['unstable'])} differed between two steps"
-    if found["missing"]:
-        return "not all could be captured: " + "; ".join(f"{name}: {why}" for name, why in found["missing"].items())
-    parts = [f"{found['digest'][:SHORT]}"]
-    structure = found.get("structure", {})
+    if comparison["unstable"]:
+        return f"unstable: {', '.join(comparison['unstable'])} differed between two steps"
+    if comparison["missing"]:
+        return "not all could be captured: " + "; ".join(
+            f"{name}: {why}" for name, why in comparison["missing"].items()
+        )
+    parts = [f"{comparison['digest'][:SHORT]}"]
+    structure = comparison.get("structure", {})
     kernels: Counter[tuple[str, str]] = Counter()
     for row in structure.get("primitives", ()):
         kernels[row.get("primitive", "rest"), row.get("implementation", "")] += row["calls"]
@@ -64,13 +66,13 @@ def in_one_line(found: Mapping[str, Any] | None) -> str:
             parts.append(plural(sum(row["calls"] for row in structure[section]), word))
     if structure.get("flops"):
         parts.append(f"{digits(structure['flops'] / GIGA)} GFLOP a step")
-    if found["unparsed"]:
+    if comparison["unparsed"]:
         parts.append(f"{plural(structure['library']['unparsed'], 'line')} of oneDNN's log could not be read")
-    if memory := found.get("beside", {}).get("memory"):
+    if memory := comparison.get("beside", {}).get("memory"):
         parts.append(f"{plural(memory['allocations'], 'allocation')}, at most {size(memory['peak'])} at once")
-    return ", ".join([*parts, f"looked at for {seconds(found['seconds'])}"])
+    return ", ".join([*parts, f"looked at for {seconds(comparison['seconds'])}"])
 
 
-def ran_text(found: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
+def fingerprint_text(fingerprint: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
     """A line for each case that has a fingerprint."""
-    return "\n".join(f"{name} ran {in_one_line(one)}" for name, one in found if one is not None)
+    return "\n".join(f"{name} ran {in_one_line(one)}" for name, one in fingerprint if one is not None)

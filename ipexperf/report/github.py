@@ -16,7 +16,7 @@ MOST = 10
 """Most errors, and most warnings, that GitHub shows for a step."""
 
 
-def tell(
+def summary(
     cases: Sequence[Row],
     line: str,
     run: str | None,
@@ -26,38 +26,38 @@ def tell(
     advice: Sequence[str] = (),
 ) -> list[str]:
     """Append the summary to the job's file if there is one, and return the lines that make annotations."""
-    said = []
+    lines = []
     if path := environment.get(SUMMARY):
-        said += _append(Path(path), cases, line, run, advice)
+        lines += _append(Path(path), cases, line, run, advice)
     if environment.get(ACTIONS) == "true":
-        said += annotated(cases, line, fails=fails)
-    return said
+        lines += annotated(cases, line, fails=fails)
+    return lines
 
 
 def annotated(cases: Iterable[Row], line: str, *, fails: bool) -> list[str]:
     """An error for each failed case, or for the run if only that fails, and warnings."""
-    found: dict[str, list[tuple[str, str]]] = {"error": [], "warning": []}
+    by_level: dict[str, list[tuple[str, str]]] = {"error": [], "warning": []}
     if line:
-        found["error" if fails else "warning"].append(("ipexperf: the run", line))
+        by_level["error" if fails else "warning"].append(("ipexperf: the run", line))
     for row in cases:
         if row.verdict is None:
             continue
         name = f"{row.case.id} (batch {row.case.batch})"
-        ran = row.verdict.structure
+        structure = row.verdict.structure
         if row.verdict.fails:
-            found["error"].append((f"{row.outcome}: {name}", row.verdict.reason))
+            by_level["error"].append((f"{row.outcome}: {name}", row.verdict.reason))
         elif row.verdict.contended:
-            found["warning"].append((f"contended: {name}", row.verdict.reason))
-        if ran is not None and ran.outcome == "changed":
-            found["warning"].append((f"what ran changed: {name}", "; ".join(ran.changes) or ran.reason))
-    return [_command(kind, title, text) for kind, told in found.items() for title, text in _few(told)]
+            by_level["warning"].append((f"contended: {name}", row.verdict.reason))
+        if structure is not None and structure.outcome == "changed":
+            by_level["warning"].append((f"what ran changed: {name}", "; ".join(structure.changes) or structure.reason))
+    return [_command(kind, title, text) for kind, message in by_level.items() for title, text in _few(message)]
 
 
-def _few(told: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+def _few(lines: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     """As many lines as GitHub shows. The last says how many are missing."""
-    if len(told) <= MOST:
-        return told
-    return [*told[: MOST - 1], ("ipexperf", f"and {len(told) - MOST + 1} more: see the summary")]
+    if len(lines) <= MOST:
+        return lines
+    return [*lines[: MOST - 1], ("ipexperf", f"and {len(lines) - MOST + 1} more: see the summary")]
 
 
 def _command(kind: str, title: str, text: str) -> str:
@@ -74,7 +74,7 @@ def _append(path: Path, cases: Sequence[Row], line: str, run: str | None, advice
         room = LIMIT - (path.stat().st_size if path.exists() else 0)
         text = markdown.text(cases, line, run, limit=room, advice=advice)
         if not text:
-            return [f"{SUMMARY}: {path} is full, nothing was appended"]
+            return [f"{SUMMARY}: {path} is full; nothing was appended"]
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text)
     except OSError as error:

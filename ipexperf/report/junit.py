@@ -9,32 +9,32 @@ from ipexperf.result import METRICS, Measurement, Verdict
 def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, str]]:
     """The properties of a test case. Metrics that were not measured are left out."""
     case = measurement.case
-    found = [(name, str(getattr(case, name))) for name in (*AXES, "batch", "size", "version")]
-    found += [("case", case.id), ("case_uid", case.uid), *(("knob_" + name, value) for name, value in case.knobs)]
-    found += [
+    pairs = [(name, str(getattr(case, name))) for name in (*AXES, "batch", "size", "version")]
+    pairs += [("case", case.id), ("case_uid", case.uid), *(("knob_" + name, value) for name, value in case.knobs)]
+    pairs += [
         (name, _number(value))
         for name in METRICS
         if (value := measurement.median(name)) is not None and verdict.outcome != "failed"
     ]
     roof = next((launch.roof for launch in measurement.counted if launch.roof), None)
     if roof is not None and verdict.outcome != "failed":
-        found.append(("bound_by", roof["bound"]))
-    found.append(("launches", str(len(measurement.counted))))
-    found += [
+        pairs.append(("bound_by", roof["bound"]))
+    pairs.append(("launches", str(len(measurement.counted))))
+    pairs += [
         (name, _number(value))
         for name in ("ratio", "lo", "hi", "p_value", "mde")
         if (value := getattr(verdict, name)) is not None
     ]
     if verdict.structure is not None:
-        found.append(("structure", verdict.structure.outcome))
-        found += [("structure_change", change) for change in verdict.structure.changes]
-    return [*found, ("verdict", verdict.outcome), ("reason", verdict.reason), ("policy", verdict.policy)]
+        pairs.append(("structure", verdict.structure.outcome))
+        pairs += [("structure_change", change) for change in verdict.structure.changes]
+    return [*pairs, ("verdict", verdict.outcome), ("reason", verdict.reason), ("policy", verdict.policy)]
 
 
 def of_run(line: str, trouble: str, *, fails: bool) -> list[tuple[str, str]]:
     """The properties of the suite. A run can fail as a whole although `failures` is 0."""
-    told = [("run_fails", "yes" if fails else "no"), ("run_says", line), ("run_not_recorded", trouble)]
-    return [(name, value) for name, value in told if value]
+    pairs = [("run_fails", "yes" if fails else "no"), ("run_says", line), ("run_not_recorded", trouble)]
+    return [(name, value) for name, value in pairs if value]
 
 
 def _number(value: float) -> str:

@@ -40,33 +40,33 @@ def rows(
 ) -> list[Row]:
     """The rows of a run that was just measured. Failed cases have no numbers."""
     factors = {} if speeds is None else speedups(speeds)
-    found = []
+    lines = []
     for one in measurements:
         verdict = verdicts.get(one.case.uid)
         step, speed = (None if one.failure else one.median(name) for name in (PRIMARY, "throughput"))
         factor = factors[one.case.uid].cell if one.case.uid in factors else ""
-        found.append(Row(one.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor))
-    return found
+        lines.append(Row(one.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor))
+    return lines
 
 
 def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = None, advice: Sequence[str] = ()) -> str:
     """The run as markdown of limited size: the verdict on the run, problems, conclusions, and every case."""
-    known = sorted(cases, key=lambda row: (outcomes.place(row.outcome), row.case.id, row.case.batch))
-    counts = Counter(row.outcome for row in known)
-    told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=outcomes.place))
-    parts = [f"## ipexperf: {told or 'no case was measured'}\n"]
+    ordered = sorted(cases, key=lambda row: (outcomes.place(row.outcome), row.case.id, row.case.batch))
+    counts = Counter(row.outcome for row in ordered)
+    summary = ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=outcomes.place))
+    parts = [f"## ipexperf: {summary or 'no case was measured'}\n"]
     if line:
         parts.append(f"**{_plain(line)}**\n")
     parts += [
-        f"- {_why(row)}\n" for row in known if outcomes.row(row.outcome).fails or (row.verdict and row.verdict.fails)
+        f"- {_why(row)}\n" for row in ordered if outcomes.row(row.outcome).fails or (row.verdict and row.verdict.fails)
     ]
     # Indented lines below a sentence become a nested list.
     parts += [f"{'  ' if one.startswith(' ') else ''}- {_plain(one)}\n" for one in advice]
-    if known:
-        factors = any(row.factor for row in known)
+    if ordered:
+        factors = any(row.factor for row in ordered)
         head = HEAD.format(f"{FACTOR} | " if factors else "", "--:|" if factors else "")
-        parts += ["\n" + head, *(_line(row, factors=factors) for row in known)]
-    end = f"\nRun `{run}`: `ipexperf show {run[:18]}` tells every number.\n" if run else ""
+        parts += ["\n" + head, *(_line(row, factors=factors) for row in ordered)]
+    end = f"\nRun `{run}`: `ipexperf show {run[:18]}` shows every number.\n" if run else ""
     return _cut(parts, end, limit)
 
 
@@ -84,7 +84,7 @@ def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
         kept.append(part)
     if not kept:
         return ""
-    return "".join(kept) + f"\n{plural(len(parts) - len(kept), 'line')} left out: there is no room for more.\n" + end
+    return "".join(kept) + f"\n{plural(len(parts) - len(kept), 'line')} left out for lack of space.\n" + end
 
 
 def _line(row: Row, *, factors: bool) -> str:
@@ -104,16 +104,16 @@ def _line(row: Row, *, factors: bool) -> str:
 def _ratio(verdict: Verdict | None) -> str:
     if verdict is None or verdict.ratio is None:
         return "-"
-    known = verdict.lo is not None and verdict.hi is not None
-    return percent(verdict.ratio) + (f" {interval(verdict.lo, verdict.hi)}" if known else "")  # type: ignore[arg-type]
+    bounded = verdict.lo is not None and verdict.hi is not None
+    return percent(verdict.ratio) + (f" {interval(verdict.lo, verdict.hi)}" if bounded else "")  # type: ignore[arg-type]
 
 
 def _why(row: Row) -> str:
     reason = _plain(row.verdict.reason) if row.verdict else ""
     changed = row.verdict.structure.changes[:1] if row.verdict and row.verdict.structure else ()
-    ran = "".join(f"; what ran changed: {_plain(change)}" for change in changed)
+    structure_text = "".join(f"; what ran changed: {_plain(change)}" for change in changed)
     name = f"{outcomes.row(row.outcome).emoji} `{_code(row.case.id)}` (batch {row.case.batch})"
-    return f"{name}: **{row.outcome}**: {reason}{ran}"
+    return f"{name}: **{row.outcome}**: {reason}{structure_text}"
 
 
 def _code(name: str) -> str:

@@ -28,7 +28,7 @@ def rates_text(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | No
         return ""
     share = metrics.get("of_roof")
     if share is None or roof is None:
-        return f"{' and '.join(rates)}, held against no roof"
+        return f"{' and '.join(rates)}, with no roof"
     emulated = "emulated " if roof["emulated"] else ""
     ceilings = (
         f"{scaled(roof['peak'], 'FLOP/s')} {emulated}({roof['peak_by']})",
@@ -37,6 +37,6 @@ def rates_text(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | No
     return f"{' and '.join(rates)}: {share:.0%} of the roof, bound by {roof['bound']}; ceilings {', '.join(ceilings)}"
 
 
-def roofs_text(found: Iterable[tuple[str, Mapping[str, float | None], Mapping[str, Any] | None]]) -> str:
+def roofs_text(roofs: Iterable[tuple[str, Mapping[str, float | None], Mapping[str, Any] | None]]) -> str:
     """A line for each case whose work was counted."""
-    return "\n".join(f"{name} did {line}" for name, metrics, roof in found if (line := rates_text(metrics, roof)))
+    return "\n".join(f"{name} did {line}" for name, metrics, roof in roofs if (line := rates_text(metrics, roof)))

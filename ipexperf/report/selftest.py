@@ -15,33 +15,33 @@ HEADER = ("size", "trials", "caught", "missed", "within tolerance", "inconclusiv
 
 def lines(summary: Summary, spread: float | None, left_out: Mapping[str, int]) -> list[str]:
     """All lines."""
-    found = [_alarms(summary), *_known(summary.rows), *_measured(summary.measured)]
-    found += [f"failed: {_named(trial)}: {trial.outcome}: {trial.reason}" for trial in summary.failed]
+    texts = [_alarms(summary), *_rate_lines(summary.rows), *_measured(summary.measured)]
+    texts += [f"failed: {_named(trial)}: {trial.outcome}: {trial.reason}" for trial in summary.failed]
     if summary.cut:
-        found.append(f"cut short by the budget, and not counted: {plural(summary.cut, 'trial')}")
+        texts.append(f"cut short by the budget, and not counted: {plural(summary.cut, 'trial')}")
     if spread is not None:
-        found.append(f"pairs of one trial spread by {spread:.1%} (log standard deviation)")
-    found.append(f"spent: {plural(summary.pairs, 'pair')}, {seconds(summary.seconds)}")
+        texts.append(f"pairs of one trial spread by {spread:.1%} (log standard deviation)")
+    texts.append(f"spent: {plural(summary.pairs, 'pair')}, {seconds(summary.seconds)}")
     for reason, count in sorted(left_out.items()):
-        found.append(f"left out {plural(count, 'time')}: {reason}")
-    return found
+        texts.append(f"left out {plural(count, 'time')}: {reason}")
+    return texts
 
 
 def rate_text(rate: Rate) -> str:
     """A rate in words: '1 of 40 (95 % interval 0.1 % to 13.2 %)'."""
     if not rate.of:
         return "none was judged"
-    return f"{rate.found} of {rate.of} ({CONFIDENCE:.0%} interval {rate.lo:.1%} to {rate.hi:.1%})"
+    return f"{rate.count} of {rate.of} ({CONFIDENCE:.0%} interval {rate.lo:.1%} to {rate.hi:.1%})"
 
 
 def _alarms(summary: Summary) -> str:
     if not summary.slower.of:
         return "false alarms: no A/A was judged"
-    more = f"called improved: {summary.faster.found}; inconclusive: {summary.undecided}"
+    more = f"called improved: {summary.faster.count}; inconclusive: {summary.undecided}"
     return f"false alarms, A/A called regressed: {rate_text(summary.slower)}; {more}"
 
 
-def _known(rows: Sequence[Row]) -> list[str]:
+def _rate_lines(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
     cells = [
@@ -59,11 +59,11 @@ def _known(rows: Sequence[Row]) -> list[str]:
 
 def _measured(trials: Sequence[Trial]) -> list[str]:
     """Injections of unknown size: what was measured. None of them counts as missed."""
-    told = []
+    rows = []
     for trial in trials:
         size = percent(trial.ratio) if trial.ratio is not None else "not measured"
-        told.append(f"  {_named(trial)}: {size}, {trial.outcome}, {plural(trial.pairs, 'pair')}")
-    return ["slow-downs of unknown size, as measured:", *told] if told else []
+        rows.append(f"  {_named(trial)}: {size}, {trial.outcome}, {plural(trial.pairs, 'pair')}")
+    return ["slow-downs of unknown size, as measured:", *rows] if rows else []
 
 
 def _named(trial: Trial) -> str:

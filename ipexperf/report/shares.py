@@ -25,14 +25,14 @@ class Ablation:
 
 def ratio_lines(speeds: Speeds, ablated: Sequence[str]) -> list[str]:
     """A heading and a line for each case that was ablated, or nothing."""
-    told: dict[Case, list[str]] = {}
+    lines: dict[Case, list[str]] = {}
     for case in speeds.known:
         for one in _ablations(case, ablated):
             if one.whole in speeds.known:
                 ratio = speeds.compare(one.whole, one.turned, PRIMARY)
-                share = f"not told: {UNSOUND}" if ratio is None else ratio.told("times the step time", NOTHING)
-                told.setdefault(one.whole, []).append(f"{one.words} {share}")
-    return [HEADING, *(f"  {case.id}: {'; '.join(parts)}" for case, parts in told.items())] if told else []
+                share = f"not told: {UNSOUND}" if ratio is None else ratio.sentence("times the step time", NOTHING)
+                lines.setdefault(one.whole, []).append(f"{one.words} {share}")
+    return [HEADING, *(f"  {case.id}: {'; '.join(parts)}" for case, parts in lines.items())] if lines else []
 
 
 def _ablations(case: Case, ablated: Sequence[str]) -> Iterator[Ablation]:

@@ -57,10 +57,10 @@ class Compared:
     def brief(self) -> str:
         """The same in short: '3.37 +-2%', rounded up."""
         ratio, lo, hi = self.ratio.ratio, self.ratio.lo, self.ratio.hi
-        known = lo is not None and hi is not None and hi / lo < ratios.WIDE
-        return f"{self.value} +-{math.ceil(100 * (hi / ratio - 1))}%" if known and hi else self.value
+        narrow = lo is not None and hi is not None and hi / lo < ratios.WIDE
+        return f"{self.value} +-{math.ceil(100 * (hi / ratio - 1))}%" if narrow and hi else self.value
 
-    def told(self, after: str, nothing: str) -> str:
+    def sentence(self, after: str, nothing: str) -> str:
         """'1.74 times (1.61 to 1.88)', and whether no difference is seen."""
         text = f"{self.value} {after} ({self.bounds})"
         return text if self.seen or self.ratio.lo is None else f"{text}, {nothing}"
@@ -101,21 +101,21 @@ class Speeds:
 
         `prior` says how much ratios usually vary on this machine.
         """
-        known = {one.case: one for one in measurements}
-        counted = {case: one for case, one in known.items() if ratios.sound(one, verdicts.get(case.uid))}
+        by_case = {one.case: one for one in measurements}
+        counted = {case: one for case, one in by_case.items() if ratios.sound(one, verdicts.get(case.uid))}
         groups: dict[str, list[RoundRecord]] = {}
         for record in records:
             groups.setdefault(record.group, []).append(record)
         # All rounds of a case's group: a case in another part of it is compared through the reference.
         rounds = {seat.case: group for group in groups.values() for record in group for seat in record.seats}
-        return cls(known, counted, rounds, judge.pools(records, prior))
+        return cls(by_case, counted, rounds, judge.pools(records, prior))
 
     def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> Compared | None:
         """The ratio of a case to its base in throughput (or step time). None if one of them does not count."""
         if base not in self.counted or case not in self.counted:
             return None
-        if (found := judge.between(self.rounds.get(case, ()), base, case, self.pools)) is not None:
-            return Compared(found.ratio(inverted=metric != PRIMARY), paired=True)
+        if (estimate := judge.between(self.rounds.get(case, ()), base, case, self.pools)) is not None:
+            return Compared(estimate.ratio(inverted=metric != PRIMARY), paired=True)
         first, second = (self.counted[side].values(metric) for side in (base, case))
         if not first or not second or not all(0 < value < math.inf for value in (*first, *second)):
             return None
@@ -125,5 +125,5 @@ class Speeds:
         """The twin of a case, if it has one and counts."""
         if case not in self.counted:
             return None
-        found = judge.twin(self.rounds.get(case, ()), case, self.pools)
-        return None if found is None else Twin(found.ratio(inverted=True), found.p_value < judge.DISTRUST)
+        estimate = judge.twin(self.rounds.get(case, ()), case, self.pools)
+        return None if estimate is None else Twin(estimate.ratio(inverted=True), estimate.p_value < judge.DISTRUST)

@@ -110,17 +110,17 @@ def _rows(
     speeds: Speeds, verdicts: Mapping[str, Verdict], factors: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[Row]]:
     """The header, and the cases of each group: the plainest first, with its twin below it."""
-    found = groups(speeds.known)
-    told = labels(found)
+    by_group = groups(speeds.known)
+    names = labels(by_group)
     rows: list[Row] = []
-    for group in found:
-        rows += [told[group.name]] if len(found) > 1 else []
+    for group in by_group:
+        rows += [names[group.name]] if len(by_group) > 1 else []
         plainest = group.reference
         for case in sorted(group.cases, key=lambda case: case != plainest):
             rows.append(_row(speeds.known[case], verdicts.get(case.uid), factors.get(case.uid, "-")))
             if (twin := speeds.twin(case)) is not None:
                 rows.append(Below(TWIN, f"{twin.cell}{' DIFFERS' if twin.differs else ''}"))
-    return _shown(_header(speeds.known), rows)
+    return _without_empty_columns(_header(speeds.known), rows)
 
 
 def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
@@ -131,9 +131,9 @@ def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
     return wrapped(text) if dropped else []
 
 
-def _odd(rounds: Sequence[RoundRecord], known: Pools) -> list[str]:
+def _odd(rounds: Sequence[RoundRecord], pools: Pools) -> list[str]:
     """Processes that were much slower or faster than the others of their case."""
-    processes = odd([one for one in rounds if one.schedule == "together"], known.together)
+    processes = odd([one for one in rounds if one.schedule == "together"], pools.together)
     if not processes:
         return []
     meaning = "how many times as long one process took as the others of its case; ratios discount it"
@@ -149,19 +149,21 @@ def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:
     """The verdict on the run as a whole, for above the table."""
     lines = wrapped(f"{line}: {named(slower)}" if slower else line)
     if fails:
-        lines += labelled("THE RUN FAILS", "no test did, but half of the stable cases or more became slower together")
+        lines += labelled(
+            "THE RUN FAILS", "no test failed, but half of the stable cases or more became slower together"
+        )
     return lines
 
 
 def speedups(speeds: Speeds) -> dict[str, Compared]:
     """The ratio to the throughput of stock fp32, by case uid. Failed and invalid cases have none."""
-    found = {}
+    ratios_of = {}
     for case in speeds.counted:
         base = to_beat(case)
         factor = Compared(Ratio(1.0), paired=True) if case == base else speeds.compare(base, case)
         if factor is not None:
-            found[case.uid] = factor
-    return found
+            ratios_of[case.uid] = factor
+    return ratios_of
 
 
 def to_beat(case: Case) -> Case:
@@ -211,7 +213,7 @@ def _header(cases: Iterable[Case]) -> tuple[str, ...]:
     return tuple(OTHER_ARM if pairs and name == VS_BASELINE else name for name in HEADER)
 
 
-def _shown(header: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[str, ...], list[Row]]:
+def _without_empty_columns(header: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[str, ...], list[Row]]:
     """Remove empty columns."""
     cells = [row for row in rows if isinstance(row, tuple)]
     kept = [at for at, name in enumerate(header) if name not in OPTIONAL or any(row[at] != "-" for row in cells)]
@@ -263,7 +265,7 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
     counts = Counter(outcomes.values())
     # So have contended cases, with which nothing is known to be wrong.
     spoilt = {uid for uid in outcomes if verdicts[uid].contended}
-    told = [
+    kinds = [
         (
             title(outcome).upper(),
             row.meaning,
@@ -273,10 +275,10 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
         if not row.fine
     ]
     contended = [x.case.id for x in measurements if x.case.uid in spoilt]
-    told.append(("CONTENDED", "measured on a machine that was not ours, so the numbers count for nothing", contended))
-    told += _cut(measurements)
+    kinds.append(("CONTENDED", "measured on a busy machine, so the numbers do not count", contended))
+    kinds += _cut(measurements)
     lines = []
-    for word, meaning, names in told:
+    for word, meaning, names in kinds:
         if names:
             lines += labelled(f"{word} ({len(names)})", f"{meaning}: {named(names)}")
     lines += _emulated(measurements)
@@ -305,24 +307,22 @@ def _of_several(reason: str, count: int) -> str:
 
 def _emulated(measurements: Sequence[Measurement]) -> list[str]:
     """Cases in a dtype that the processor emulates."""
-    found = [
-        x.case.id for x in measurements if any(note.startswith(EMULATED) for one in x.counted for note in one.notes)
-    ]
+    ids = [x.case.id for x in measurements if any(note.startswith(EMULATED) for one in x.counted for note in one.notes)]
     meaning = "this CPU has no instructions for the dtype, so the speed is not that of the dtype"
-    return labelled(f"EMULATED ({len(found)})", f"{meaning}: {named(found)}") if found else []
+    return labelled(f"EMULATED ({len(ids)})", f"{meaning}: {named(ids)}") if ids else []
 
 
 def _fewer(measurements: Sequence[Measurement]) -> list[str]:
     """Launches with fewer samples than asked for, by case."""
-    found = [
+    short = [
         (x.case, note.removeprefix(f"{FEWER}: "))
         for x in measurements
         for launch in x.counted
         for note in launch.notes
         if note.startswith(FEWER)
     ]
-    if not found:
+    if not short:
         return []
-    cases = dict(reversed(found))  # keep the first of each case
-    told = [f"{detail} ({case.id})" for case, detail in reversed(cases.items())]
-    return labelled("FEWER SAMPLES", f"{plural(len(found), 'launch', 'launches')} {FEWER}: {named(told)}")
+    cases = dict(reversed(short))  # keep the first of each case
+    texts = [f"{detail} ({case.id})" for case, detail in reversed(cases.items())]
+    return labelled("FEWER SAMPLES", f"{plural(len(short), 'launch', 'launches')} {FEWER}: {named(texts)}")

@@ -24,16 +24,16 @@ KINDS = {
 MODES = {"infer": "eager", "infer_jit": "traced", "infer_compile": "compiled", "infer_export": "exported"}
 
 
-def labels(found: Sequence[Group]) -> dict[str, str]:
+def labels(cases: Sequence[Group]) -> dict[str, str]:
     """The model and kind of step of each group, by group name, and what else distinguishes it from other groups."""
-    heads = {group.name: _head(group.cases[0]) for group in found}
-    told = {}
-    for group in found:
-        alike = [other.cases[0] for other in found if heads[other.name] == heads[group.name]]
+    heads = {group.name: _head(group.cases[0]) for group in cases}
+    texts = {}
+    for group in cases:
+        alike = [other.cases[0] for other in cases if heads[other.name] == heads[group.name]]
         own = _details(group.cases[0])
         parts = [text for place, text in enumerate(own) if len({_details(case)[place] for case in alike}) > 1]
-        told[group.name] = ", ".join([heads[group.name], *parts])
-    return told
+        texts[group.name] = ", ".join([heads[group.name], *parts])
+    return texts
 
 
 def _head(case: Case) -> str:
@@ -63,8 +63,8 @@ class Words:
 
     def subject(self, case: Case) -> str:
         """The same as the subject of a sentence."""
-        told = self.whole(case)
-        return f"{told}," if ", " in told else told
+        text = self.whole(case)
+        return f"{text}," if ", " in text else text
 
     def base(self, case: Case) -> str:
         """The name of the reference: 'stock fp32' if it is the plainest case possible."""

@@ -86,7 +86,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_dtype_has_a_ceiling_on_a_cpu_or_a_reason(quick: None) -> None:
     said: list[str] = []
     found = ceilings.measure(cpu(), said.append)
-    assert said == ["measuring what cpu can do here: products of matrices, passes over memory"]
+    assert said == ["measuring the ceilings of cpu: matrix products, passes over memory"]
     assert {*found["peaks"], *found["missing"]} == set(DTYPES)
     assert all(one["rate"] > 0 for one in (*found["peaks"].values(), found["bandwidth"]))
     assert json.loads(json.dumps(found)) == found

@@ -160,7 +160,7 @@ def test_a_step_must_be_one_stretch_of_compiled_code() -> None:
     }
     with torch.no_grad():
         compiled(images), broken(images)
-        told = {name: compilation.ran(proof.traced(step)) for name, step in steps.items()}
+        told = {name: compilation.one_region(proof.traced(step)) for name, step in steps.items()}
     assert {name: check.found for name, check in told.items()} == {
         "compiled": "1 compiled regions, 1 of 1 operators inside",
         "eager": "0 compiled regions, 0 of 1 operators inside",

@@ -14,7 +14,7 @@ from ipexperf.bench.api import Split
 torch = pytest.importorskip("torch")
 
 from ipexperf.bench.tasks import _anchors, _boxes, detection
-from ipexperf.bench.tasks._boxes import Found
+from ipexperf.bench.tasks._boxes import Detections
 
 TASK = registry.tasks.get("detection")
 CLASSES = 3
@@ -23,13 +23,13 @@ LABELS = torch.tensor([[0, 1], [1, -1]])
 """Three things in two scenes."""
 
 
-def found(boxes: Any, labels: Any, scores: Any = None) -> Found:
+def found(boxes: Any, labels: Any, scores: Any = None) -> Detections:
     kept = labels >= 0
     scores = torch.ones(len(labels)) if scores is None else scores
-    return Found(boxes[kept], scores[kept], labels[kept])
+    return Detections(boxes[kept], scores[kept], labels[kept])
 
 
-def right() -> list[Found]:
+def right() -> list[Detections]:
     return [found(boxes, labels) for boxes, labels in zip(BOXES, LABELS, strict=True)]
 
 
@@ -101,8 +101,8 @@ def test_a_thing_that_is_missed_and_one_that_is_found_twice_cost() -> None:
     """Of two things of a class one is found: half. A second box around the same thing, and surer than another's."""
     missed = [right()[0], found(BOXES[1], LABELS[1] * 0 - 1)]
     assert _boxes.mean_precision(missed, BOXES, LABELS) == pytest.approx((1 + 1 / 2) / 2)
-    twice = Found(BOXES[0][[1, 1]], torch.tensor([0.9, 0.8]), torch.tensor([1, 1]))
-    last = Found(BOXES[1][:1], torch.tensor([0.7]), torch.tensor([1]))
+    twice = Detections(BOXES[0][[1, 1]], torch.tensor([0.9, 0.8]), torch.tensor([1, 1]))
+    last = Detections(BOXES[1][:1], torch.tensor([0.7]), torch.tensor([1]))
     assert _boxes.mean_precision([twice, last], BOXES, LABELS) == pytest.approx((0 + (1 + 2 / 3) / 2) / 2)
 
 
@@ -112,7 +112,7 @@ def test_a_wrong_box_costs_less_when_it_is_unsure() -> None:
     def precision(wrong: float) -> float:
         scores = torch.tensor([0.5, wrong])
         order = scores.argsort(descending=True)
-        both = Found(torch.stack([BOXES[1][0], BOXES[1][0] + 40])[order], scores[order], torch.tensor([1, 1]))
+        both = Detections(torch.stack([BOXES[1][0], BOXES[1][0] + 40])[order], scores[order], torch.tensor([1, 1]))
         return _boxes.mean_precision([both], BOXES[1:], LABELS[1:])
 
     assert precision(0.1) == 1.0
@@ -124,7 +124,7 @@ def test_agreement_is_asked_of_both_sides() -> None:
     assert _boxes.agreement(right(), right()) == 1.0
     fewer = [right()[0], found(BOXES[1], LABELS[1] * 0 - 1)]
     assert _boxes.agreement(fewer, right()) == _boxes.agreement(right(), fewer) == pytest.approx(4 / 5)
-    renamed = [Found(one.boxes, one.scores, 1 - one.labels) for one in right()]
+    renamed = [Detections(one.boxes, one.scores, 1 - one.labels) for one in right()]
     assert _boxes.agreement(renamed, right()) == 0.0
     assert _boxes.agreement([fewer[1]], [fewer[1]]) == 1.0
 
@@ -180,7 +180,7 @@ def test_right_answers_are_decided_to_be_right() -> None:
     """Out of hundreds of boxes comes each thing once, surest first."""
     outputs = answered()
     assert TASK.score(outputs, (BOXES, LABELS)) == 1.0
-    assert [len(one.boxes) for one in TASK.found(outputs)] == [2, 1]
+    assert [len(one.boxes) for one in TASK.detections(outputs)] == [2, 1]
     assert TASK.agreement(outputs, outputs) == 1.0
 
 

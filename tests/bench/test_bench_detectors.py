@@ -30,7 +30,7 @@ def test_one_stage_answers_for_each_known_box() -> None:
     known = len(_anchors.anchors(detection.SIZE))
     assert [tuple(value.shape) for value in outputs] == [(2, known, 4), (2, known, ssd.CLASSES)]
     assert float(task.loss(outputs, (BOXES, LABELS)).detach()) > 0
-    assert len(task.found(tuple(value.detach().double() for value in outputs))) == 2
+    assert len(task.detections(tuple(value.detach().double() for value in outputs))) == 2
 
 
 def test_the_rows_of_a_map_stand_in_the_order_of_the_known_boxes() -> None:

@@ -168,7 +168,7 @@ def test_only_a_network_that_foretells_tokens_can_write(mode: str) -> None:
     """An image classifier is left out with the reason, and so is a captured graph."""
     known, facts = registry.modes.get(mode), Facts("python", {})
     told = known.why_not(Cell("resnet18", "cpu", "fp32", mode, "stock"), facts)
-    assert told == f"{mode} is for networks that foretell the next token: resnet18 is none"
+    assert told == f"{mode} is for networks that predict the next token: resnet18 does not"
     assert known.why_not(Cell("gpt_small", "cpu", "fp32", mode, "stock"), facts) is None
     captured = Cell("gpt_small", "cpu", "fp32", mode, "ipex", (("graph_mode", "on"),))
     assert "captures one graph" in str(known.why_not(captured, facts))

@@ -128,7 +128,7 @@ def test_weights_that_lack_a_part_are_refused(transformers: Any, tmp_path: Path)
     path = tmp_path / "config.json"
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "architectures": ["BertForSequenceClassification"]}))
-    refused(f"hf:{tmp_path}", "its weights lack classifier.bias, classifier.weight, which would be random numbers")
+    refused(f"hf:{tmp_path}", "its weights lack classifier.bias, classifier.weight, which would be random")
 
 
 def test_an_encoder_with_a_decoder_is_refused(transformers: Any, tmp_path: Path) -> None:
@@ -165,5 +165,5 @@ def test_workers_download_nothing_whatever_the_shell_says(monkeypatch: pytest.Mo
 
 def test_a_folder_that_is_none_of_a_networks_is_refused(tmp_path: Path) -> None:
     """Before anything is started."""
-    with pytest.raises(UsageError, match="is no folder of a saved network: it has no config"):
+    with pytest.raises(UsageError, match="is not the folder of a saved network: it has no config"):
         own.register(f"hf:{tmp_path}")

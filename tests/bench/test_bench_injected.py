@@ -70,7 +70,11 @@ def test_work_that_slipped_in_is_one_line(stock: Found, before: str, after: str,
 @pytest.mark.parametrize(
     ("before", "after", "lines"),
     [
-        ("jit", "not frozen", ["graph no longer frozen: ", "+2 aten::batch_norm a step (0 -> 2): BatchNorm by itself"]),
+        (
+            "jit",
+            "not frozen",
+            ["graph no longer frozen: ", "+2 aten::batch_norm a step (0 -> 2): BatchNorm that is not folded"],
+        ),
         ("bf16", "bf16, autocast off", ["aten::conv2d a step (4 -> 2), bfloat16 no more", "bfloat16 -> float32 in "]),
         ("int8", "int8, observed", ["+1 aten::aminmax a step (0 -> 1): an observer that watches values"]),
         ("plain", "channels_last off", ["images acdb", "reorder: +"]),
@@ -90,7 +94,7 @@ def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: 
             "weights_prepack off",
             ["torch_ipex::convolution_forward a step (4 -> 0): no packed convolution is left"],
         ),
-        ("plain", "conv_bn_folding off", ["+2 aten::batch_norm a step (0 -> 2): BatchNorm by itself"]),
+        ("plain", "conv_bn_folding off", ["+2 aten::batch_norm a step (0 -> 2): BatchNorm that is not folded"]),
         ("plain", "level O0", ["no packed convolution is left", "+2 aten::batch_norm a step (0 -> 2)"]),
         ("plain", "channels_last off", ["reorder: +"]),
         ("jit", "not frozen", ["graph no longer frozen: "]),

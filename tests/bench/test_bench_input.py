@@ -91,7 +91,7 @@ def test_large_batches_make_a_short_ring() -> None:
 
 def test_a_batch_of_more_than_there_is_is_refused() -> None:
     """Shuffled batches of more examples than there are would be waited for forever."""
-    with pytest.raises(WorkerError, match="a batch of 11 is more than the 10 examples that there are"):
+    with pytest.raises(WorkerError, match="a batch of 11 is larger than the 10 examples available"):
         next(weights.order(EXAMPLES, 11, 0))
 
 

@@ -127,7 +127,7 @@ def test_a_limit_that_a_person_set_is_a_note(
     told = instructions.notes(BF16)
     assert bool(told) is limited
     if limited:
-        assert told[0].endswith(f"by ONEDNN_MAX_CPU_ISA={value}")
+        assert told[0].endswith(f"because of ONEDNN_MAX_CPU_ISA={value}")
         assert instructions.proof(lambda: None, BF16) == []
 
 

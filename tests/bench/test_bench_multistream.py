@@ -193,7 +193,9 @@ def test_a_stack_without_streams_says_so() -> None:
 def test_more_streams_than_the_worker_has_cores_are_refused() -> None:
     """IPEX would make fewer of them, and warn: the label would lie."""
     case = bench(network, "multistream", registry.devices.get("cpu"), streams=str(len(ALL) + 1))
-    with pytest.raises(WorkerError, match=f"{len(ALL) + 1} streams need as many cores, and {len(ALL)} may be used"):
+    with pytest.raises(
+        WorkerError, match=f"{len(ALL) + 1} streams need as many cores, but only {len(ALL)} may be used"
+    ):
         case.mode.open(case)
 
 

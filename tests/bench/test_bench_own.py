@@ -83,13 +83,13 @@ def test_a_name_is_fit_for_files_and_for_k(hub: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("mynets:", "names no network"),
-        (":small", "names no network"),
-        ("hf:", "names no network"),
+        ("mynets:", "is not a network"),
+        (":small", "is not a network"),
+        ("hf:", "is not a network"),
         ("mynets:small@", "expected a shape such as 3x224x224 behind @, got ''"),
         ("mynets:small@3,8", "expected a shape such as 3x224x224 behind @, got '3,8'"),
-        ("mynets:small@0x8", "names no network"),
-        ("mynets:a b", "'a b' is no name of a callable"),
+        ("mynets:small@0x8", "is not a network"),
+        ("mynets:a b", "'a b' is not the name of a callable"),
     ],
 )
 def test_what_is_no_target_is_refused(text: str, told: str) -> None:
@@ -102,7 +102,7 @@ def test_what_is_no_target_is_refused(text: str, told: str) -> None:
     ("text", "told"),
     [
         ("nowhere.py:small", "there is no file nowhere.py"),
-        ("hf:./nowhere", "./nowhere is no folder of a saved network: it has no config.json"),
+        ("hf:./nowhere", "./nowhere is not the folder of a saved network: it has no config.json"),
         ("hf:nobody/nothing", "is not in the local cache, and nothing is downloaded here"),
     ],
 )
@@ -193,10 +193,10 @@ def test_a_number_of_its_own_is_no_look_at_its_inputs() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("bare", "mynets.bare has no parameters: there is nothing in it that a stack could optimise"),
+        ("bare", "mynets.bare has no parameters: a stack has nothing to optimise"),
         ("nothing", "mynets.nothing is built as nothing, and a torch.nn.Module was expected"),
         ("greedy", "mynets.py:greedy: greedy is called without arguments"),
-        ("ready", "ready is a network, and what builds one was expected"),
+        ("ready", "ready is a network: expected a function"),
         ("smal", "has no callable smal: did you mean small?"),
     ],
 )
@@ -228,7 +228,7 @@ def test_without_an_example_it_is_said_what_is_missing(tmp_path: Path) -> None:
 
 def test_an_example_that_is_no_batch_is_refused() -> None:
     """A list of numbers has no first dimension that counts examples."""
-    with pytest.raises(WorkerError, match=re.escape("its example() returned ((a float)), and was expected to return")):
+    with pytest.raises(WorkerError, match=re.escape("its example() returned ((a float)): expected")):
         own_build.inputs(target("crooked"), 4)
 
 
@@ -299,4 +299,4 @@ def test_a_trace_of_a_mapping_answers_in_tensors() -> None:
 def test_a_network_that_is_named_alone_is_not_trained() -> None:
     """Nothing is known of what it should learn, and the plan says so."""
     model = registry.models.get(own.register(f"{NETS}:small"))
-    assert "nothing is known of what it is to learn" in model.why_nots["train"]
+    assert "its training task is unknown" in model.why_nots["train"]

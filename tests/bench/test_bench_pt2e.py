@@ -86,7 +86,7 @@ def test_quantised_operators_tell_images_weights_and_layout() -> None:
         Kernel("onednn::qlinear_pointwise", ("uint8", "int8")),
         Kernel("onednn::qconv_pointwise", ("float32", "int8"), "channels_last"),
     ]
-    assert not quantised.ran(found, 2).ok
+    assert not quantised.layers_that_ran(found, 2).ok
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_torchs_own_tools_come_before_torchaos(
         place = tmp_path / package
         (place / "quantizer").mkdir(parents=True)
         if "quantization" in package:
-            for part in (facts.STEPS, facts.QUANTIZER):
+            for part in (facts.PT2E_STEPS, facts.PT2E_QUANTIZER):
                 place.joinpath(*part.split(".")).with_suffix(".py").touch()
     for name in {package.split("/")[0] for package in packages}:
         (tmp_path / name / "__init__.py").touch()

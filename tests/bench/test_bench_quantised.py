@@ -111,7 +111,7 @@ WHOLE = [Kernel("convolution", ("uint8", "int8")), Kernel("matmul", ("int8", "in
 def test_every_layer_must_have_run_in_int8(kernels: list[Kernel], wrong: set[str]) -> None:
     """As many int8 kernels as layers, and none in another dtype but a product of two activations."""
     checks = [
-        quantised.ran(kernels, 2),
+        quantised.layers_that_ran(kernels, 2),
         proof.dtype_of_kernels(proof.dtypes(quantised.layers(kernels)), "int8"),
     ]
     assert {check.name for check in checks if not check.ok} == wrong
@@ -119,7 +119,7 @@ def test_every_layer_must_have_run_in_int8(kernels: list[Kernel], wrong: set[str
 
 def test_a_network_without_layers_proves_nothing() -> None:
     """No layer at all is no evidence of int8."""
-    assert not quantised.ran([], 0).ok
+    assert not quantised.layers_that_ran([], 0).ok
     assert not proof.dtype_of_kernels(proof.dtypes([]), "int8").ok
 
 
@@ -364,5 +364,5 @@ def test_int8_without_an_artifact_is_an_error(stock: Quantiser) -> None:
     """A case that is prepared without what it loads ends in one sentence, and nothing runs in another dtype."""
     case = stock.case("pixels", "infer")
     settings = dataclasses.replace(stock.told(case), artifact=None)
-    with pytest.raises(WorkerError, match="runs what was quantised before, and no such file was given"):
+    with pytest.raises(WorkerError, match="loads a quantised network, but no file was given"):
         stock.worker.ask("prepare", case=case.to_json(), settings=asdict(settings))

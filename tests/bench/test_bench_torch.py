@@ -332,7 +332,7 @@ def test_a_checkpoint_can_carry_no_code(tmp_path: Path) -> None:
 
     network = torch.nn.Linear(2, 2)
     torch.save({"weight": _Opens(tmp_path / "opened")}, tmp_path / "bad.pt")
-    with pytest.raises(WorkerError, match=r"bad\.pt is cut short or holds something else than tensors: delete it"):
+    with pytest.raises(WorkerError, match=r"bad\.pt is truncated or holds something other than tensors: delete it"):
         weights.load(network, str(tmp_path / "bad.pt"))
     assert not (tmp_path / "opened").exists()
 
@@ -359,7 +359,7 @@ def test_a_checkpoint_that_is_cut_short_is_one_sentence(tmp_path: Path, share: f
     network, path = torch.nn.Linear(64, 64), tmp_path / "cut.pt"
     torch.save(network.state_dict(), path)
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(WorkerError, match=r"cut\.pt is cut short or holds something else than tensors: delete it"):
+    with pytest.raises(WorkerError, match=r"cut\.pt is truncated or holds something other than tensors: delete it"):
         weights.load(network, str(path))
 
 
@@ -372,7 +372,7 @@ def test_what_is_no_weights_at_all_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="the weights of another network"):
         weights.load(torch.nn.Linear(2, 2), str(tmp_path / "one.pt"))
     (tmp_path / "plain.pt").write_bytes(pickle.dumps(_Opens(tmp_path / "opened"), protocol=2))
-    with pytest.raises(WorkerError, match="something else than tensors"):
+    with pytest.raises(WorkerError, match="something other than tensors"):
         weights.load(torch.nn.Linear(2, 2), str(tmp_path / "plain.pt"))
     assert not (tmp_path / "opened").exists()
 

@@ -136,7 +136,7 @@ def test_a_damaged_safetensors_file_is_refused(tmp_path: Path, told: dict[str, A
     """What does not fit its own table is no weights, and one sentence says so."""
     from ipexperf.bench.artifacts.safetensors import read
 
-    with pytest.raises(WorkerError, match="is cut short or is no safetensors file"):
+    with pytest.raises(WorkerError, match="is truncated or not a safetensors file"):
         read(safetensors(tmp_path / "a", {"x": told}, bytes(8)))
 
 
@@ -146,5 +146,5 @@ def test_another_file_is_no_safetensors_file(tmp_path: Path) -> None:
     from ipexperf.bench.artifacts.safetensors import read
 
     (tmp_path / "a").write_bytes(b"PK\x03\x04 something else")
-    with pytest.raises(WorkerError, match="is cut short or is no safetensors file"):
+    with pytest.raises(WorkerError, match="is truncated or not a safetensors file"):
         read(tmp_path / "a")

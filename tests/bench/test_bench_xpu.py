@@ -99,7 +99,7 @@ def test_a_runtime_without_a_clock_is_still_asked_whether_it_was_done(
     card.without_timing = True
     assert named(device.proof(step, 3), "synchronised").ok
     assert "device_time" not in device.metrics(step, 3)
-    assert "xpu has no clock of its own here: elapsed_time is not supported by this runtime" in device.notes()
+    assert "xpu has no timer here: elapsed_time is not supported by this runtime" in device.notes()
     device.start(Settings())
     card.waits = False
     assert not named(device.proof(step, 3), "synchronised").ok
@@ -118,7 +118,7 @@ def test_a_pin_that_did_not_take_is_an_error(card: Any) -> None:
     """A worker that sees two cards would measure one of them, and nobody knows which."""
     card.count = 2
     with pytest.raises(
-        WorkerError, match="ZE_AFFINITY_MASK=0 was to leave the worker one xpu device, and torch sees 2"
+        WorkerError, match="ZE_AFFINITY_MASK=0 should leave the worker one xpu device, but torch sees 2"
     ):
         Xpu().start(Settings())
 
@@ -129,7 +129,7 @@ def test_a_card_that_is_gone_is_told_with_its_diagnosis(card: Any) -> None:
     with pytest.raises(WorkerError) as refused:
         Xpu().start(Settings())
     assert "is built without XPU support" in str(refused.value)
-    assert str(refused.value).endswith("; the case ran nowhere else instead")
+    assert str(refused.value).endswith("; nothing was run on another device instead")
 
 
 @pytest.mark.parametrize(

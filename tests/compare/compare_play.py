@@ -25,6 +25,7 @@ CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 A = Arm(CASE, Conditions(Settings()), "arm a")
 B = replace(A, case=replace(CASE, dtype="bf16"), name="arm b")
 BUSY = "other processes took 50% (limit 25%)"
+NOW = "2026-11-22T12:00:00.000+00:00"
 QUICK = Effort(turns=4, most=6, seconds=0.01)
 
 
@@ -55,7 +56,7 @@ def side(time: float, *checks: Check, arm: Arm = A, error: WorkerError | None = 
 
 def pair(a: Side | float, b: Side | float, **more: Any) -> Round:
     sides = [one if isinstance(one, Side) else side(one) for one in (a, b)]
-    return Round(tuple(sides), **{"schedule": "together", **more})
+    return Round(tuple(sides), **{"schedule": "together", "started_at": NOW, **more})
 
 
 def failed(error: WorkerError) -> Round:
@@ -71,14 +72,16 @@ def slower(spread: float, shift: float = 1.0) -> Iterator[Round]:
 
 
 def told(monkeypatch: pytest.MonkeyPatch, rounds: Iterator[Round], of: type = Together) -> list[list[Arm]]:
-    """Lets rounds be these, and keeps the arms that each was asked for."""
+    """Lets rounds be these, as many as have the arms that are asked for; keeps those arms."""
     asked: list[list[Arm]] = []
 
     def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
         asked.append(list(arms))
         found = next(rounds)
-        sides = [replace(one, arm=arm) for one, arm in zip(found.sides, arms, strict=True)]
-        return replace(found, sides=tuple(sides))
+        come = list(found.sides)
+        while len(come) < len(arms):  # a round of several pairs
+            come += next(rounds).sides
+        return replace(found, sides=tuple(replace(one, arm=arm) for one, arm in zip(come, arms, strict=True)))
 
     monkeypatch.setattr(of, "play", played)
     return asked

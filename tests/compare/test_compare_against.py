@@ -20,7 +20,7 @@ from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmWords, parse
 from ipexperf.plan.options import Options
-from ipexperf.result import Check
+from ipexperf.result import Check, PairsEvidence
 
 pytestmark = pytest.mark.process
 
@@ -57,15 +57,16 @@ def test_a_case_against_another_arm_has_the_launches_of_its_own_workers(
     assert dict(measurement.case.knobs)[AGAINST] == "dtype=bf16"
     assert [(one.index, one.outcome) for one in measurement.launches] == [(0, "ok")] * 4
     assert (verdict.outcome, policy, measurement.cut) == ("regressed", POLICY, "")
-    assert verdict.baseline is not None
-    facts = {name: verdict.baseline[name] for name in (AGAINST, "stopped", "differences", "apart")}
+    evidence = verdict.evidence
+    assert isinstance(evidence, PairsEvidence)
+    facts = {name: getattr(evidence, name) for name in (AGAINST, "stopped", "differences", "apart")}
     assert facts == {
         AGAINST: "dtype=bf16",
         "stopped": "it was decided after 4 of at most 24 pairs",
-        "differences": ["dtype: bf16 -> fp32"],
+        "differences": ("dtype: bf16 -> fp32",),
         "apart": "",
     }
-    assert len(verdict.baseline["log_ratios"]) == 4
+    assert len(evidence.log_ratios) == 4
 
 
 def test_a_test_may_have_a_tolerance_of_its_own(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,10 +81,12 @@ def test_an_arm_that_failed_is_the_last_launch_of_its_case(
 ) -> None:
     """After those that it had, and the case failed."""
     died = WorkerError("crashed", f"{OTHER}: killed by SIGSEGV", "its last words")
-    told(monkeypatch, iter([pair(1.0, 1.0), failed(died)]))
+    asked = told(monkeypatch, iter([pair(1.0, 1.0), pair(1.0, 1.0), failed(died), pair(1.0, 1.0)]))
     measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
-    assert [(one.index, one.outcome) for one in measurement.launches] == [(0, "ok"), (1, "crashed")]
-    assert (measurement.launches[1].reason, measurement.launches[1].log) == (died.reason, "its last words")
+    assert [len(arms) for arms in asked] == [2, 6]
+    assert [one.outcome for one in measurement.launches] == ["ok", "ok", "ok", "crashed"]
+    assert measurement.launches[-1].index == 2
+    assert (measurement.launches[-1].reason, measurement.launches[-1].log) == (died.reason, "its last words")
     assert verdict.outcome == "failed"
     assert dict(measurement.case.knobs)[AGAINST] == ITSELF
 
@@ -148,8 +151,8 @@ def test_pairs_that_the_budget_ended_say_so(conductor: Conductor, monkeypatch: p
     asked = told(monkeypatch, slower(0.5))
     monkeypatch.setattr(conductor, "spent", lambda: len(asked) >= 2)
     measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
-    assert len(measurement.launches) == 2
-    assert measurement.cut == "the budget (--perf-budget) was spent after 2 pairs"
+    assert len(measurement.launches) == 4
+    assert measurement.cut == "the budget (--perf-budget) was spent after 4 pairs"
     assert verdict.outcome == "inconclusive"
 
 
@@ -171,7 +174,7 @@ def test_what_is_known_when_somebody_stops_it_is_judged(
         return ready(one, python)
 
     def say(text: str) -> None:
-        if when == "in a round" and "pair 2" in text:
+        if when == "in a round" and "pairs 2 to 3" in text:
             raise stop
 
     after: Callable[[], None] = _stop if when == "after a round" else lambda: None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, QUICK, A, B, case, chance, quick, side
+from compare_play import BUSY, NOW, QUICK, A, B, case, chance, quick, side
 
 from ipexperf.bench import registry
 from ipexperf.compare import apart
@@ -44,7 +44,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, *steps: float, busy: str = "", thin: 
             arm.index, "ok", samples=(Sample(step, step, 0.0),) * 2, metrics=metrics, contended=busy, notes=("a note",)
         )
         found = replace(side(step, arm=arm), launch=done)
-        return Round((found,), "together", turns=3, dropped=1, thin=thin)
+        return Round((found,), "together", NOW, turns=3, dropped=1, thin=thin)
 
     monkeypatch.setattr(Together, "play", play)
     return asked

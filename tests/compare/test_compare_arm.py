@@ -97,7 +97,7 @@ def test_the_threads_of_an_arm_are_no_breach_of_its_placement(made: Callable[...
     packages = dict.fromkeys(("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn"), "2.8.0")
     facts = Facts("python", {**packages, "torchvision": "0.23.0"}, frozenset({"avx2", "fma"}), iomp5="libiomp5.so")
     assert arms.why_not(streams, facts, None) is None
-    assert "thread a core always" in str(arms.why_not(streams, facts, None, 1))
+    assert "always uses one thread per core" in str(arms.why_not(streams, facts, None, 1))
 
 
 def test_the_threads_of_an_arm_that_waits_sleep_whatever_the_shell_says(

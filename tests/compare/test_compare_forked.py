@@ -1,8 +1,9 @@
-"""The rounds of a run but the first are forked, each from servers of its own, and nothing else of a case changes."""
+"""All rounds but the first are forked, in runs and in pairs, each from servers of its own. Nothing else changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ from compare_play import QUICK, case, chance
 
 from ipexperf.bench import registry
 from ipexperf.compare import group
+from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
+from ipexperf.compare.sequence import Comparison, Contest
 from ipexperf.conduct import server
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.server import Server, ServerSpec
+from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Measurement
@@ -126,3 +130,54 @@ def test_where_a_server_refuses_every_round_is_fresh(
     assert [launch.outcome for one in found for launch in one.launches] == ["ok"] * 6
     assert len([text for text in said if "started fresh in every round" in text and reason in text]) == 1
     assert len(started) == 1
+
+
+@pytest.fixture
+def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
+    """Compares two arms in three pairs. `variables` are those of the second arm."""
+    load = (fake, FORKED)
+    registry.load(load)
+
+    def compared(variables: dict[str, str], at_once: int = 1, **options: Any) -> Comparison:
+        conductor = Conductor(Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, print)
+        a, b = (Arm(one, conductor.ready(one)) for one in (FP32, BF16))
+        b = replace(b, conditions=replace(b.conditions, variables={**b.conditions.variables, **variables}))
+        policy = PairPolicy(max_pairs=3)
+        forking = conductor.forking
+        contest = Contest([(a, b)], [policy], QUICK, lambda: False, chance(), print, forking=forking, at_once=at_once)
+        [found] = contest.run()
+        conductor.close()
+        return found
+
+    return compared
+
+
+def starts(found: Comparison) -> list[tuple[float | None, float | None]]:
+    """For each pair, whether the workers of both arms were forked."""
+    return [(pair.a.launch.gate.get("forked"), pair.b.launch.gate.get("forked")) for pair in found.pairs]
+
+
+def test_both_arms_of_a_later_pair_are_forked_from_one_server(
+    compared: Callable[..., Comparison], started: list[Server]
+) -> None:
+    """The first pair is fresh. Each later one has a server of its own, which imports once for both arms."""
+    assert starts(compared({})) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
+    assert len({server.pid for server in started}) == 2
+    assert not any(server.alive for server in started)
+
+
+@pytest.mark.parametrize(("variables", "options"), [({"OMP_NUM_THREADS": "1"}, {}), ({}, {"start": "fresh"})])
+def test_arms_that_cannot_share_a_server_start_fresh(
+    variables: dict[str, str], options: dict[str, str], compared: Callable[..., Comparison], started: list[Server]
+) -> None:
+    """With variables of its own an arm needs a server of its own, which saves nothing."""
+    assert starts(compared(variables, **options)) == [(None, None)] * 3
+    assert started == []
+
+
+def test_arms_that_differ_have_a_server_each_where_a_round_has_several_pairs(
+    compared: Callable[..., Comparison], started: list[Server]
+) -> None:
+    """Two imports for four workers."""
+    assert starts(compared({"OMP_NUM_THREADS": "1"}, at_once=2)) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
+    assert len({server.pid for server in started}) == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, CASE, QUICK, case, chance
+from compare_play import BUSY, CASE, NOW, QUICK, case, chance
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
@@ -87,8 +87,8 @@ def launched(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> list[tuple[int
         if told[arm.index] == "crashed":
             asked.append((arm.index, arm.accuracy, arm.final))
             error = WorkerError("crashed", "it fell over")
-            return Round((Side(arm, Launch(arm.index, "crashed", error.reason), {}, (), error),), "together")
-        return Round((Side(arm, launch(arm), {"machine_key": "m"}, ((1.0,),)),), "together")
+            return Round((Side(arm, Launch(arm.index, "crashed", error.reason), {}, (), error),), "together", NOW)
+        return Round((Side(arm, launch(arm), {"machine_key": "m"}, ((1.0,),)),), "together", NOW)
 
     monkeypatch.setattr(Together, "play", played)
     return asked
@@ -337,7 +337,7 @@ def beside(monkeypatch: pytest.MonkeyPatch, ends: Callable[[Arm, int], str]) -> 
 
     def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
         rounds.append([(arm.name, arm.case.dtype) for arm in arms])
-        return Round(tuple(side(arm, len(arms)) for arm in arms), "together", 2)
+        return Round(tuple(side(arm, len(arms)) for arm in arms), "together", NOW, 2)
 
     monkeypatch.setattr(Together, "play", played)
     return rounds
@@ -583,3 +583,61 @@ def test_cases_that_take_turns_are_all_alive_together(
     assert [seat.role for seat in record.seats] == ["case", "twin", "case"]
     assert record.turns >= QUICK.turns
     assert len({len(seat.times[0]) for seat in record.seats}) == 1
+
+
+def scattered(monkeypatch: pytest.MonkeyPatch, *factors: float) -> None:
+    """Let bf16 take this many times as long as the others, in one round after another."""
+    come = iter(factors)
+
+    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
+        times = {"bf16": next(come)}
+        sides = []
+        for arm in arms:
+            time = times.get(arm.case.dtype, 1.0)
+            launch = Launch(arm.index, "ok", metrics={"step_time": time})
+            sides.append(Side(arm, launch, {"machine_key": "m"}, ((time, time),)))
+        return Round(tuple(sides), "together", NOW, 2)
+
+    monkeypatch.setattr(Together, "play", played)
+
+
+@pytest.mark.parametrize(
+    ("factors", "rounds"),
+    [((1.0, 1.0), 2), ((1.0, 1.3, 1.1, 1.2), 4), ((1.0, 1.12, 1.06, 1.06), 3)],
+    ids=["precise", "never precise", "precise with one more"],
+)
+def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
+    factors: tuple[float, ...], rounds: int, make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to twice as many as planned, and every case has a launch in each of them."""
+    scattered(monkeypatch, *factors)
+    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.12)
+    run.run()
+    assert len(run.rounds) == rounds
+    for one in run.measurements("interrupted").values():
+        assert ([launch.index for launch in one.launches], one.cut) == ([*range(rounds)], "")
+
+
+def test_rounds_for_precision_need_to_be_asked_for(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scattered(monkeypatch, 1.0, 1.3, 1.1, 1.2)
+    run = of(make(start="fresh"), FP32, BF16, launches=2)
+    run.run()
+    assert len(run.rounds) == 2
+
+
+def test_an_interruption_in_a_round_for_precision_cuts_nothing(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cases have all launches that were planned."""
+    scattered(monkeypatch, 1.0, 1.3, 1.1)
+    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.05)
+
+    def interrupted() -> None:
+        if len(run.rounds) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.run(interrupted)
+    assert [(len(one.launches), one.cut) for one in run.measurements("interrupted").values()] == [(3, "")] * 2

@@ -20,7 +20,7 @@ from ipexperf.result import Sample
 def stepper(*looks: list[float], arm: Arm = A, **told: Any) -> Stepper:
     """One that took these looks, and was told this."""
     found = Stepper(arm, contextlib.ExitStack())
-    found.told = {"step": 0.001, **told}
+    found.reply = {"step": 0.001, **told}
     found._looks = list(looks)
     return found
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compare_play import BUSY, CASE, QUICK, A, Arm, B, case, chance, failed, pair, quick, side, slower, told
+from compare_play import BUSY, CASE, NOW, QUICK, A, Arm, B, case, chance, failed, pair, quick, side, slower, told
 
 from ipexperf.bench import registry
 from ipexperf.compare import sequence
 from ipexperf.compare.apart import Apart
-from ipexperf.compare.round import Round
+from ipexperf.compare.round import Round, Side
 from ipexperf.compare.sequence import Comparison, Contest, Why
 from ipexperf.compare.together import Together
-from ipexperf.conduct import gate
+from ipexperf.conduct import gate, memory_limit
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.result import Check
@@ -37,7 +37,7 @@ def contest(
     left = iter([False] * budget)
     pairs = sides or ((A, B),)
     spent = lambda: next(left, True)  # noqa: E731 - a name for what is called once a round
-    return Contest(pairs, [policy] * len(pairs), QUICK, spent, chance(), say, **more)
+    return Contest(pairs, [policy] * len(pairs), QUICK, spent, chance(), say, **{"at_once": 1, **more})
 
 
 def measure(policy: PairPolicy = POLICY, *, a: Arm = A, b: Arm = B, budget: int = 99, **more: Any) -> Comparison:
@@ -50,7 +50,7 @@ def test_pairs_end_as_soon_as_the_judge_is_sure(monkeypatch: pytest.MonkeyPatch)
     """Four pairs without noise are enough, and only the first is asked for its proof and its accuracy."""
     asked = told(monkeypatch, slower(0.001, 1.2))
     found = measure()
-    assert (found.decision.outcome, len(found.taken)) == ("regressed", 4)
+    assert (found.decision.outcome, len(found.pairs)) == ("regressed", 4)
     assert (found.stop.why, found.stop.rounds) == (Why.DECIDED, 4)
     assert found.stop.text == "it was decided after 4 of at most 24 pairs"
     assert [[arm.prove for arm in arms] for arms in asked] == [[True] * 2, *[[False] * 2] * 3]
@@ -69,7 +69,7 @@ def test_pairs_end_where_there_may_be_no_more(monkeypatch: pytest.MonkeyPatch) -
     """With noise that hides everything the most pairs are the end, and nothing is claimed."""
     told(monkeypatch, slower(0.5))
     found = measure(PairPolicy(max_pairs=8))
-    assert (found.decision.outcome, len(found.taken)) == ("inconclusive", 8)
+    assert (found.decision.outcome, len(found.pairs)) == ("inconclusive", 8)
     assert (found.stop.why, found.stop.text) == (Why.MOST, "there were as many pairs as were allowed: 8")
     assert found.decision.mde is not None
     assert not found.cut
@@ -80,7 +80,7 @@ def test_pairs_end_with_the_budget(budget: int, stopped: str, monkeypatch: pytes
     """No pair begins after it; what there is by then is judged, as the last look."""
     told(monkeypatch, slower(0.5))
     found = measure(budget=budget)
-    assert len(found.taken) == budget
+    assert len(found.pairs) == budget
     assert found.decision.outcome == "inconclusive"
     assert (found.stop.why, found.stop.text) == (Why.BUDGET, f"the budget (--perf-budget) was spent {stopped}")
     assert found.cut
@@ -99,9 +99,9 @@ def test_an_arm_that_is_not_what_its_label_says_ends_the_pairs(wrong: str, monke
     checks = {name: (WRONG,) if name == wrong else () for name in "ab"}
     told(monkeypatch, itertools.repeat(pair(side(1.0, *checks["a"]), side(1.0, *checks["b"]))))
     found = measure()
-    assert len(found.taken) == 1
-    assert (found.stop.why, found.stop.text) == (Why.WRONG, "an arm is not what its label says, or is wrong")
-    assert sequence.wrong(getattr(found.taken[0], wrong).launch) == str(WRONG)
+    assert len(found.pairs) == 1
+    assert (found.stop.why, found.stop.text) == (Why.WRONG, "an arm failed its proof or accuracy")
+    assert sequence.wrong(getattr(found.pairs[0], wrong).launch) == str(WRONG)
     assert found.decision.outcome == "inconclusive"
 
 
@@ -111,7 +111,7 @@ def test_an_arm_that_fails_ends_the_pairs_and_is_kept(monkeypatch: pytest.Monkey
     told(monkeypatch, iter([pair(1.0, 1.0), failed(died)]))
     found = measure()
     assert found.failure is not None
-    assert (len(found.taken), found.failure.error, found.failure.arm) == (1, died, B)
+    assert (len(found.pairs), found.failure.error, found.failure.arm) == (1, died, B)
     assert (found.stop.why, found.stop.text) == (Why.FAILED, "an arm failed")
     assert (found.decision.outcome, found.cut) == ("inconclusive", False)
 
@@ -136,7 +136,7 @@ def test_what_does_not_fit_together_is_measured_apart(monkeypatch: pytest.Monkey
     seen = told(monkeypatch, (replace(one, schedule="apart") for one in slower(0.001, 1.2)), Apart)
     said: list[str] = []
     found = measure(say=said.append)
-    assert (found.decision.outcome, len(found.taken), found.apart, found.failure) == ("regressed", 4, True, None)
+    assert (found.decision.outcome, len(found.pairs), found.apart, found.failure) == ("regressed", 4, True, None)
     assert len(asked) == 1
     assert [arms[0].prove for arms in seen] == [True, False, False, False]
     assert f"arm b: took more than there is: {sequence.APART}" in said
@@ -144,7 +144,7 @@ def test_what_does_not_fit_together_is_measured_apart(monkeypatch: pytest.Monkey
     told(monkeypatch, iter([replace(failed(full), schedule="apart")]), Apart)
     found = measure()
     assert found.failure is not None
-    assert (found.stop.text, found.failure.error, found.taken) == ("an arm failed", full, ())
+    assert (found.stop.text, found.failure.error, found.pairs) == ("an arm failed", full, ())
 
 
 def test_what_is_measured_apart_is_measured_there_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_a_pair_with_too_few_turns_left_is_made_again(monkeypatch: pytest.Monkey
     thin = pair(1.0, replace(busy, launch=replace(busy.launch, contended=BUSY)), thin=True)
     asked = told(monkeypatch, itertools.chain([thin], slower(0.001, 1.2)))
     found = measure(say=said.append)
-    assert (len(asked), len(found.taken), found.decision.outcome) == (5, 4, "regressed")
+    assert (len(asked), len(found.pairs), found.decision.outcome) == (5, 4, "regressed")
     assert [arms[0].index for arms in asked] == [0, 0, 1, 2, 3]
     assert [arms[0].prove for arms in asked] == [True, True, False, False, False]
     assert f"{B.case.id}: the machine was busy, so this pair is made again: {BUSY}" in said
@@ -180,7 +180,7 @@ def test_a_machine_that_is_always_busy_has_its_pairs_all_the_same(monkeypatch: p
     busy = replace(busy, launch=replace(busy.launch, contended=BUSY))
     asked = told(monkeypatch, itertools.repeat(pair(busy, busy, thin=True)))
     found = measure(PairPolicy(max_pairs=4))
-    assert (len(asked), len(found.taken)) == (4 + sequence.DISCARDED, 4)
+    assert (len(asked), len(found.pairs)) == (4 + sequence.DISCARDED, 4)
     launches, _ = sequence.measured(found)
     assert {(one.contended, one.notes) for one in launches} == {
         ("", (f"took turns on a contended machine, as did the other arm: {BUSY}",))
@@ -199,12 +199,12 @@ def test_comparisons_of_a_contest_share_their_rounds(monkeypatch: pytest.MonkeyP
         for first, second in zip(arms[::2], arms[1::2], strict=True):
             b = 1.5 if second.name == "one" else next(noise)
             sides += [side(1.0, arm=first), side(b, arm=second)]
-        return Round(tuple(sides), "together")
+        return Round(tuple(sides), "together", NOW)
 
     monkeypatch.setattr(Together, "play", played)
     one, two = contest(*others, policy=PairPolicy(max_pairs=6)).run()
-    assert (one.decision.outcome, len(one.taken)) == ("regressed", 4)
-    assert (two.stop.why, len(two.taken)) == (Why.MOST, 6)
+    assert (one.decision.outcome, len(one.pairs)) == ("regressed", 4)
+    assert (two.stop.why, len(two.pairs)) == (Why.MOST, 6)
     assert asked == [["one", "one", "two", "two"]] * 4 + [["two", "two"]] * 2
 
 
@@ -214,7 +214,7 @@ def test_more_comparisons_than_may_take_turns_have_rounds_of_their_own(monkeypat
 
     def played(_: object, arms: list[Arm], *__: object) -> Round:
         asked.append(len(arms))
-        return Round((side(1.0), side(1.5)) * (len(arms) // 2), "together")
+        return Round((side(1.0), side(1.5)) * (len(arms) // 2), "together", NOW)
 
     monkeypatch.setattr(Together, "play", played)
     found = contest(*[(A, B)] * 5).run()
@@ -227,7 +227,7 @@ def test_a_failure_of_one_comparison_is_not_the_others(monkeypatch: pytest.Monke
     died = WorkerError("crashed", "killed by SIGSEGV")
 
     def rounds() -> Iterator[Round]:
-        yield Round((side(1.0), side(0.0, error=died), side(1.0), side(1.5)), "together")
+        yield Round((side(1.0), side(0.0, error=died), side(1.0), side(1.5)), "together", NOW)
         while True:
             yield pair(1.0, 1.5)
 
@@ -250,7 +250,7 @@ def test_an_interrupted_contest_has_its_rounds(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(KeyboardInterrupt):
         open_.run(after)
     [found] = open_.comparisons()
-    assert (len(found.taken), found.decision.pairs, found.decision.outcome) == (2, 2, "inconclusive")
+    assert (len(found.pairs), found.decision.pairs, found.decision.outcome) == (2, 2, "inconclusive")
     assert (found.stop.why, found.stop.text) == (Why.INTERRUPTED, "interrupted after 2 pairs")
     assert found.cut
 
@@ -265,7 +265,7 @@ def test_a_contest_that_is_interrupted_before_it_began_has_nothing(monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         open_.run()
     [found] = open_.comparisons()
-    assert (found.taken, found.decision.outcome, found.stop.why) == ((), "inconclusive", Why.INTERRUPTED)
+    assert (found.pairs, found.decision.outcome, found.stop.why) == ((), "inconclusive", Why.INTERRUPTED)
     assert sequence.measured(found) == ([], {})
 
 
@@ -315,8 +315,101 @@ def test_real_arms_are_compared_to_the_end(fake: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(gate, "contended", lambda _: "")
     arms = [Arm(case(dtype=dtype), quick(fake), name) for dtype, name in (("fp32", "arm a"), ("bf16", "arm b"))]
     found = measure(PairPolicy(max_pairs=2), a=arms[0], b=arms[1])
-    assert [(one.b.launch.index, bool(one.b.launch.proof)) for one in found.taken] == [(0, True), (1, False)]
-    assert [bool(one.b.launch.accuracy) for one in found.taken] == [True, False]
+    assert [(one.b.launch.index, bool(one.b.launch.proof)) for one in found.pairs] == [(0, True), (1, False)]
+    assert [bool(one.b.launch.accuracy) for one in found.pairs] == [True, False]
     assert all(math.isfinite(value) for value in found.log_ratios)
     assert found.differences[:1] == ("dtype: fp32 -> bf16",)
     assert found.b.case == replace(CASE, dtype="bf16")
+
+
+def several(monkeypatch: pytest.MonkeyPatch, b: Callable[[Arm], Side], **more: Any) -> list[list[Arm]]:
+    """Let rounds have as many pairs as asked for. The first arm of each takes a second a step."""
+    asked: list[list[Arm]] = []
+
+    def played(_: object, arms: list[Arm], *__: object) -> Round:
+        asked.append(arms)
+        sides = [side(1.0, arm=arm) if place % 2 == 0 else b(arm) for place, arm in enumerate(arms)]
+        return Round(tuple(sides), "together", NOW, **more)
+
+    monkeypatch.setattr(Together, "play", played)
+    return asked
+
+
+def test_later_pairs_share_rounds_up_to_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pair is alone. No round has more than eight arms, or pairs that no look has asked for yet."""
+    noise = itertools.cycle([0.8, 1.25, 1.0])
+    asked = several(monkeypatch, lambda arm: side(next(noise), arm=arm))
+    said: list[str] = []
+    found = measure(PairPolicy(max_pairs=17), at_once=4, say=said.append)
+    assert [len(arms) // 2 for arms in asked] == [1, 3, 2, 4, 4, 1, 2]
+    assert [arm.index for arms in asked for arm in arms[::2]] == [*range(17)]
+    assert (len(found.pairs), found.stop.why) == (17, Why.MOST)
+    assert any("pairs 2 to 4 of at most 17" in line for line in said)
+
+
+def test_comparisons_that_share_rounds_share_their_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two comparisons have two pairs each in a round of eight arms."""
+    asked = several(monkeypatch, lambda arm: side(1.5, arm=arm))
+    contest((A, B), (A, B), at_once=4).run()
+    assert [len(arms) for arms in asked] == [4, 8, 4]
+
+
+@pytest.mark.parametrize(("gib", "pairs"), [(1.0, [1, 3]), (2.0, [1, 2, 1]), (5.0, [1, 1, 1, 1])])
+def test_a_round_has_no_more_pairs_than_fit_in_memory(
+    gib: float, pairs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as the first pair told."""
+    monkeypatch.setattr(memory_limit, "limit", lambda: 8 * 2**30)
+
+    def b(arm: Arm) -> Side:
+        one = side(1.5, arm=arm)
+        return replace(one, launch=replace(one.launch, metrics={"step_time": 1.5, "peak_memory": gib * 2**31}))
+
+    asked = several(monkeypatch, b)
+    measure(at_once=4)
+    assert [len(arms) // 2 for arms in asked] == pairs
+
+
+def test_a_card_holds_one_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How much of its memory is free is not known."""
+    asked = several(monkeypatch, lambda arm: side(1.5, arm=arm))
+    b = replace(B, conditions=replace(B.conditions, accelerator=True))
+    measure(b=b, at_once=4)
+    assert [len(arms) for arms in asked] == [2] * 4
+
+
+def test_pairs_that_run_out_of_memory_together_are_measured_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before they are measured apart; what the round had is dropped."""
+    full = WorkerError("out_of_memory", "arm b: took more than there is")
+    said: list[str] = []
+    asked: list[int] = []
+
+    def played(_: object, arms: list[Arm], *__: object) -> Round:
+        asked.append(len(arms) // 2)
+        bs = [side(0.0, error=full) if len(arms) > 2 else side(1.5)] * (len(arms) // 2)
+        return Round(tuple(x for b in bs for x in (side(1.0), b)), "together", NOW)
+
+    monkeypatch.setattr(Together, "play", played)
+    found = measure(at_once=4, say=said.append)
+    assert asked == [1, 3, 1, 1, 1]
+    assert (len(found.pairs), found.apart, found.failure) == (4, False, None)
+    assert "arm b: took more than there is: one pair at a time from now on" in said
+
+
+def test_the_good_pairs_of_a_round_are_kept_when_an_arm_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of four: the comparison ends, and has them."""
+    died = WorkerError("crashed", "arm b: killed by SIGSEGV")
+    asked = several(monkeypatch, lambda arm: side(0.0, error=died) if arm.index == 2 else side(1.5, arm=arm))
+    found = measure(at_once=4)
+    assert [len(arms) // 2 for arms in asked] == [1, 3]
+    assert (len(found.pairs), found.stop.why, found.failure and found.failure.error) == (3, Why.FAILED, died)
+
+
+def test_pairs_of_a_busy_round_are_all_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = side(1.5)
+    busy = replace(busy, launch=replace(busy.launch, contended=BUSY))
+    said: list[str] = []
+    asked = several(monkeypatch, lambda arm: replace(busy, arm=arm), thin=True)
+    found = measure(PairPolicy(max_pairs=4), at_once=4, say=said.append)
+    assert [len(arms) // 2 for arms in asked] == [1] * (1 + sequence.DISCARDED) + [3]
+    assert len(found.pairs) == 4

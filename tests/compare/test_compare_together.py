@@ -144,7 +144,7 @@ def test_a_time_that_is_no_number_gives_no_ratio_and_is_told(monkeypatch: pytest
     scripted(monkeypatch, lambda _: 1.0, lambda turn: math.inf if turn == 2 else 1.0)
     found = rounds_of(2, FOUR)
     assert math.isnan(found.log_ratio(0, 1))
-    assert "a turn took no time that is a number" in found.sides[1].launch.notes
+    assert "a turn has no valid time" in found.sides[1].launch.notes
     assert found.sides[0].launch.notes == ()
 
 
@@ -325,7 +325,7 @@ def test_the_worker_that_grew_is_blamed_and_not_the_one_that_is_waited_for(
     sent.before = act
     found = play(grown, waiting)
     assert found.sides[0].launch.outcome == "out_of_memory"
-    assert found.sides[0].launch.reason.endswith("and with what takes turns with it")
+    assert found.sides[0].launch.reason.endswith(", together with the other arms of its round")
     assert found.sides[1].launch.reason == "no reply within 8 s"
 
 

@@ -28,6 +28,9 @@ ALL = sorted(os.sched_getaffinity(0))
 needs_two_cores = pytest.mark.skipif(len(ALL) < 2, reason="a core to leave for another one")
 
 
+LIMITS = gate.POLICY
+
+
 def reading(at: float, busy: float, steal: float, ours: float, cores: int = 4, **more: Any) -> Reading:
     """Accounts that all cores have an equal part of."""
     return Reading(at, {core: Account(busy / cores, steal / cores) for core in range(cores)}, ours, **more)
@@ -37,13 +40,16 @@ def reading(at: float, busy: float, steal: float, ours: float, cores: int = 4, *
     ("shares", "told"),
     [
         (FREE, ""),
-        ({**FREE, "others": gate.OTHERS, "steal": gate.STEAL, "held_up": gate.DELAY}, ""),
+        ({**FREE, "others": LIMITS.others, "steal": LIMITS.steal, "held_up": LIMITS.held_up}, ""),
         ({**FREE, "run_delay": 0.9}, ""),
         ({**FREE, "others": 0.31}, "other processes took 31% (limit 25%)"),
         ({**FREE, "steal": 0.5}, "the hypervisor took 50% (limit 10%)"),
         ({**FREE, "held_up": 0.9}, "threads waited for a core 90% (limit 20%)"),
-        ({**FREE, "memory_pressure": gate.MEMORY, "cpu_pressure": 1.0, "io_pressure": 1.0, "mhz": 800.0}, ""),
-        ({**FREE, "memory_pressure": 0.4}, "somebody waited for memory 40% (limit 10%)"),
+        (
+            {**FREE, "memory_pressure": LIMITS.memory_pressure, "cpu_pressure": 1.0, "io_pressure": 1.0, "mhz": 800.0},
+            "",
+        ),
+        ({**FREE, "memory_pressure": 0.4}, "processes waited for memory 40% (limit 10%)"),
         (
             {**FREE, "others": 0.4, "steal": 0.2},
             "other processes took 40% (limit 25%); the hypervisor took 20% (limit 10%)",
@@ -214,7 +220,7 @@ def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], in
     registry.load(FAKES)
     plain = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
     for wish in (read(f"cores={ALL[-1]}"), None):
-        given = placement.given(plain, CASE, placement.find(Options(placement=wish)))
+        given = placement.apply(plain, CASE, placement.find(Options(placement=wish)))
         assert conduct_play.launch(CASE, 0, given, accuracy=False)[0].outcome == "ok"
     assert looked == [(ALL[-1:], 1), (ALL, len(ALL))]
 
@@ -225,7 +231,7 @@ def test_instances_are_watched_on_the_cores_of_all(looked: list[tuple[list[int],
     """Not on those that they leave free."""
     registry.load(FAKES)
     case = replace(CASE, mode="beside")
-    given = placement.given(Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.1), case, None)
+    given = placement.apply(Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.1), case, None)
     assert conduct_play.launch(case, 0, given, accuracy=False)[0].outcome == "ok"
     assert looked == [(ALL[:2], 2)]
 

@@ -35,7 +35,7 @@ def case(model: str) -> Case:
 def run(model: str, seconds: float = 0.2) -> Launch:
     registry.load(FAKES)
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=seconds)
-    return conduct_play.launch(case(model), 0, placement.given(conditions, case(model), None), accuracy=True)[0]
+    return conduct_play.launch(case(model), 0, placement.apply(conditions, case(model), None), accuracy=True)[0]
 
 
 @pytest.mark.process
@@ -47,7 +47,7 @@ def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(
     registry.load(FAKES)
     monkeypatch.setattr(gate, "contended", lambda _: "busy")
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05)
-    given = placement.given(conditions, case("tiny"), None)
+    given = placement.apply(conditions, case("tiny"), None)
     done, _ = conduct_play.launch(case("tiny"), 0, given, accuracy=True, final=final)
     assert (done.outcome, bool(done.accuracy)) == ("ok", asked)
     assert "busy" in done.contended

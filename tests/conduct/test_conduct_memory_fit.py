@@ -82,7 +82,7 @@ def test_a_case_that_does_not_fit_is_out_of_memory_before_it_runs(conductor: Con
     assert launch.outcome == "out_of_memory"
     assert launch.reason == (
         "1 x 1 in batches of 64 needs at least 12.00 GiB (examples 1.00 GiB, weights 3 x 1.00 GiB, "
-        "a batch 64 x 0.12 GiB), and 8.00 GiB are here"
+        "a batch 64 x 0.12 GiB), and there are 8.00 GiB"
     )
     assert worker.asked == ["footprint"]
 
@@ -111,7 +111,7 @@ def test_a_network_that_cannot_be_looked_at_is_run_and_told(
     [launch] = conduct_play.measure(conductor, LARGE).launches
     assert launch.outcome == "error"
     assert worker.asked == ["footprint", "prepare"]
-    assert "whether it fits into memory is not known beforehand: it answers with nothing" in capsys.readouterr().out
+    assert "its memory could not be estimated beforehand: it answers with nothing" in capsys.readouterr().out
     worker.fails = WorkerError("out_of_memory", "took more than there is")
     [launch] = conduct_play.measure(conductor, LARGE).launches
     assert (launch.outcome, launch.reason) == ("out_of_memory", "took more than there is")

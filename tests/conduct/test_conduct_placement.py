@@ -42,9 +42,9 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    placement._found.cache_clear()
+    placement._resolve.cache_clear()
     yield
-    placement._found.cache_clear()
+    placement._resolve.cache_clear()
 
 
 def find(text: str, **options: Any) -> Placed:
@@ -62,7 +62,7 @@ def run() -> Callable[..., tuple[Launch, dict[str, Any]]]:
         case = Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
         conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
         placed = None if text is None else find(text)
-        return conduct_play.launch(case, 0, placement.given(conditions, case, placed), accuracy=False)
+        return conduct_play.launch(case, 0, placement.apply(conditions, case, placed), accuracy=False)
 
     return run
 
@@ -192,7 +192,9 @@ def test_a_mode_has_the_openmp_that_it_cannot_do_without(monkeypatch: pytest.Mon
         assert found is not None
         assert found.variables["LD_PRELOAD"] == str(tmp_path / "libiomp5.so")
         assert (found.placement.openmp, found.placement.cores) == ("iomp5", cores)
-    monkeypatch.setattr(placement, "_asked", lambda launcher, *_: Placed(bench_placement.Placement(openmp=launcher)))
+    monkeypatch.setattr(
+        placement, "_from_launcher", lambda launcher, *_: Placed(bench_placement.Placement(openmp=launcher))
+    )
     asked = placement.find(Options(placement=read("launcher=xeon")), "iomp5")
     assert asked is not None
     assert asked.placement.openmp == "xeon"

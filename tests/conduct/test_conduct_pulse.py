@@ -147,7 +147,7 @@ def test_where_nobody_can_say_it_is_told_once_and_no_launch_ends() -> None:
     felt = pulses(start, said)
     assert felt.read(CPU, HERE) == QUICK
     assert felt.read(CPU, HERE) == felt.read(CPU, HERE) == {}
-    assert said == ["nothing says how quick cpu is around a launch: killed by SIGSEGV"]
+    assert said == ["the speed of cpu around a launch is unknown: killed by SIGSEGV"]
     assert feeler.killed == 1
     assert felt.judged(CPU, QUICK, {}) == ({}, "")
 
@@ -156,7 +156,7 @@ def test_where_nobody_can_say_it_is_told_once_and_no_launch_ends() -> None:
 
     felt = pulses(fails, said)
     assert felt.read(CPU, HERE) == felt.read(CPU, HERE) == {}
-    assert said[1:] == ["nothing says how quick cpu is around a launch: there is no torch"]
+    assert said[1:] == ["the speed of cpu around a launch is unknown: there is no torch"]
     assert len(started) == 1
 
 
@@ -209,7 +209,7 @@ def test_a_pair_on_a_slow_machine_notes_it(
     chance, policy = random.Random(1), PairPolicy(max_pairs=1)  # noqa: S311 - a start order, no secret
     effort = Effort(turns=4, most=4, seconds=0.01)
     [found] = Contest([(arm, arm)], [policy], effort, lambda: False, chance, lambda _: None).run()
-    assert [side.launch.contended for side in (found.taken[0].a, found.taken[0].b)] == [told, told]
+    assert [side.launch.contended for side in (found.pairs[0].a, found.pairs[0].b)] == [told, told]
     [launch], _ = sequence.measured(found)
     noted = f"took turns on a contended machine, as did the other arm: {told}"
     assert (noted in launch.notes) == bool(told)

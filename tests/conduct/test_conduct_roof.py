@@ -129,7 +129,7 @@ def test_where_they_cannot_be_measured_the_rates_are_told_and_why_there_is_no_sh
     found = roofs.over([DONE, DONE], CASE, CONDITIONS, ENVIRONMENT)
     assert found[0].metrics["flop_rate"] == pytest.approx(5e10)
     assert "of_roof" not in found[0].metrics
-    assert found[0].notes == ("has no roof: measuring what the machine can do: killed by SIGILL",)
+    assert found[0].notes == ("has no roof: measuring the machine's ceilings: killed by SIGILL",)
     roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
     assert len(worker.asked) == 1
 

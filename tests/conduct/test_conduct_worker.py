@@ -363,7 +363,7 @@ def test_a_worker_over_the_memory_limit_is_stopped(
 
 @pytest.mark.parametrize(
     ("together", "outcome", "told"),
-    [(False, "timed_out", "no reply within 3 s"), (True, "out_of_memory", "with what takes turns with it")],
+    [(False, "timed_out", "no reply within 3 s"), (True, "out_of_memory", "together with the other arms of its round")],
 )
 def test_the_memory_limit_is_for_both_that_take_turns(
     fake: str, monkeypatch: pytest.MonkeyPatch, *, together: bool, outcome: str, told: str
@@ -400,7 +400,7 @@ def test_what_a_worker_started_counts_as_its_memory(
     done = run("hungry_child", timeout=20.0, FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert "0.1 GiB" in done.reason
-    assert "with all that it started" in done.reason
+    assert "with its child processes" in done.reason
     assert all(gone(pid) for pid in _pids(tmp_path / "pids"))
 
 

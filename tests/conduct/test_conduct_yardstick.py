@@ -135,7 +135,7 @@ def beside(fake: str, slow: Sequence[float]) -> Launch:
     with contextlib.ExitStack() as stack:
         case, stick = Stepper(arm, stack), Yardstick(arm, stack)
         case._worker = Idle()  # type: ignore[assignment] # what is asked of a worker is all that is needed
-        case.told = {"items": 1}
+        case.reply = {"items": 1}
         stick._stick = Stick(Idle())  # type: ignore[arg-type]
         own, others = (
             Spell(tuple(Turn.of([Sample(step * times, 0.0, 0.0)], 1) for times in slow), {}, "") for step in (1.0, 3.0)
@@ -203,7 +203,7 @@ def a_file(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("cache", "told"),
     [
-        (lambda path: a_file(path / "cache"), "cache is no folder: name one for the yardstick by --cache"),
+        (lambda path: a_file(path / "cache"), "cache is not a folder: name one with --cache"),
         (lambda path: a_file(path / "cache") / "in", r"no yardstick can be made in .*: .*Not a directory"),
         (lambda path: locked(path / "cache"), r"no yardstick can be made in .*: .*Permission denied"),
         (lambda path: path / "a:b", r"no yardstick can be made in .*: .*PATH separator"),

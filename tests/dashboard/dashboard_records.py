@@ -9,7 +9,18 @@ from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.history import History
-from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord, Structure, Verdict
+from ipexperf.result import (
+    BaselineEvidence,
+    Check,
+    Launch,
+    Measurement,
+    PairsEvidence,
+    RoundRecord,
+    Sample,
+    SeatRecord,
+    Structure,
+    Verdict,
+)
 
 RUNS = 14
 MOVED = 9
@@ -106,21 +117,24 @@ def judged(case: Case, number: int) -> Verdict:
         return Verdict("failed", f"crashed: {ANGRY}")
     if case == PAIRED:
         ratios = [math.log(0.6 + 0.01 * index) for index in range(4)]
-        facts = {"against": "stack=stock", "differences": ["stack: stock -> ipex"], "stopped": "sure"}
+        facts = PairsEvidence(
+            "stack=stock", stopped="sure", differences=("stack: stock -> ipex",), log_ratios=tuple(ratios)
+        )
         other = Structure("changed", "the digest is not the other arm's", ("relu no longer fused",))
-        facts["log_ratios"] = ratios
         return Verdict(
             "improved", "faster than the other arm",
-            ratio=0.615, lo=0.59, hi=0.64, mde=0.04, baseline=facts, structure=other,
+            ratio=0.615, lo=0.59, hi=0.64, mde=0.04, evidence=facts, structure=other,
         )  # fmt: skip
     if case == SLOWER:
         ratio = 1.15 if number >= MOVED else 1.0
         said = Structure("changed", "the digest is not the baseline's", ("relu no longer fused",))
         return Verdict(
             "regressed" if number >= MOVED else "ok", "15 % slower" if number >= MOVED else "within the tolerance",
-            ratio=ratio, lo=ratio - 0.03, hi=ratio + 0.03, baseline={"step_time": 0.012}, structure=said,
+            ratio=ratio, lo=ratio - 0.03, hi=ratio + 0.03, evidence=BaselineEvidence(step_time=0.012), structure=said,
         )  # fmt: skip
-    return Verdict("no_baseline", ANGRY if case == NAMED else "nothing was accepted for this case on this machine yet")
+    return Verdict(
+        "no_baseline", ANGRY if case == NAMED else "no baseline was accepted for this case on this machine yet"
+    )
 
 
 def fill(path: Path, cases: tuple[Case, ...] = CASES, runs: int = RUNS) -> Path:

@@ -55,12 +55,12 @@ def test_what_is_not_ours_is_refused_and_stays(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     (tmp_path / "link").symlink_to(report)
     for target, why in (
-        (mine, "holds thesis.tex, which is no part of a report"),
+        (mine, "holds thesis.tex, which does not belong to a report"),
         (report, "holds notes.txt"),
         (other, f"holds {folder.MANIFEST}"),
         (bare, "holds something"),
-        (tmp_path / "file", "is no folder"),
-        (tmp_path / "link", "is no folder"),
+        (tmp_path / "file", "is not a folder"),
+        (tmp_path / "link", "is not a folder"),
         (tmp_path / "no" / "report", "there is no folder"),
     ):
         with pytest.raises(UsageError, match=why):

@@ -146,7 +146,7 @@ def test_the_roof_of_a_case_is_on_its_page(report: Path) -> None:
     )
     assert rows == [("computing", " <b>binds</b>", "41", "0.4100"), ("moving memory", "", "20", "0.2000")]
     steady = page(report, STEADY).read_text()
-    assert "held against no roof" in steady
+    assert "with no roof" in steady
     assert "<meter" not in steady
     assert "How near the roof" not in page(report, PLAIN).read_text()
 

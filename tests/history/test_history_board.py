@@ -11,7 +11,7 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import History
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
-from ipexperf.result import PRIMARY, Verdict
+from ipexperf.result import PRIMARY, BaselineEvidence, Verdict
 
 CASES = (make_case(), make_case("vgg16"))
 
@@ -76,7 +76,7 @@ def test_what_a_verdict_was_held_against_and_who_accepted(history):
     with history.accepting([session]):
         pass
     again = history.start_run(ENVIRONMENT, {"started_at": "2026-05-05T10:00:00Z"})
-    history.record(again, make_measurement(CASES[0]), replace(OK, baseline={"step_time": 0.03}))
+    history.record(again, make_measurement(CASES[0]), replace(OK, evidence=BaselineEvidence(step_time=0.03)))
     (line,) = [line for line in history.board((PRIMARY,), 10).lines if line.case == CASES[0]]
     assert [line.verdicts[run].baseline for run in range(4)] == [None, None, None, 0.03]
     assert [(one.run, one.by, one.superseded) for one in line.accepted] == [(2, "ada", False)]
@@ -92,5 +92,5 @@ def test_samples_of_a_run_are_those_of_its_cases(history):
 
 def test_an_empty_history_is_no_board(target):
     """No run is no answer."""
-    with History.open(target) as empty, pytest.raises(HistoryError, match="it has no run"):
+    with History.open(target) as empty, pytest.raises(HistoryError, match="run the suite first"):
         empty.board((PRIMARY,), 10)

@@ -117,7 +117,7 @@ def test_what_cannot_be_held_against_anything_says_why(history, fault):
         "absent": "the second is not in the run",
         "other work": "not the same work: batch: 16 -> 32",
         "one launch": "a single launch has no interval",
-        "zero": "the second has a step_time that is not above 0",
+        "zero": "the second has a step_time of 0 or less",
     }
     assert case.note == told[fault]
     assert (case.lo, case.hi) == (None, None)

@@ -195,7 +195,7 @@ def test_a_place_that_cannot_hold_a_history_is_refused(path, tmp_path):
     assert not path.exists()
     assert "unable to open database file" in refusal("/proc/history.db")
     assert "cannot be opened" in refusal("nosuchdatabase://host/name")
-    assert "is no path and no database URL" in refusal("://")
+    assert "is neither a path nor a database URL" in refusal("://")
 
 
 def test_an_upgrade_by_command_says_what_it_did(path, request, capsys):

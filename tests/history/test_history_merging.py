@@ -185,7 +185,7 @@ def test_what_cannot_be_taken_in_is_refused_before_anything_is_written(here, the
     with closing(sqlite3.connect(songs)) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
     assert "is a database of something else" in refusal(here, there, songs)
-    with pytest.raises(HistoryError, match="is no file of SQLite: use the tools of its database server"):
+    with pytest.raises(HistoryError, match="is not an SQLite file: use the tools of its database server"):
         merging.check("postgresql://host/name", [there])
 
 

@@ -91,7 +91,7 @@ def test_a_run_is_found_by_its_uid_or_a_beginning_that_is_its_alone(history):
         ("first~1", "no run matches 'first~1'"),
         ("main~9", "no run matches 'main~9'"),
         ("yesterday", "no run matches 'yesterday'"),
-        ("2025-13-01", "is no date or time"),
+        ("2025-13-01", "is not a date or time"),
         ("zzzz", "no run matches 'zzzz'"),
         ("%%%%", "no run matches '%%%%'"),
         ("abc", "too short"),

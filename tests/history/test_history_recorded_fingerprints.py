@@ -8,7 +8,7 @@ from typing import Any
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
 from ipexperf.history import History
-from ipexperf.history.recorded_fingerprints import accepted, ran
+from ipexperf.history.recorded_fingerprints import accepted, fingerprint_of
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.result import Measurement, Structure, Verdict
 
@@ -46,14 +46,14 @@ def test_the_structure_is_kept_once_and_the_digest_in_every_launch(history: Hist
     documents = [launch.document["fingerprint"] for launch in found.launches]
     assert [document["digest"] for document in documents] == ["abc"] * 3
     assert ["structure" in document for document in documents] == [True, False, False]
-    state, whole = ran(found)
+    state, whole = fingerprint_of(found)
     assert (state.outcome, whole) == ("same", captured("abc"))
 
 
 def test_each_structure_is_kept_where_launches_differ(history: History) -> None:
     _, found = recorded(history, ran_so("abc", "other", "abc"))
     assert ["structure" in launch.document["fingerprint"] for launch in found.launches] == [True, True, False]
-    assert ran(found)[0].outcome == "unstable"
+    assert fingerprint_of(found)[0].outcome == "unstable"
 
 
 def test_a_launch_that_does_not_count_keeps_its_digest_alone(history: History) -> None:
@@ -62,13 +62,13 @@ def test_a_launch_that_does_not_count_keeps_its_digest_alone(history: History) -
     made = replace(made, launches=(replace(made.launches[0], outcome="contended"), made.launches[1]))
     _, found = recorded(history, made)
     assert ["structure" in launch.document["fingerprint"] for launch in found.launches] == [False, True]
-    assert ran(found)[1] == captured("abc")
+    assert fingerprint_of(found)[1] == captured("abc")
 
 
 def test_a_launch_without_a_fingerprint_has_none(history: History) -> None:
     """As those of older versions: it is unknown."""
     _, found = recorded(history, make_measurement())
-    assert ran(found) == (Structure("unknown", "nothing was captured"), None)
+    assert fingerprint_of(found) == (Structure("unknown", "nothing was captured"), None)
 
 
 def test_a_verdict_keeps_what_became_of_the_structure(history: History) -> None:

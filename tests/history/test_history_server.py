@@ -85,7 +85,7 @@ def test_a_missing_driver_is_named(monkeypatch):
 
 def test_a_port_that_is_no_number_is_one_sentence():
     """And the password is not told with the mistake."""
-    told = "'postgresql://tester:***@host:port/perf' is no path and no database URL."
+    told = "'postgresql://tester:***@host:port/perf' is neither a path nor a database URL."
     assert refusal(f"postgresql://tester:{SECRET}@host:port/perf") == told
 
 
@@ -123,9 +123,9 @@ def test_a_command_takes_a_url(server, capsys):
     assert "resnet50-cpu-bf16-infer-ipex" in capsys.readouterr().out
     assert cli.main(["db", "check", "--db", target]) == 2
     told = capsys.readouterr().err
-    assert "is no file of SQLite: use the tools of its database server" in told
+    assert "is not an SQLite file: use the tools of its database server" in told
     assert "sesame" not in told
-    with pytest.raises(HistoryError, match="is no file of SQLite"):
+    with pytest.raises(HistoryError, match="is not an SQLite file"):
         sqlite_files.path_of(target)
 
 

@@ -57,7 +57,7 @@ def test_a_check_finds_a_row_that_points_at_nothing(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM run WHERE id = 1")
         connection.commit()
-    with pytest.raises(HistoryError, match=r"rows that point at nothing: a row of .* without its run"):
+    with pytest.raises(HistoryError, match=r"rows whose parent is missing: a row of .* without its run"):
         sqlite_files.check(path)
 
 
@@ -66,7 +66,7 @@ def test_a_document_that_is_no_json_is_one_sentence(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET meta = '{broken'")
         connection.commit()
-    with History.open(path) as history, pytest.raises(HistoryError, match="holds a document that is no JSON"):
+    with History.open(path) as history, pytest.raises(HistoryError, match="holds a document that is not JSON"):
         history.runs()
 
 

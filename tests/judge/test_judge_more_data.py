@@ -22,7 +22,7 @@ from ipexperf.judge import remeasure, sequential
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.judge.run import settle
 from ipexperf.judge.sequential import Decision
-from ipexperf.result import Launch, Outcome, Verdict
+from ipexperf.result import BaselineEvidence, Launch, Outcome, Verdict
 
 POLICY = PairPolicy()
 MOST = POLICY.looks[-1]
@@ -61,10 +61,14 @@ def taken(log_ratios: list[float], budget: int = MOST + 1) -> tuple[Comparison, 
 
     judge = sequential.decide
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Together, "play", lambda *_: Round((side(1.0), side(math.exp(next(come)))), "together"))
+        patch.setattr(
+            Together,
+            "play",
+            lambda *_: Round((side(1.0), side(math.exp(next(come)))), "together", "2026-11-22T12:00:00.000+00:00"),
+        )
         patch.setattr(sequential, "decide", decide)
         chance = random.Random(1)  # noqa: S311 - a start order, no secret
-        contest = Contest([(ARM, ARM)], [POLICY], Effort(), lambda: next(left, True), chance, lambda _: None)
+        contest = Contest([(ARM, ARM)], [POLICY], Effort(), lambda: next(left, True), chance, lambda _: None, at_once=1)
         [found] = contest.run()
     return found, said
 
@@ -78,7 +82,7 @@ def test_the_runner_ends_with_an_alarm(log_ratios: list[float]) -> None:
     assert {(look.outcome, look.done) for look in before} <= {("inconclusive", False)}
     assert found.decision == last
     assert last.done
-    assert last.pairs == len(found.taken)
+    assert last.pairs == len(found.pairs)
     assert [look for look in said if look.outcome == "regressed"] == [last] * (last.outcome == "regressed")
 
 
@@ -110,7 +114,11 @@ def test_what_an_early_look_saw_stays_in_the_p_value(log_ratios: list[float]) ->
 
 
 RATIOS = st.one_of(st.none(), st.floats(0.01, 100))
-OTHERS = [Verdict("regressed", "", ratio=1.2, lo=1.1, hi=1.3, p_value=1e-4, baseline={"between_sessions_known": True})]
+OTHERS = [
+    Verdict(
+        "regressed", "", ratio=1.2, lo=1.1, hi=1.3, p_value=1e-4, evidence=BaselineEvidence(between_sessions_known=True)
+    )
+]
 
 
 @given(RATIOS, st.sampled_from(get_args(Outcome)), RATIOS, st.sampled_from(["", "so it is"]))

@@ -11,11 +11,11 @@ from ipexperf.judge import anchor, remeasure, screen
 from ipexperf.judge.accept import accept
 from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
-from ipexperf.result import Check, Outcome, Verdict
+from ipexperf.result import BaselineEvidence, Check, Outcome, Verdict
 
 POLICY = Policy()
-SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, policy="p", baseline={"run": "a"})
-OK = Verdict("ok", "a slowdown above 5 % is excluded", ratio=1.01, policy="p", baseline={"run": "b"})
+SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, policy="p", evidence=BaselineEvidence(run="a"))
+OK = Verdict("ok", "a slowdown above 5 % is excluded", ratio=1.01, policy="p", evidence=BaselineEvidence(run="b"))
 
 
 def test_what_is_slow_twice_has_regressed() -> None:
@@ -96,8 +96,8 @@ def test_the_last_runs_are_what_is_told_where_the_anchor_has_no_alarm() -> None:
     found = anchor.beside(OK, replace(OK, outcome="inconclusive", ratio=1.034))
     assert (found.outcome, found.ratio) == ("ok", 1.01)
     assert found.reason.endswith("; against the anchor inconclusive, +3.4 %")
-    assert found.baseline is not None
-    assert found.baseline["anchor"]["ratio"] == 1.034
+    assert found.evidence is not None
+    assert found.evidence.anchor.ratio == 1.034
     assert anchor.beside(SLOW, OK).outcome == "regressed"
 
 

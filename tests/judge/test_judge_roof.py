@@ -88,7 +88,7 @@ def test_a_case_that_computes_faster_than_its_ceiling_tells_that_the_ceiling_is_
     """Nothing is faster than its machine: that was measured beside other work."""
     fast = roof.under(roof.rated(launch(throughput=300), WORK, "fp32"), CEILINGS, "fp32")
     assert len(fast.notes) == 1
-    assert fast.notes[0].startswith("computed 1.50 times what its ceiling says: that was measured on a busy machine")
+    assert fast.notes[0].startswith("computed 1.50 times its ceiling: that was measured on a busy machine")
     # What lies in caches may well be above the roof of memory.
     cached = roof.under(roof.rated(launch(throughput=1e5), {**WORK, "flops": 1}, "fp32"), CEILINGS, "fp32")
     assert cached.metrics["of_roof"] > 1

@@ -14,12 +14,12 @@ from ipexperf.judge.environment import differences
 from ipexperf.judge.pairs import combine, neighbour_ratio
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.run import benjamini_hochberg, settle
-from ipexperf.result import Verdict
+from ipexperf.result import BaselineEvidence, PairsEvidence, Verdict
 
 POLICY = Policy()
-KNOWN = {"between_sessions_known": True}
-OK = Verdict("ok", "fine", ratio=1.0, lo=0.99, hi=1.01, p_value=0.9, baseline=KNOWN)
-SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4, baseline=KNOWN)
+KNOWN = BaselineEvidence(between_sessions_known=True)
+OK = Verdict("ok", "fine", ratio=1.0, lo=0.99, hi=1.01, p_value=0.9, evidence=KNOWN)
+SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4, evidence=KNOWN)
 WEAK = replace(SLOW, outcome="inconclusive", p_value=0.004)
 """A case that looks slower, though not beyond its share of the alarm rate."""
 
@@ -78,27 +78,27 @@ def test_many_weak_cases_are_more_than_chance_and_are_told_in_one_line() -> None
     assert run.slower == tuple(weak)
     assert run.line == (
         "20 of 200 stable cases are slower than chance allows over all of them, "
-        "though none is beyond its own share of the alarm rate"
+        "though none exceeds its own share of the alarm rate"
     )
     assert run.fails is False
     assert run.verdicts == {**weak, **{str(x): OK for x in range(180)}}
 
 
-@pytest.mark.parametrize("facts", [None, {"between_sessions_known": False}])
-def test_an_assumed_noise_proves_nothing_about_the_whole(facts: dict[str, bool] | None) -> None:
+@pytest.mark.parametrize("facts", [None, BaselineEvidence(between_sessions_known=False)])
+def test_an_assumed_noise_proves_nothing_about_the_whole(facts: BaselineEvidence | None) -> None:
     """Where no noise between sessions was seen, the run says no more than its cases do."""
-    run = settle({str(x): replace(WEAK, baseline=facts) for x in range(6)}, POLICY)
+    run = settle({str(x): replace(WEAK, evidence=facts) for x in range(6)}, POLICY)
     assert (run.slower, run.fails, {x.outcome for x in run.verdicts.values()}) == ((), False, {"inconclusive"})
     assert (run.line, run.shift) == ("", None)
 
 
-@pytest.mark.parametrize("facts", [None, {"between_sessions_known": False}])
-def test_only_stable_cases_say_that_the_platform_moved(facts: dict[str, bool] | None) -> None:
+@pytest.mark.parametrize("facts", [None, BaselineEvidence(between_sessions_known=False)])
+def test_only_stable_cases_say_that_the_platform_moved(facts: BaselineEvidence | None) -> None:
     """However many there are whose noise is assumed: they neither make a shift nor hide one."""
-    open_questions = {f"new {x}": replace(WEAK, baseline=facts, ratio=1.5) for x in range(20)}
+    open_questions = {f"new {x}": replace(WEAK, evidence=facts, ratio=1.5) for x in range(20)}
     still = settle({**open_questions, **{str(x): OK for x in range(5)}}, POLICY)
     assert (still.shift, still.line, still.fails) == (None, "", False)
-    unmoved = {f"new {x}": replace(WEAK, baseline=facts, ratio=1.0) for x in range(20)}
+    unmoved = {f"new {x}": replace(WEAK, evidence=facts, ratio=1.0) for x in range(20)}
     moved = settle({**unmoved, **{str(x): WEAK for x in range(5)}}, POLICY)
     assert (moved.shift, moved.fails) == (pytest.approx(1.2), True)
     assert moved.line.startswith("platform shift: the median of 5 stable cases is 20.0% slower than its baseline (5 ")
@@ -106,9 +106,9 @@ def test_only_stable_cases_say_that_the_platform_moved(facts: dict[str, bool] | 
 
 def test_a_moved_platform_is_one_headline() -> None:
     """The cases that moved with it are no findings of their own; one that moved further is."""
-    facts = {**KNOWN, "differences": ["torch: 2.8.0 -> 2.9.0"]}
-    moved = {str(x): replace(SLOW, baseline=facts) for x in range(6)}
-    run = settle({**moved, "far": replace(SLOW, ratio=3.0, lo=2.8, hi=3.2, baseline=facts)}, POLICY.for_run())
+    facts = replace(KNOWN, differences=("torch: 2.8.0 -> 2.9.0",))
+    moved = {str(x): replace(SLOW, evidence=facts) for x in range(6)}
+    run = settle({**moved, "far": replace(SLOW, ratio=3.0, lo=2.8, hi=3.2, evidence=facts)}, POLICY.for_run())
     assert {run.verdicts[str(x)].outcome for x in range(6)} == {"platform_shift"}
     assert {run.verdicts[str(x)].policy for x in range(6)} == {POLICY.for_run().label}
     assert run.verdicts["far"].outcome == "regressed"
@@ -138,7 +138,7 @@ def test_a_weak_case_that_moved_further_than_the_platform_is_told_beside_it() ->
     assert run.verdicts["far"] == far
     assert run.slower == ("far",)
     assert run.line.endswith("; 1 of 7 stable cases is slower than chance allows over all of them, "
-                             "though none is beyond its own share of the alarm rate")  # fmt: skip
+                             "though none exceeds its own share of the alarm rate")  # fmt: skip
 
 
 def test_a_shift_that_no_case_proves_fails_nothing() -> None:
@@ -149,7 +149,7 @@ def test_a_shift_that_no_case_proves_fails_nothing() -> None:
 
 
 def test_a_faster_platform_is_no_list_of_improvements() -> None:
-    fast = Verdict("improved", "", ratio=0.8, lo=0.75, hi=0.85, p_value=1.0, baseline=KNOWN)
+    fast = Verdict("improved", "", ratio=0.8, lo=0.75, hi=0.85, p_value=1.0, evidence=KNOWN)
     run = settle({"slow": SLOW, **{str(x): fast for x in range(6)}}, POLICY)
     assert run.verdicts["0"].outcome == "platform_shift"
     assert run.verdicts["slow"].outcome == "regressed"
@@ -162,7 +162,7 @@ def test_a_faster_platform_is_no_list_of_improvements() -> None:
 
 def test_pairs_stand_beside_one_another_whenever_they_were_stopped() -> None:
     """Their p-values are of the procedure: the matrix shows some that none shows alone, and names none that is ok."""
-    pairs = replace(WEAK, baseline={"against": "stack=stock", "differences": []})
+    pairs = replace(WEAK, evidence=PairsEvidence("stack=stock"))
     within = replace(pairs, outcome="ok", ratio=1.03, lo=1.02, hi=1.04)
     assert settle({"a": pairs, "b": pairs}, POLICY).slower == ("a", "b")
     assert settle({"a": within, "b": within}, POLICY).slower == ()
@@ -172,7 +172,7 @@ def test_pairs_stand_beside_one_another_whenever_they_were_stopped() -> None:
 
 def test_a_shift_of_pairs_is_said_to_be_against_the_other_arm() -> None:
     """There is no baseline that the median case could be slower than."""
-    pairs = replace(SLOW, baseline={"against": "stack=stock", "differences": []})
+    pairs = replace(SLOW, evidence=PairsEvidence("stack=stock"))
     line = settle({str(x): pairs for x in range(5)}, POLICY).line
     assert "the median of 5 stable cases is 20.0% slower than the other arm" in line
 
@@ -194,7 +194,7 @@ def test_swapping_the_arms_turns_the_ratio_over(turns: list[tuple[float, float]]
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([1.0], [1.0, 2.0])])
 def test_turns_must_be_paired(a: list[float], b: list[float]) -> None:
-    with pytest.raises(ValueError, match="as many turns"):
+    with pytest.raises(ValueError, match="equally many turns"):
         neighbour_ratio(a, b)
 
 

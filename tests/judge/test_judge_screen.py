@@ -94,8 +94,8 @@ def test_other_software_is_a_finding_and_never_silences_the_alarm() -> None:
     verdict = judge(measurement([0.02, 0.0201, 0.0199], where=lost), baseline(), POLICY)
     assert verdict.outcome == "regressed"
     assert "ONEDNN_MAX_CPU_ISA: unset -> AVX512_CORE, torch: 2.8.0 -> 2.9.0" in verdict.reason
-    assert verdict.baseline is not None
-    assert len(verdict.baseline["differences"]) == 2
+    assert verdict.evidence is not None
+    assert len(verdict.evidence.differences) == 2
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_accuracy_may_not_leave_its_bound_either_way(name: str, old: float, new:
 
 def test_accuracy_that_is_no_longer_measured_is_said() -> None:
     assert (
-        "accuracy known to the baseline"
+        "accuracy in the baseline"
         in judge(measurement([0.01, 0.01]), baseline(accuracy={"accuracy": 0.9}), POLICY).reason
     )
 

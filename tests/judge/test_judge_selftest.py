@@ -26,8 +26,8 @@ def test_false_alarms_are_what_an_a_a_is_called() -> None:
         ("regressed", 0.1), ("regressed", None),
     ]  # fmt: skip
     found = summarise([trial(*one) for one in outcomes], 0.05)
-    assert (found.slower.found, found.slower.of) == (1, 5)
-    assert (found.faster.found, found.undecided) == (1, 1)
+    assert (found.slower.count, found.slower.of) == (1, 5)
+    assert (found.faster.count, found.undecided) == (1, 1)
     assert len(found.measured) == 1
     assert (found.pairs, found.seconds) == (28, 70.0)
 

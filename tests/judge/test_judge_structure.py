@@ -76,7 +76,7 @@ def test_another_implementation_is_told_with_its_share() -> None:
     assert found.lines() == [
         "convolution: brgconv:avx512_core_amx -> jit:avx2 in 53 of 53 calls; 71% of the time difference"
     ]
-    assert [change.text for change in found.slower] == ["aten::x: +1e+03 ms a step, just the same otherwise"]
+    assert [change.text for change in found.slower] == ["aten::x: +1e+03 ms a step, otherwise the same"]
 
 
 def test_more_reorders_are_counted_and_their_layouts_told() -> None:

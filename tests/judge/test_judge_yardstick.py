@@ -47,8 +47,8 @@ def test_a_slow_machine_is_no_regression_and_a_slow_case_is_one() -> None:
     slower = told(1.0, 0.01)
     assert (slower.outcome, slower.ratio) == ("regressed", pytest.approx(2, rel=0.01))
     assert slower.reason.endswith("in units of the yardstick aaaa")
-    assert slower.baseline is not None
-    assert slower.baseline["yardstick"] == "aaaa"
+    assert slower.evidence is not None
+    assert slower.evidence.yardstick == "aaaa"
 
 
 @pytest.mark.parametrize(

@@ -43,17 +43,17 @@ def test_a_larger_cpu_has_more_steps_down() -> None:
 @pytest.mark.parametrize(
     ("name", "case", "facts", "told"),
     [
-        ("avx2", JIT, HERE, "this CPU has no avx512bw: avx2 takes nothing from it"),
-        ("threads", JIT, replace(HERE, cores=1), "one thread cannot be one less"),
-        ("busy5", replace(JIT, mode="train_ddp"), HERE, "the steps of train_ddp are made by processes of their own"),
+        ("avx2", JIT, HERE, "this CPU has no avx512bw: avx2 would change nothing"),
+        ("threads", JIT, replace(HERE, cores=1), "one thread cannot become fewer"),
+        ("busy5", replace(JIT, mode="train_ddp"), HERE, "the steps of train_ddp run in processes of their own"),
         ("unfrozen", replace(JIT, mode="infer"), HERE, "unfrozen is for a graph that infer_jit traces itself"),
-        ("unfused", replace(JIT, stack="stock"), HERE, "it is IPEX's fusion on the CPU that can be switched off"),
+        ("unfused", replace(JIT, stack="stock"), HERE, "only IPEX's fusion on the CPU can be switched off"),
         ("sse41", replace(JIT, device="cuda"), HERE, "oneDNN's instructions are those of a CPU, not of cuda"),
         (
             "channels_last",
             replace(JIT, knobs=(("channels_last", "off"),)),
             HERE,
-            "resnet18-cpu-fp32-infer_jit-ipex+channels_last:off has channels_last=off anyway",
+            "resnet18-cpu-fp32-infer_jit-ipex+channels_last:off already has channels_last=off",
         ),
     ],
 )

@@ -103,7 +103,7 @@ def test_fp16_training_is_left_out_on_a_card_without_float64() -> None:
     options = Options(**{**CELL, "device": ("xpu", "cuda"), "dtype": ("fp16",)})
     known = {"xpu": "", "cuda": ""}
     facts = Facts("/env/bin/python", PACKAGES, frozenset(), known, {"xpu": ["float64"], "cuda": []})
-    with pytest.raises(UsageError, match="fp16 training needs float64 for its gradient scaler, which this xpu has not"):
+    with pytest.raises(UsageError, match="fp16 training needs float64 for its gradient scaler, which this xpu lacks"):
         matrix.make(options, facts)
     options = Options(**{**CELL, "device": ("all",), "dtype": ("fp16",)})
     assert ids(matrix.make(options, facts)) == ["resnet18-cuda-fp16-train-stock"]

@@ -69,7 +69,7 @@ def test_compiled_int8_is_stocks_alone(home: str) -> None:
 
 def test_compiled_int8_without_its_tools_says_what_to_install() -> None:
     """A torch that has given its tools to torchao needs that beside it."""
-    with pytest.raises(UsageError, match=r"needs torchao, for this torch has no PT2E of its own: pip install torchao"):
+    with pytest.raises(UsageError, match=r"needs torchao, because this torch has no PT2E: pip install torchao"):
         exported("")
 
 
@@ -77,11 +77,11 @@ def test_compiled_int8_without_its_tools_says_what_to_install() -> None:
     ("wishes", "sentence"),
     [
         ({"flags": frozenset({"sse4_2"})}, "int8 kernels need a CPU with AVX2"),
-        ({"stack": ("ipex",), "knobs": (("weights_prepack", "off"),)}, "int8 is not made by ipex.optimize"),
-        ({"knobs": (("channels_last", "off"),)}, "int8 convolutions lay their images out channels last"),
+        ({"stack": ("ipex",), "knobs": (("weights_prepack", "off"),)}, "int8 does not go through ipex.optimize"),
+        ({"knobs": (("channels_last", "off"),)}, "int8 convolutions always use the channels-last layout"),
         ({"dtype": ("fp32",), "knobs": (("quantisation", "dynamic"),)}, "quantisation is for int8, not for fp32"),
         ({"knobs": (("quantisation", "half"),)}, "quantisation: expected one of static, dynamic, got 'half'"),
-        ({"device": ("xpu",), "stack": ("ipex",), "accelerators": {"xpu": ""}}, "quantize_jit and is not built"),
+        ({"device": ("xpu",), "stack": ("ipex",), "accelerators": {"xpu": ""}}, "quantize_jit, which is not supported"),
         ({"device": ("cuda",), "stack": ("stock",), "accelerators": {"cuda": ""}}, "PT2E for cuda is not built"),
         ({"mode": ("other",)}, "int8 is built for infer, infer_compile, infer_jit"),
         ({"mode": ("train",)}, "int8 is for inference: there is no int8 training"),

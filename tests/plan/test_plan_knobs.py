@@ -127,9 +127,9 @@ def test_ablation_leaves_the_plain_case_of_a_stack_without_the_knob() -> None:
             {"mode": ("train",), "knobs": (("split_master_weight", "off"),)},
             "the knob split_master_weight is for bf16, not for fp32",
         ),
-        ({"mode": ("train",), "knobs": (("conv_bn_folding", "off"),)}, "IPEX folds nothing while BatchNorm learns"),
+        ({"mode": ("train",), "knobs": (("conv_bn_folding", "off"),)}, "IPEX folds nothing while BatchNorm is trained"),
         ({"mode": ("train",), "knobs": (("graph_mode", "on"),)}, "IPEX captures no graph of a training"),
-        ({"knobs": (("graph_mode", "on"),)}, "infer_jit has no knob graph_mode: a trace goes past the graph"),
+        ({"knobs": (("graph_mode", "on"),)}, "infer_jit has no knob graph_mode: a trace bypasses the graph"),
         (
             {"mode": ("train",), "optimizer": ("adamw",), "knobs": (("fuse_update_step", "off"),)},
             "the knob fuse_update_step would change nothing: IPEX fuses no adamw on cpu",
@@ -150,7 +150,7 @@ def test_a_knob_that_no_case_can_have_is_refused(wishes: dict[str, Any], sentenc
 
 def test_a_knob_that_ipex_ignores_on_the_device_is_refused() -> None:
     """IPEX takes weights_prepack on xpu and does nothing with it: asked for by name, that is an error."""
-    with pytest.raises(UsageError, match="would change nothing on xpu: IPEX switches it off there, in silence"):
+    with pytest.raises(UsageError, match="would change nothing on xpu: IPEX silently switches it off there"):
         plan(device=("xpu",), accelerators={"xpu": ""}, knobs=(("weights_prepack", "off"),))
 
 

@@ -62,9 +62,9 @@ def test_any_text_is_a_wish_or_one_sentence(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("cores=3-1", "cores: '3-1' is no range of cores: it ends before it begins"),
+        ("cores=3-1", "cores: '3-1' is not a range of cores: it ends before it begins"),
         ("cores=0,0", "cores: '0,0' names a core twice"),
-        ("cores=0-99999", "no core has a number over 4095"),
+        ("cores=0-99999", "no core has a number above 4095"),
         ("cores=a", "cores: expected numbers and ranges such as 0-3,8, got 'a'"),
         ("cores=²", "cores: expected numbers and ranges such as 0-3,8, got '²'"),
         ("cores=", "got ''"),
@@ -72,7 +72,7 @@ def test_any_text_is_a_wish_or_one_sentence(text: str) -> None:
         ("openmp=tbb", "openmp: expected one of iomp5, gomp, got 'tbb'"),
         ("allocator=mimalloc", "allocator: expected one of jemalloc, tcmalloc, libc, got 'mimalloc'"),
         ("launcher=slurm", "launcher: expected one of ipexrun, xeon, got 'slurm'"),
-        ("launcher=xeon,cores=0", "the launcher decides all of it"),
+        ("launcher=xeon,cores=0", "the launcher decides everything"),
         ("cores=0,node=0,cores=1", "cores is given twice"),
         ("node=0,1", "expected NAME=VALUE with one of cores, node, openmp, allocator, launcher, got '1'"),
         ("threads=4", "got 'threads=4'"),
@@ -113,9 +113,9 @@ def planned(options: Options) -> matrix.Plan:
 @pytest.mark.parametrize(
     ("turned", "told"),
     [
-        ((("instances", "3"), ("cores", "4")), "instances=3 with cores=4 need 12 cores, and 8 may be used here"),
-        ((("instances", "9"),), "instances=9 with cores=1 need 9 cores, and 8 may be used here"),
-        ((("cores", "9"),), "instances=1 with cores=9 need 9 cores, and 8 may be used here"),
+        ((("instances", "3"), ("cores", "4")), "instances=3 with cores=4 need 12 cores, but only 8 may be used here"),
+        ((("instances", "9"),), "instances=9 with cores=1 need 9 cores, but only 8 may be used here"),
+        ((("cores", "9"),), "instances=1 with cores=9 need 9 cores, but only 8 may be used here"),
         ((("instances", "0"),), "instances: expected a whole number of at least 1, got '0'"),
     ],
 )
@@ -132,7 +132,7 @@ def test_realtime_answers_one_image_at_a_time() -> None:
     [case] = matrix.make(Options(**wish), FACTS).cases
     assert (case.batch, case.knobs) == (1, ())
     assert matrix.make(Options(**wish, batch=1), FACTS).cases == (case,)
-    with pytest.raises(UsageError, match="realtime has batch 1 always: --perf-batch 8 is not for it"):
+    with pytest.raises(UsageError, match="realtime always has batch 1: --perf-batch 8 does not apply"):
         matrix.make(Options(**wish, batch=8), FACTS)
-    with pytest.raises(UsageError, match="realtime has a thread a core always"):
+    with pytest.raises(UsageError, match="realtime always uses one thread per core"):
         matrix.make(Options(**wish, threads=1), FACTS)

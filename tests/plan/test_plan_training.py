@@ -74,9 +74,9 @@ def test_the_option_is_read_from_every_place() -> None:
         ({"dtype": ("fp16",)}, "fp16 training on a CPU skips every step of its gradient scaler: use bf16"),
         (
             {"mode": ("train_ddp",), "knobs": (("ranks", "5"),)},
-            "resnet18 cannot run here: 5 ranks need as many cores, and 4 may be used here",
+            "resnet18 cannot run here: 5 ranks need as many cores, but only 4 may be used here",
         ),
-        ({"mode": ("train_ddp",), "cores": 1}, "2 ranks need as many cores, and 1 may be used here"),
+        ({"mode": ("train_ddp",), "cores": 1}, "2 ranks need as many cores, but only 1 may be used here"),
         ({"mode": ("train_ddp",), "dtype": ("int8",)}, "int8 is for inference: there is no int8 training"),
         (
             {"mode": ("train_ddp",), "knobs": (("backend", "ccl"),)},

@@ -32,9 +32,9 @@ def test_a_case_beside_a_yardstick_is_another_case(mode: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
-        ("load", "load is timed once a process, and takes no turns"),
-        ("realtime", "the steps of realtime are made by several processes"),
-        ("train_ddp", "the steps of train_ddp are made by several processes"),
+        ("load", "load is timed once per process, and takes no turns"),
+        ("realtime", "the steps of realtime run in several processes"),
+        ("train_ddp", "the steps of train_ddp run in several processes"),
     ],
 )
 def test_a_case_that_takes_no_turns_keeps_its_name(mode: str, told: str) -> None:
@@ -60,7 +60,7 @@ def test_the_work_is_of_the_kind_of_the_case(model: str, dtype: str, kind: tuple
 def test_on_an_accelerator_there_is_none() -> None:
     """What a CPU does meanwhile says nothing of a card."""
     case = Case("resnet18", "cuda", "fp32", "infer", "stock", 1, 32)
-    assert yardstick.why_not(case) == "it has no work of the kind of cuda"
+    assert yardstick.why_not(case) == "it has no work for cuda"
 
 
 def test_pairs_refuse_it_wherever_it_was_said() -> None:

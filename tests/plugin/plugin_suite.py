@@ -38,9 +38,12 @@ filterwarnings = error
 """
 # The machine that runs these tests is anybody's, and what they look at is not how free it was.
 CONFTEST = """
-from ipexperf.conduct import gate
+from math import inf
 
-gate.OTHERS = gate.STEAL = gate.DELAY = float("inf")
+from ipexperf.conduct import gate
+from ipexperf.judge.policy import GatePolicy
+
+gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
 """
 BUSY = """
 from ipexperf.compare.together import Together

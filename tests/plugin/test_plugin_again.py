@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 JUDGED = """
 from ipexperf.judge import screen
-from ipexperf.result import Verdict
+from ipexperf.result import BaselineEvidence, Verdict
 
 LOOKS = []
-FACTS = dict.fromkeys(("run", "commit", "started_at", "accepted_at", "accepted_by", "reason"), "first")
-FACTS |= {{"step_time": 0.001, "sessions": 5, "expires": None, "expired": False, "differences": []}}
+EVIDENCE = BaselineEvidence(
+    **dict.fromkeys(("run", "commit", "started_at", "accepted_at", "accepted_by", "reason"), "first"),
+    step_time=0.001,
+    sessions=5,
+)
 
 
 def judge(measurement, baseline, policy):
@@ -29,7 +32,7 @@ def judge(measurement, baseline, policy):
     if (measurement.case.id, look) not in LOOKS:
         LOOKS.append((measurement.case.id, look))
         print("looked at", measurement.case.model)
-    return Verdict(said[min(look, len(said) - 1)], "so it is", ratio=1.2, policy=policy.label, baseline=FACTS)
+    return Verdict(said[min(look, len(said) - 1)], "so it is", ratio=1.2, policy=policy.label, evidence=EVIDENCE)
 
 
 screen.judge = judge
@@ -132,7 +135,7 @@ def test_what_the_machine_disturbed_is_measured_again_after_the_others(suite: Su
     result = suite.run("tiny,other", "-s", "--junitxml=junit.xml")
     result.assert_outcomes(passed=2)
     told = result.stdout.str()
-    said = "tiny-fake-fp32-spin-plain: the machine was not ours: what it disturbed is measured again after the other"
+    said = "tiny-fake-fp32-spin-plain: the machine was busy: disturbed launches are measured again after the other"
     assert told.index(said) < told.index("other fake infer 1x1 none: round 1 of 1, 1 case")
     assert [model for model, _ in suite.launches()] == ["other", "tiny", "tiny", "tiny"]
     assert sorted(outcomes(suite)) == ["contended", "contended", "ok", "ok"]
@@ -152,7 +155,7 @@ def test_a_machine_that_stays_busy_fails_nothing_and_is_told(suite: Suite) -> No
     result.assert_outcomes(passed=1)
     assert outcomes(suite) == ["contended"] * 3 + ["ok"]
     assert suite.query("SELECT outcome FROM verdict") == [("invalid",)]
-    assert "CONTENDED (1): measured on a machine that was not ours" in result.stdout.str()
+    assert "CONTENDED (1): measured on a busy machine" in result.stdout.str()
 
 
 def test_what_was_disturbed_is_kept_where_the_run_ends_too_early(suite: Suite) -> None:

@@ -72,7 +72,7 @@ def side(arm):
 
 def play(self, arms, effort, chance, say):
     say(f"a round of {{len(arms)}} arms")
-    return Round(tuple(map(side, arms)), "together", turns=1)
+    return Round(tuple(map(side, arms)), "together", "2026-11-22T12:00:00.000+00:00", turns=1)
 
 
 Together.play = play
@@ -105,10 +105,12 @@ def test_real_workers_are_measured_in_pairs_and_recorded(suite: Suite) -> None:
     found = properties(suite)
     assert found["knob_against"] == "itself"
     assert found["verdict"] in ("inconclusive", "ok")
-    assert found["reason"].endswith("both arms are the same (A/A), so what is found is noise")
+    assert found["reason"].endswith("both arms are the same (A/A): any difference is noise")
     assert found["accuracy"] == "1"
     assert found["policy"].startswith("pairs-1@")
-    assert suite.query("SELECT json_extract(params, '$.knobs.against') FROM 'case'") == [("itself",)]
+    asked = "SELECT DISTINCT json_extract(params, '$.knobs.against') FROM launch JOIN 'case' ON \"case\".id = case_id"
+    assert suite.query(asked) == [("itself",)]
+    assert suite.query("SELECT number FROM round ORDER BY id") == [(1,), (2,)]
 
 
 def test_a_proven_slowdown_fails_its_test_with_a_readable_block(suite: Suite) -> None:
@@ -147,7 +149,7 @@ def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> No
     line = "convolution: brg:avx2 -> jit:sse41 in 17 of 17 calls"
     assert "  what ran    changed: the two arms run otherwise" in out
     assert f"              {line}" in out
-    assert "STRUCTURE CHANGED (1): these run otherwise than the other arm does" in out
+    assert "STRUCTURE CHANGED (1): these run different kernels than the other arm does" in out
     found = properties(suite)
     assert (found["structure"], found["structure_change"]) == ("changed", line)
     shown = suite.pytester.run(
@@ -235,7 +237,7 @@ def test_a_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
     [
         ("tolerance=5", "pytest.mark.perf: tolerance: expected a fraction between 0 and 1"),
         ("tolerance='much'", "pytest.mark.perf: tolerance: expected a fraction such as 0.05 or 5%, got 'much'"),
-        ("['tiny']", "pytest.mark.perf: name what is meant, such as models=['tiny']"),
+        ("['tiny']", "pytest.mark.perf: name the argument, such as models=['tiny']"),
         ("model=['tiny']", "pytest.mark.perf: unknown argument 'model': did you mean models?"),
     ],
 )
@@ -282,7 +284,7 @@ def test_a_case_that_the_budget_left_no_time_for_is_told(suite: Suite) -> None:
         (("--perf-against", "A=1", "--perf-launches", "2"), "--perf-launches: pairs take turns until"),
         (
             ("--perf-against", "A=1", "--perf-start", "fork"),
-            "--perf-start: pairs of fresh processes are what is compared",
+            "--perf-start: workers of pairs are forked wherever both arms can share a server",
         ),
         (("--perf-against", "A=1", "--perf-max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-against", "A=1", "--perf-alpha", "2"), "expected a fraction between 0 and 1"),
@@ -324,11 +326,15 @@ def test_cases_of_one_group_share_their_pairs(suite: Suite) -> None:
     cell = [word if word != "fp32" else "fp32,bf16" for word in CELL]
     result = suite.raw(*suite.load, *cell, "--perf-against=OMP_NUM_THREADS=1")
     result.assert_outcomes(failed=2)
-    assert re.findall(r"a round of \d arms", result.stdout.str()) == ["a round of 4 arms"] * 4
+    assert re.findall(r"a round of \d arms", result.stdout.str()) == [
+        "a round of 4 arms",
+        "a round of 8 arms",
+        "a round of 4 arms",
+    ]
     assert suite.launches() == [("tiny", "ok")] * 8
     models = [word if word != "tiny" else "tiny,other" for word in CELL]
     result = suite.raw(*suite.load, *models, "--perf-against=OMP_NUM_THREADS=1", "--perf-no-record")
-    assert re.findall(r"a round of \d arms", result.stdout.str()) == ["a round of 2 arms"] * 8
+    assert re.findall(r"a round of \d arms", result.stdout.str()) == ["a round of 2 arms", "a round of 6 arms"] * 2
 
 
 def test_a_case_that_two_tests_tolerate_differently_is_judged_for_each(suite: Suite) -> None:

@@ -79,7 +79,7 @@ def test_a_suite_in_another_repository_measures_its_networks(stranger: pytest.Py
 def test_each_bad_network_fails_with_its_sentence(stranger: pytest.Pytester) -> None:
     """Every one is a test of its own that fails; the rest goes on, and none shows a traceback."""
     bad = {
-        "branching": "1 looks at its inputs' values",
+        "branching": "1 times it reads its inputs' values",
         "silent": "the network answers with nothing, and a tensor was expected",
         "bare": "mynets.bare has no parameters",
         "nothing": "mynets.nothing is built as nothing",
@@ -99,7 +99,7 @@ def test_each_bad_network_fails_with_its_sentence(stranger: pytest.Pytester) -> 
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        ("mynets:", "--perf-model: 'mynets:' names no network: expected module:callable"),
+        ("mynets:", "--perf-model: 'mynets:' is not a network: expected module:callable"),
         ("nets.py:small", "'nets.py:small': there is no file nets.py"),
         ("hf:nobody/nothing", "'hf:nobody/nothing' is not in the local cache, and nothing is downloaded here"),
     ],

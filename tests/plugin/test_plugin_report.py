@@ -27,7 +27,7 @@ def test_a_folder_that_is_not_ours_ends_the_run_before_it_measures(suite: Suite)
     (suite.path / "site" / "thesis.tex").write_text("precious")
     result = suite.run("tiny", "--perf-report=site")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*site holds thesis.tex, which is no part of a report*"])
+    result.stderr.fnmatch_lines(["*site holds thesis.tex, which does not belong to a report*"])
     assert not (suite.path / "ipexperf.db").exists()
     assert (suite.path / "site" / "thesis.tex").read_text() == "precious"
 

@@ -97,5 +97,5 @@ def test_ceilings_that_cannot_be_measured_cost_no_case(roofed: Roofed, monkeypat
     monkeypatch.setenv("FAKE_CEILINGS", "none")
     roofed.run().assert_outcomes(passed=1)
     shown = roofed.told("show", "last")
-    assert "held against no roof" in shown
-    assert "has no roof: measuring what the machine can do: RuntimeError: no ceiling today" in shown
+    assert "with no roof" in shown
+    assert "has no roof: measuring the machine's ceilings: RuntimeError: no ceiling today" in shown

@@ -134,7 +134,7 @@ def test_the_reference_has_a_twin_where_that_was_asked_for(suite: Suite) -> None
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--perf-rounds", "off"), "--perf-twin: a twin is in the rounds of its case, and --perf-rounds off has none"),
+        (("--perf-rounds", "off"), "--perf-twin: a twin needs rounds, which --perf-rounds off disables"),
         (("--perf-against", "A=1"), "--perf-twin: pairs have no twin: --perf-against '' measures each case"),
         (("--perf-rounds", "sometimes"), "expected one of on, off, got 'sometimes'"),
     ],

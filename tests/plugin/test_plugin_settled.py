@@ -34,16 +34,19 @@ SIX = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
 """With two models these are six cases: enough for a platform."""
 JUDGED = """
 from ipexperf.judge import screen
-from ipexperf.result import Verdict
+from ipexperf.result import BaselineEvidence, Verdict
 
-FACTS = dict.fromkeys(("run", "commit", "started_at", "accepted_at", "accepted_by", "reason"), "first")
-FACTS |= {{"step_time": 0.001, "sessions": 5, "expires": None, "expired": False, "differences": []}}
+EVIDENCE = BaselineEvidence(
+    **dict.fromkeys(("run", "commit", "started_at", "accepted_at", "accepted_by", "reason"), "first"),
+    step_time=0.001,
+    sessions=5,
+    between_sessions_known=True,
+)
 
 
 def judge(measurement, baseline, policy):
     numbers = {{"ratio": 1.2, "lo": 1.1, "hi": 1.3, "p_value": 0.004}}
-    facts = FACTS | {{"between_sessions_known": True}}
-    return Verdict("{outcome}", "it looks slower", **numbers, policy=policy.label, baseline=facts)
+    return Verdict("{outcome}", "it looks slower", **numbers, policy=policy.label, evidence=EVIDENCE)
 
 
 screen.judge = judge
@@ -130,7 +133,7 @@ def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Su
     headline = "platform shift: the median of 6 stable cases is 20.0% slower than its baseline (6 cases moved with it)"
     assert out.count(headline) == 1
     assert of_suite(suite) == {"run_fails": "yes", "run_says": headline}
-    assert out.index(headline) < out.index("THE RUN FAILS: no test did") < out.index("time vs baseline")
+    assert out.index(headline) < out.index("THE RUN FAILS: no test failed") < out.index("time vs baseline")
     assert "PLATFORM SHIFT (6): moved together with the whole run" in out
     if recorded:
         assert newest(suite) == ["platform_shift"] * 6
@@ -164,7 +167,7 @@ def test_what_only_the_whole_matrix_shows_is_told_and_fails_nothing(suite: Suite
     result.assert_outcomes(passed=2)
     assert result.ret == 0
     out = " ".join(result.stdout.str().split())
-    line = "2 of 2 stable cases are slower than chance allows over all of them, though none is beyond its own share"
+    line = "2 of 2 stable cases are slower than chance allows over all of them, though none exceeds its own share"
     assert f"{line} of the alarm rate: {ID.format('tiny')}, {ID.format('other')}" in out
     assert newest(suite) == ["inconclusive"] * 2
     assert suite.query("SELECT count(*) FROM verdict") == [(2,)]

@@ -68,7 +68,7 @@ def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(looked: L
 
     warned = looked.run(ALONE, "--junitxml=junit.xml")
     warned.assert_outcomes(passed=1)
-    assert "STRUCTURE CHANGED (1): these run otherwise than their baseline did" in warned.stdout.str()
+    assert "STRUCTURE CHANGED (1): these run different kernels than their baseline did" in warned.stdout.str()
     assert f"{ID}: {TOLD}" in " ".join(warned.stdout.str().split())
     names = [x.get("value") for x in ET.parse("junit.xml").getroot().iter("property") if x.get("name") == "structure"]  # noqa: S314 - our own file
     assert names == ["changed"]
@@ -98,7 +98,7 @@ def test_a_structure_that_is_random_never_fails(looked: Looked) -> None:
     assert "fingerprint" not in json.loads(path.read_text())["cases"][0]
     again = looked.run({"random": 1}, "--perf-structure", "fail")
     again.assert_outcomes(passed=1)
-    assert f"STRUCTURE UNSTABLE (1): what runs is not the same each time: {ID}" in again.stdout.str()
+    assert f"STRUCTURE UNSTABLE (1): the kernels differ from step to step: {ID}" in again.stdout.str()
 
 
 def test_a_wrong_word_is_one_sentence(suite: Suite) -> None:

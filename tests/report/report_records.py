@@ -11,26 +11,26 @@ from pathlib import Path
 
 from ipexperf.case import Case
 from ipexperf.plan import groups
-from ipexperf.result import Check, Launch, Measurement, RoundRecord, SeatRecord, Verdict
+from ipexperf.result import BaselineEvidence, Check, Launch, Measurement, RoundRecord, SeatRecord, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = "2026-03-04T05:06:07+00:00"
 PLAIN = Case("resnet50", "cpu", "fp32", "infer", "stock", 8, 224)
 FAST = replace(PLAIN, dtype="bf16", mode="infer_jit", stack="ipex")
 LONG = replace(FAST, model="mobilenet_v3_large_with_a_long_name")
-FACTS = {
-    "step_time": 0.0101,
-    "sessions": 5,
-    "run": "0190",
-    "commit": "abcdef0123456789",
-    "started_at": "2026-02-01T00:00:00+00:00",
-    "accepted_at": "2026-02-02T00:00:00+00:00",
-    "accepted_by": "ada",
-    "reason": "first numbers of the new machine",
-    "expires": "2026-03-01",
-    "expired": True,
-    "differences": ["torch: 2.8.0 -> 2.9.0"],
-}
+EVIDENCE = BaselineEvidence(
+    step_time=0.0101,
+    sessions=5,
+    run="0190",
+    commit="abcdef0123456789",
+    started_at="2026-02-01T00:00:00+00:00",
+    accepted_at="2026-02-02T00:00:00+00:00",
+    accepted_by="ada",
+    reason="first numbers of the new machine",
+    expires="2026-03-01",
+    expired=True,
+    differences=["torch: 2.8.0 -> 2.9.0"],
+)
 SLOW = Verdict(
     "regressed",
     "101.0% slower than the baseline (90% interval +90.2% to +112.4%), surely beyond the tolerance of 5%; "
@@ -41,7 +41,7 @@ SLOW = Verdict(
     p_value=1.2e-5,
     mde=0.12,
     policy="screen-1@0123456789ab",
-    baseline=FACTS,
+    evidence=EVIDENCE,
 )
 
 

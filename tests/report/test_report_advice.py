@@ -154,7 +154,7 @@ def test_nothing_is_claimed_of_what_does_not_count(outcome: str) -> None:
     lines = told(made, rounds, {BEST.uid: verdict})
     assert "bf16 on ipex" not in lines[0]
     assert "bf16 traced" in lines[1]
-    assert lines[1].endswith("; not told of bf16 traced: one of the two has no numbers that count")
+    assert lines[1].endswith("; not known for bf16 traced: one of the two has no numbers that count")
     assert f"not known (1 {outcome})" in lines[3]
     lines = told(made, rounds, {PLAIN.uid: verdict})
     assert " times fp32 on stock, traced (infer_jit) (" in lines[0]
@@ -177,12 +177,12 @@ def test_a_case_that_failed_mid_run_is_told_of_by_nobody() -> None:
 def test_a_group_of_one_is_held_against_nothing() -> None:
     sentence, slower = told(measured({BEST: 0.003}))
     assert sentence == (
-        "resnet18, inference: bf16 on ipex, traced (infer_jit), is held against nothing, for there is no other case; "
+        "resnet18, inference: bf16 on ipex, traced (infer_jit), has nothing to compare with: there is no other case; "
         "accuracy 91.8%"
     )
     assert slower.startswith("slower than")
     never = told([*measured({BEST: 0.003}), out_of_budget(PLAIN)], [])
-    assert "for no other case counts (1 not measured)" in never[0]
+    assert "with: no other case counts (1 not measured)" in never[0]
 
 
 def test_without_shared_rounds_launches_are_compared_and_marked() -> None:

@@ -87,7 +87,7 @@ def test_it_is_cut_between_lines_and_says_so():
     for limit in (len(whole.encode()) - 1, 5000, 900):
         told = markdown.text(many, "", "run", limit)
         assert len(told.encode()) <= limit
-        assert "left out: there is no room for more" in told
+        assert "left out for lack of space" in told
         assert set(told.splitlines()[:-5]) <= set(whole.splitlines())
     assert markdown.text(many, "", "run", 100) == ""
     assert markdown.text(many, "", "run", len(whole.encode())) == whole
@@ -131,10 +131,10 @@ def test_only_github_gets_its_lines(tmp_path):
     """A summary where there is a file for it, annotations in a job, and neither elsewhere."""
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
-    assert github.tell(rows(slow=SLOW), "", "run", {}, fails=True) == []
-    assert github.tell(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True) == []
+    assert github.summary(rows(slow=SLOW), "", "run", {}, fails=True) == []
+    assert github.summary(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True) == []
     assert summary.read_text().startswith("before\n## ipexperf: 1 regressed\n")
-    (line,) = github.tell(rows(slow=SLOW), "", "run", {"GITHUB_ACTIONS": "true"}, fails=True)
+    (line,) = github.summary(rows(slow=SLOW), "", "run", {"GITHUB_ACTIONS": "true"}, fails=True)
     assert line.startswith("::error ")
 
 
@@ -142,10 +142,12 @@ def test_a_full_or_missing_summary_is_said(tmp_path):
     """It never grows beyond what is shown, and a folder that is not there fails no run."""
     summary = tmp_path / "summary.md"
     summary.write_text("x" * (github.LIMIT - 20))
-    (line,) = github.tell(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True)
-    assert line.endswith("is full, nothing was appended")
+    (line,) = github.summary(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True)
+    assert line.endswith("is full; nothing was appended")
     assert summary.stat().st_size == github.LIMIT - 20
-    (line,) = github.tell(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "x")}, fails=True)
+    (line,) = github.summary(
+        rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "x")}, fails=True
+    )
     assert "cannot be written: No such file or directory" in line
 
 

@@ -50,9 +50,9 @@ def test_the_summary_names_what_changed_and_what_is_unstable() -> None:
     verdicts = {case.uid: verdict(one) for case, one in zip(cases, found, strict=True)}
     lines = summary_lines([measurement(case, 0.01) for case in cases], verdicts, {}, [])
     text = " ".join(" ".join(lines).split())
-    assert "STRUCTURE CHANGED (1): these run otherwise than their baseline did" in text
+    assert "STRUCTURE CHANGED (1): these run different kernels than their baseline did" in text
     assert f"{PLAIN.id}: {CHANGED.changes[0]} (and 1 more change)" in text
-    assert f"STRUCTURE UNSTABLE (1): what runs is not the same each time: {FAST.id}" in text
+    assert f"STRUCTURE UNSTABLE (1): the kernels differ from step to step: {FAST.id}" in text
     assert max(map(len, lines)) <= 120
 
 
@@ -60,7 +60,7 @@ def test_a_case_of_a_pair_is_told_against_the_other_arm() -> None:
     """It has no baseline."""
     case = replace(PLAIN, knobs=((AGAINST, "stack=ipex"),))
     lines = fingerprints.structure_lines([measurement(case, 0.01)], {case.uid: verdict(CHANGED)})
-    assert lines[0] == "STRUCTURE CHANGED (1): these run otherwise than the other arm does"
+    assert lines[0] == "STRUCTURE CHANGED (1): these run different kernels than the other arm does"
 
 
 def test_many_changed_cases_are_counted() -> None:
@@ -111,4 +111,6 @@ def test_a_fingerprint_is_one_line() -> None:
     )
     missing = fingerprints.in_one_line({**FINGERPRINT, "missing": {"operators": "no profiler"}})
     assert missing == "not all could be captured: operators: no profiler"
-    assert fingerprints.ran_text([("a", None), ("b", FINGERPRINT)]).startswith("b ran 0123456789ab, 20 convolution")
+    assert fingerprints.fingerprint_text([("a", None), ("b", FINGERPRINT)]).startswith(
+        "b ran 0123456789ab, 20 convolution"
+    )

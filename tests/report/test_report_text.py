@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from report_records import (
-    FACTS,
+    EVIDENCE,
     FAST,
     LONG,
     PLAIN,
@@ -44,7 +44,7 @@ ACCEPT = "ipexperf accept --run 0191 --case resnet50-cpu-bf16-infer_jit-ipex --r
     ],
 )
 def test_a_failed_test_explains_itself(name: str, made: Measurement, verdict: Verdict) -> None:
-    text = failure_block(made, verdict, (verdict.baseline or {}).get("differences", []), REPRODUCE, ACCEPT)
+    text = failure_block(made, verdict, verdict.evidence.differences if verdict.evidence else (), REPRODUCE, ACCEPT)
     golden(name, text)
     assert "Traceback" not in text
     assert all(len(line) <= 120 for line in text.splitlines())
@@ -127,8 +127,8 @@ def test_a_contended_machine_is_told_apart_from_a_case_that_is_wrong() -> None:
     }
     lines = summary_lines([wrong, spoilt], verdicts, {}, ())
     told = {line.split(" ")[0]: line for line in lines if line.startswith(("INVALID", "CONTENDED"))}
-    assert told["INVALID"].endswith(f"count for nothing: {wrong.case.id}")
-    assert told["CONTENDED"].startswith("CONTENDED (1): measured on a machine that was not ours")
+    assert told["INVALID"].endswith(f"do not count: {wrong.case.id}")
+    assert told["CONTENDED"].startswith("CONTENDED (1): measured on a busy machine")
     assert spoilt.case.id in " ".join(lines[lines.index(told["CONTENDED"]) :])
 
 
@@ -196,7 +196,7 @@ def test_what_the_run_says_as_a_whole_names_its_cases() -> None:
     assert run_lines("", [], fails=False) == []
     assert run_lines("5 cases are slower", list("abcde"), fails=False) == ["5 cases are slower: a, b, c, d and 1 more"]
     (_, why) = run_lines("platform shift: slower", [], fails=True)
-    assert why.startswith("THE RUN FAILS: no test did")
+    assert why.startswith("THE RUN FAILS: no test failed")
     assert max(map(len, run_lines("word " * 100, [], fails=True))) <= 120
 
 
@@ -250,7 +250,7 @@ def test_junit_says_what_was_measured_and_leaves_out_what_was_not() -> None:
 
 
 def test_an_old_baseline_is_shown_as_expired() -> None:
-    fresh = replace(SLOW, baseline={**FACTS, "expired": False})
+    fresh = replace(SLOW, evidence=replace(EVIDENCE, expired=False))
     assert "EXPIRED on" in failure_block(measurement(FAST, 0.02), SLOW, [], "", "")
     block = failure_block(measurement(FAST, 0.02), replace(fresh, reason="slower"), [], "", "")
     assert "EXPIRED" not in block

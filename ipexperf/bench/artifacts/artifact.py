@@ -60,7 +60,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
         built = [name for name in registry.modes.names() if registry.modes.get(name).artifact]
         return f"int8 is built for {', '.join(built)}, not for {cell.mode}"
     if cell.knob("channels_last") == "off":
-        return "int8 convolutions lay their images out channels last, whatever is asked"
+        return "int8 convolutions always use the channels-last layout"
     return None if "avx2" in facts.cpu_flags else "int8 kernels need a CPU with AVX2"
 
 
@@ -92,8 +92,8 @@ def _digest(inputs: Tensors) -> str:
 
 
 def _bytes(value: Any) -> bytes:
-    found: bytes = value.contiguous().numpy().tobytes()
-    return found
+    data: bytes = value.contiguous().numpy().tobytes()
+    return data
 
 
 def singly(inputs: Tensors) -> list[bytes]:
@@ -112,29 +112,29 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
         bench.say(f"calibrating {bench.model.name} once, on {len(watched)} training examples")
         begins = range(0, len(watched), RECIPE["batch"])
         batches = [_laid_out(watched, slice(begin, begin + RECIPE["batch"]), bench) for begin in begins]
-    made = bench.stack.quantise(bench.laid_out(weights.network(bench)), example, batches, bench)
+    quantised = bench.stack.quantise(bench.laid_out(weights.network(bench)), example, batches, bench)
     with torch.no_grad():
         if bench.mode.artifact == "script":
-            torch.jit.freeze(plain_outputs.traced(made.network, example)).save(path)
+            torch.jit.freeze(plain_outputs.traced(quantised.network, example)).save(path)
         elif bench.mode.artifact == "program":
-            pt2e.save(made.network, example, path)
+            pt2e.save(quantised.network, example, path)
         else:
-            torch.save(made.network.state_dict(), path)
+            torch.save(quantised.network.state_dict(), path)
     sha256 = _digest(watched.inputs)
     calibration = {"examples": len(watched), "of": len(split.train), "seed": RECIPE["seed"], "sha256": sha256}
     recipe = {
         "recipe": RECIPE,
         "case": bench.case.to_json(),
         "quantisation": bench.knob("quantisation"),
-        "kernels": made.told,
+        "kernels": quantised.told,
         "calibration": calibration if static else None,
         "made_by": _made_by(gather()),
         "weights": _weights(bench),
-        **_rounding(bench, split, example, batches, made.network),
+        **_rounding(bench, split, example, batches, quantised.network),
     }
     Path(path + SIDES[0]).write_text(json.dumps(recipe, indent=1, sort_keys=True) + "\n")
-    Path(path + SIDES[1]).write_text(made.observers)
-    return {"told": made.told}
+    Path(path + SIDES[1]).write_text(quantised.observers)
+    return {"told": quantised.told}
 
 
 def _laid_out(examples: Examples, which: Any, bench: Workbench) -> Tensors:
@@ -142,30 +142,35 @@ def _laid_out(examples: Examples, which: Any, bench: Workbench) -> Tensors:
     return tuple(map(bench.laid_out, examples.part(which).inputs))
 
 
-def _rounding(bench: Workbench, split: Split, example: Tensors, batches: list[Tensors], made: Any) -> dict[str, Any]:
+def _rounding(
+    bench: Workbench, split: Split, example: Tensors, batches: list[Tensors], network_int8: Any
+) -> dict[str, Any]:
     """Return the error of stock PyTorch's eager int8: the part due to the dtype and not to the stack."""
     network, task = weights.network(bench), bench.task
     held_out = split.test.part(slice(bench.model.held_out))
-    known = accuracy.reference(network, held_out, task)
+    reference = accuracy.reference(network, held_out, task)
     stock = registry.stacks.get("stock")
     try:
         if bench.stack is not stock:
-            made = stock.quantise(bench.laid_out(network), example, batches, bench).network
+            network_int8 = stock.quantise(bench.laid_out(network), example, batches, bench).network
         outputs = accuracy.predict(
-            lambda inputs: made(*inputs), held_out.inputs, len(example[0]), lambda x: tuple(map(bench.laid_out, x))
+            lambda inputs: network_int8(*inputs),
+            held_out.inputs,
+            len(example[0]),
+            lambda x: tuple(map(bench.laid_out, x)),
         )
     except Exception as error:
         if bench.stack is stock:
             raise
         # The bound is then that of the dtype, and the launch's notes say why.
         return {"rounding": None, "agreed": None, "no_rounding": f"{type(error).__name__}: {error}"}
-    agreed = task.agreement(outputs, known.outputs)
-    return {"rounding": accuracy.distance(outputs, known, task), "agreed": agreed}
+    agreed = task.agreement(outputs, reference.outputs)
+    return {"rounding": accuracy.distance(outputs, reference, task), "agreed": agreed}
 
 
 def _path(bench: Workbench) -> str:
     if bench.settings.artifact is None:
-        raise WorkerError("error", f"{bench.case.id} runs what was quantised before, and no such file was given")
+        raise WorkerError("error", f"{bench.case.id} loads a quantised network, but no file was given")
     # Packed weights must be unpacked by the engine that packed them.
     torch.backends.quantized.engine = ENGINE
     return bench.settings.artifact
@@ -183,16 +188,16 @@ def program(bench: Workbench) -> Any:
 
 def state(network: Any, example: Any, bench: Workbench) -> Any:
     """Convert the network again without calibration, and load the saved weights and scales."""
-    kept = weights.restore(_path(bench))
+    state_dict = weights.restore(_path(bench))
     converted = bench.stack.quantise(network, example, [], bench).network
-    converted.load_state_dict(kept)
+    converted.load_state_dict(state_dict)
     return converted
 
 
 def recipe(bench: Workbench) -> dict[str, Any]:
     """Return the recipe of the artifact."""
-    found: dict[str, Any] = json.loads(Path(_path(bench) + SIDES[0]).read_text())
-    return found
+    document: dict[str, Any] = json.loads(Path(_path(bench) + SIDES[0]).read_text())
+    return document
 
 
 def calibrated(bench: Workbench) -> list[Check]:
@@ -200,13 +205,13 @@ def calibrated(bench: Workbench) -> list[Check]:
     if bench.knob("quantisation") == "dynamic":
         return []
     split = weights.read(bench)
-    known, watched = recipe(bench)["calibration"] or {}, chosen(split)
-    seen = set(singly(watched.inputs))
-    judged = sum(example in seen for example in singly(split.test.inputs))
-    same = known.get("sha256") == _digest(watched.inputs)
+    calibration, watched = recipe(bench)["calibration"] or {}, chosen(split)
+    examples = set(singly(watched.inputs))
+    judged = sum(example in examples for example in singly(split.test.inputs))
+    same = calibration.get("sha256") == _digest(watched.inputs)
     which = f"{len(watched)} of {len(split.train)} training examples" if same else "other examples"
-    told = f"{which}, {judged} of them held out for accuracy"
-    return [Check("calibration", same and not judged, told, "the recipe's training examples, none of them held out")]
+    text = f"{which}, {judged} of them held out for accuracy"
+    return [Check("calibration", same and not judged, text, "the recipe's training examples, none of them held out")]
 
 
 def _weights(bench: Workbench) -> str:
@@ -218,19 +223,23 @@ def made_of(bench: Workbench) -> list[Check]:
     """Check that the artifact was made from these weights: the address of built networks does not include them."""
     if bench.model.learned:
         return []
-    known, found = recipe(bench)["weights"], _weights(bench)
-    told = "this network's" if found == known else f"those of another network: {weights.AGAIN}"
-    return [Check("quantised_weights", found == known, told, "this network's")]
+    recorded, own = recipe(bench)["weights"], _weights(bench)
+    text = "this network's" if own == recorded else f"those of another network: {weights.AGAIN}"
+    return [Check("quantised_weights", own == recorded, text, "this network's")]
 
 
 def notes(bench: Workbench) -> list[str]:
     """Return notes on how the network was quantised."""
-    known = recipe(bench)
-    seen = known["calibration"]
-    how = f"calibrated on {seen['examples']} training examples (seed {seen['seed']})" if seen else "dynamic"
-    found = [f"int8: {known['kernels']}, {how}"]
-    if known.get("no_rounding"):
-        found.append(
-            f"int8: fidelity is bounded absolutely, for stock has no int8 of this model: {known['no_rounding']}"
+    document = recipe(bench)
+    calibration = document["calibration"]
+    how = (
+        f"calibrated on {calibration['examples']} training examples (seed {calibration['seed']})"
+        if calibration
+        else "dynamic"
+    )
+    lines = [f"int8: {document['kernels']}, {how}"]
+    if document.get("no_rounding"):
+        lines.append(
+            f"int8: fidelity has an absolute bound, because stock has no int8 of this model: {document['no_rounding']}"
         )
-    return found
+    return lines

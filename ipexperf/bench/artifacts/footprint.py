@@ -21,7 +21,11 @@ def look(bench: Workbench) -> dict[str, float]:
     network = bench.model.build()
     flops, passing = _forward(network.eval(), split.test.part([0]).inputs)
     # Examples are copied by index: a slice would count as all the storage that it was cut from.
-    kept = _kept(network.train(), split.train.part(list(range(PAIR))), bench.task) / PAIR if bench.mode.trains else 0.0
+    kept = (
+        _bytes_for_gradients(network.train(), split.train.part(list(range(PAIR))), bench.task) / PAIR
+        if bench.mode.trains
+        else 0.0
+    )
     return {
         "parameters": sum(value.numel() for value in network.parameters()),
         "weights": sum(value.nbytes for value in (*network.parameters(), *network.buffers())),
@@ -55,7 +59,7 @@ def _bytes(value: Any) -> int:
     return sum(map(_bytes, value)) if isinstance(value, (list, tuple)) else 0
 
 
-def _kept(network: Any, examples: Examples, task: Task) -> int:
+def _bytes_for_gradients(network: Any, examples: Examples, task: Task) -> int:
     """Return the bytes that a forward pass keeps for gradients, without the weights."""
     own = {value.untyped_storage().data_ptr() for value in network.parameters()}
     kept: dict[int, int] = {}

@@ -18,7 +18,9 @@ from ipexperf.bench.machine import facts
 def tools() -> tuple[Any, Any]:
     """Import the tools and the quantizer for x86. This registers the operators of quantised programs."""
     place = facts.pt2e_home()
-    return importlib.import_module(f"{place}.{facts.STEPS}"), importlib.import_module(f"{place}.{facts.QUANTIZER}")
+    return importlib.import_module(f"{place}.{facts.PT2E_STEPS}"), importlib.import_module(
+        f"{place}.{facts.PT2E_QUANTIZER}"
+    )
 
 
 def exported(network: Any, example: Any) -> Any:

@@ -32,18 +32,18 @@ def read(path: str | Path) -> dict[str, Any]:
     try:
         table = json.loads(bytes(data[LENGTH:begin]))
         table.pop("__metadata__", None)
-        return {name: _tensor(data, begin, told) for name, told in table.items()}
+        return {name: _tensor(data, begin, header) for name, header in table.items()}
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise WorkerError("error", f"{path} is cut short or is no safetensors file: {error}") from error
+        raise WorkerError("error", f"{path} is truncated or not a safetensors file: {error}") from error
 
 
-def _tensor(data: bytearray, begin: int, told: dict[str, Any]) -> Any:
+def _tensor(data: bytearray, begin: int, header: dict[str, Any]) -> Any:
     """Return one tensor. Its bytes must exist and match its shape."""
-    first, last = told["data_offsets"]
-    dtype = getattr(torch, DTYPES[told["dtype"]])
+    first, last = header["data_offsets"]
+    dtype = getattr(torch, DTYPES[header["dtype"]])
     if not 0 <= first <= last <= len(data) - begin:
         raise ValueError(f"bytes {first} to {last} of {len(data) - begin}")
     if first == last:
-        return torch.empty(told["shape"], dtype=dtype)
+        return torch.empty(header["shape"], dtype=dtype)
     count = (last - first) // dtype.itemsize
-    return torch.frombuffer(data, dtype=dtype, count=count, offset=begin + first).reshape(told["shape"])
+    return torch.frombuffer(data, dtype=dtype, count=count, offset=begin + first).reshape(header["shape"])

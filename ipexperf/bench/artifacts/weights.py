@@ -18,7 +18,7 @@ from ipexperf.errors import WorkerError
 
 RECIPE = {"version": 4, "seed": 0}
 
-AGAIN = "delete it, and it is made again"
+AGAIN = "delete it to have it made again"
 
 
 def address(model: Model, data: str, data_path: str, size: int) -> str:
@@ -40,7 +40,7 @@ def address(model: Model, data: str, data_path: str, size: int) -> str:
 def order(examples: int, batch: int, seed: int) -> Iterator[Any]:
     """Yield endless shuffled batches of example indices, equal for equal seeds."""
     if batch > examples:
-        raise WorkerError("error", f"a batch of {batch} is more than the {examples} examples that there are")
+        raise WorkerError("error", f"a batch of {batch} is larger than the {examples} examples available")
     generator = torch.Generator().manual_seed(seed)
     while True:
         for part in torch.randperm(examples, generator=generator).split(batch):
@@ -66,8 +66,8 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
     outputs = accuracy.predict(lambda inputs: network(*inputs), split.test.inputs, accuracy.PART)
     reached, trivial = bench.task.score(outputs, split.test.targets), bench.task.trivial(split)
     if reached < bench.task.floor(trivial):
-        told = f"held-out accuracy {reached:.3f}, and one answer for everything has {trivial:.3f}"
-        raise WorkerError("error", f"{bench.model.name} did not learn: {told}")
+        text = f"held-out accuracy {reached:.3f}; a constant answer reaches {trivial:.3f}"
+        raise WorkerError("error", f"{bench.model.name} did not learn: {text}")
     torch.save(network.state_dict(), path)
     return {"accuracy": reached}
 
@@ -99,7 +99,7 @@ def network(bench: Workbench) -> Any:
         _packaged(bench, built)
     elif bench.model.learned:
         if bench.settings.weights is None:
-            raise WorkerError("error", f"{bench.model.name} infers on trained weights, and none were given")
+            raise WorkerError("error", f"{bench.model.name} needs trained weights, but none were given")
         load(built, bench.settings.weights)
     return built.eval()
 
@@ -108,17 +108,17 @@ def _packaged(bench: Workbench, network: Any) -> None:
     """Load published weights into a network."""
     packaged, path = bench.model.pretrained, bench.settings.weights
     if packaged is None or path is None:
-        raise WorkerError("error", f"{bench.model.name} infers on weights of a package, and none were given")
+        raise WorkerError("error", f"{bench.model.name} needs the weights of a package, but none were given")
     packaged.check(path)
     load(network, path, packaged.adapt)
 
 
 def load(network: Any, path: str, adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> None:
     """Load saved weights into a network."""
-    kept = restore(path)
+    state_dict = restore(path)
     try:
-        kept = adapt(kept) if adapt else kept
-        network.load_state_dict(kept)
+        state_dict = adapt(state_dict) if adapt else state_dict
+        network.load_state_dict(state_dict)
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise WorkerError("error", f"{path} holds the weights of another network: {AGAIN}") from error
 
@@ -130,7 +130,7 @@ def restore(path: str) -> Any:
     except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
         if outcome.indicated(str(error)) or isinstance(error, (FileNotFoundError, PermissionError)):
             raise  # being out of memory says nothing about the file
-        raise WorkerError("error", f"{path} is cut short or holds something else than tensors: {AGAIN}") from error
+        raise WorkerError("error", f"{path} is truncated or holds something other than tensors: {AGAIN}") from error
 
 
 def save(network: Any, optimizer: Any, path: str) -> None:

@@ -36,9 +36,9 @@ class WordPiece:
 
     def __init__(self, document: dict[str, Any]) -> None:
         for part, kind in KINDS.items():
-            found = (document.get(part) or {}).get("type")
-            if found != kind:
-                raise WorkerError("error", f"the tokenizer's {part} is {found}, and only {kind} is known")
+            part_kind = (document.get(part) or {}).get("type")
+            if part_kind != kind:
+                raise WorkerError("error", f"the tokenizer's {part} is {part_kind}, and only {kind} is known")
         model, normaliser = document["model"], document["normalizer"]
         self.vocabulary: dict[str, int] = model["vocab"]
         self._unknown = self.vocabulary[model["unk_token"]]
@@ -91,7 +91,7 @@ class WordPiece:
     def _split(self, word: str) -> list[int]:
         if len(word) > self._longest:
             return [self._unknown]
-        found: list[int] = []
+        pieces: list[int] = []
         begin = 0
         while begin < len(word):
             prefix = self._prefix if begin else ""
@@ -99,9 +99,9 @@ class WordPiece:
             end = next(ends, 0)
             if not end:
                 return [self._unknown]
-            found.append(self.vocabulary[prefix + word[begin:end]])
+            pieces.append(self.vocabulary[prefix + word[begin:end]])
             begin = end
-        return found
+        return pieces
 
 
 def _cleaned(character: str) -> str:

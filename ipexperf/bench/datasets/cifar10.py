@@ -42,8 +42,8 @@ class Cifar10(Dataset):
                 damaged = ", ".join(_damaged(folder))
                 if not damaged:
                     raise
-                told = f"{folder} is not CIFAR-10 as published: {damaged} missing or damaged"
-                raise WorkerError("error", f"{told}; unpack cifar-10-python.tar.gz there again") from None
+                text = f"{folder} is not CIFAR-10 as published: {damaged} missing or damaged"
+                raise WorkerError("error", f"{text}; unpack cifar-10-python.tar.gz there again") from None
             images = torch.from_numpy(data.data).permute(0, 3, 1, 2).float() / 255
             images = (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(DEVIATION).view(3, 1, 1)
             if size != images.shape[-1]:
@@ -71,8 +71,8 @@ def _flaw(root: Path) -> str:
 
 def _damaged(folder: Path) -> list[str]:
     """Return the files that are missing or have a wrong MD5 sum."""
-    known = torchvision.datasets.CIFAR10
-    published = [*known.train_list, *known.test_list, (known.meta["filename"], known.meta["md5"])]
+    cifar = torchvision.datasets.CIFAR10
+    published = [*cifar.train_list, *cifar.test_list, (cifar.meta["filename"], cifar.meta["md5"])]
     return [name for name, md5 in published if not torchvision.datasets.utils.check_integrity(folder / name, md5)]
 
 

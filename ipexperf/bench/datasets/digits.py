@@ -38,9 +38,9 @@ class Digits(Dataset):
         """Hold out every fifth digit. Scale pixels to the model's size, in three grey channels."""
         packed = Path(path).read_bytes()
         text = gzip.decompress(packed)
-        found = hashlib.sha256(text).hexdigest()
-        if found != SHA256:
-            raise WorkerError("error", f"the digits at {path} are not the known ones: sha256 {found}")
+        digest = hashlib.sha256(text).hexdigest()
+        if digest != SHA256:
+            raise WorkerError("error", f"the digits at {path} are not the known ones: sha256 {digest}")
         rows = torch.tensor([[float(value) for value in line.split(",")] for line in text.decode().splitlines()])
         test = torch.arange(len(rows)) % 5 == 0
         return Split(_examples(rows[~test], size), _examples(rows[test], size))

@@ -55,9 +55,9 @@ class Faces(Dataset):
 def _photograph(path: Path, sha256: str) -> Any:
     """Return a photograph in three channels, normalised like the networks' training data."""
     packed = path.read_bytes()
-    found = hashlib.sha256(packed).hexdigest()
-    if found != sha256:
-        raise WorkerError("error", f"{path} is not the known photograph: sha256 {found}")
+    digest = hashlib.sha256(packed).hexdigest()
+    if digest != sha256:
+        raise WorkerError("error", f"{path} is not the known photograph: sha256 {digest}")
     read = torchvision.io.ImageReadMode.RGB
     return (torchvision.io.decode_png(torch.frombuffer(bytearray(packed), dtype=torch.uint8), read) - 127.5) / 128
 

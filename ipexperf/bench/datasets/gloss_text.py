@@ -23,7 +23,7 @@ class GlossText(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         """Return pieces of the text: unique definitions, ordered by SHA-256. The target of a byte is the next."""
-        texts = sorted({text for _, told in lines(path) for text in told}, key=_digest)
+        texts = sorted({text for _, gloss in lines(path) for text in gloss}, key=_digest)
         data = "\n".join(texts).encode()[: (HELD_OUT + TRAIN) * size + 1]
         tokens = torch.frombuffer(bytearray(data), dtype=torch.uint8).long()
         pieces, following = (tokens[begin:][: len(tokens) - 1].reshape(-1, size) for begin in (0, 1))

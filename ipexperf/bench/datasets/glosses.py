@@ -45,12 +45,12 @@ def beside(path: str, other: Packaged) -> str:
 
 def find(*files: Packaged) -> tuple[str | None, str | None]:
     """Return the path of the first of these files if all exist, or why not."""
-    for known in files:
-        path, _ = known.find()
+    for file in files:
+        path, _ = file.find()
         if path is None:
-            return None, f"it needs the data of {known.package}, which is not installed: make data"
-        if path != beside(str(files[0].find()[0]), known):
-            return None, f"{known.package} is installed in another folder than {files[0].package}: make data"
+            return None, f"it needs the data of {file.package}, which is not installed: make data"
+        if path != beside(str(files[0].find()[0]), file):
+            return None, f"{file.package} is installed in another folder than {files[0].package}: make data"
     return files[0].find()
 
 
@@ -58,8 +58,8 @@ def lines(path: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each word with its definitions. The file is verified."""
     GLOSSES.check(path)
     for line in gzip.decompress(Path(path).read_bytes()).decode().splitlines():
-        word, _, told = line.partition("\t")
-        yield word, told.split(BETWEEN)
+        word, _, gloss = line.partition("\t")
+        yield word, gloss.split(BETWEEN)
 
 
 class Glosses(Dataset):
@@ -72,15 +72,15 @@ class Glosses(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         """Return texts of which every second defines a noun, selected and held out by their SHA-256."""
-        for known in (NOUNS, TOKENIZER):
-            known.check(beside(path, known))
+        for file in (NOUNS, TOKENIZER):
+            file.check(beside(path, file))
         nouns = {line.lower() for line in Path(beside(path, NOUNS)).read_text(encoding="utf-8").split("\n")}
         labels: dict[str, set[bool]] = {}
-        for word, told in lines(path):
-            if len(told) == 1:
-                labels.setdefault(told[0], set()).add(word in nouns)
+        for word, gloss in lines(path):
+            if len(gloss) == 1:
+                labels.setdefault(gloss[0], set()).add(word in nouns)
         # Synonyms share a definition: use it once, and not at all if their classes differ.
-        texts = sorted((text for text, known in labels.items() if len(known) == 1), key=_digest)
+        texts = sorted((text for text, file in labels.items() if len(file) == 1), key=_digest)
         kinds = ([x for x in texts if labels[x] == {noun}] for noun in (False, True))
         chosen = list(itertools.chain.from_iterable(zip(*kinds, strict=False)))[: HELD_OUT + TRAIN]
         tokens, mask = WordPiece.read(beside(path, TOKENIZER)).batch(chosen, size)

@@ -43,9 +43,9 @@ class MovieLens(Dataset):
         """Hold out every fifth rating. The time of a rating is no input: it would identify the person."""
         del size
         texts = [(Path(path) / name).read_bytes() for name in FILES]
-        found = hashlib.sha256(b"".join(texts)).hexdigest()
-        if found != SHA256:
-            raise WorkerError("error", f"the ratings in {path} are not the known ones: sha256 {found}")
+        digest = hashlib.sha256(b"".join(texts)).hexdigest()
+        if digest != SHA256:
+            raise WorkerError("error", f"the ratings in {path} are not the known ones: sha256 {digest}")
         return _split(*(text.decode() for text in texts))
 
 
@@ -72,15 +72,15 @@ def rows(text: str) -> list[Row]:
 
 def _numbers(values: Iterable[str]) -> list[int]:
     """Number the values in order of appearance."""
-    known: dict[str, int] = {}
-    return [known.setdefault(value, len(known)) for value in values]
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
 def _genres(values: Iterable[str]) -> list[list[int]]:
     """Return the numbers of each film's genres, padded with 0."""
-    known: dict[str, int] = {}
-    found = [[known.setdefault(genre, len(known) + 1) for genre in value.split()] for value in values]
-    return [numbers + [0] * (GENRES - len(numbers)) for numbers in found]
+    by_genre: dict[str, int] = {}
+    indices = [[by_genre.setdefault(genre, len(by_genre) + 1) for genre in value.split()] for value in values]
+    return [numbers + [0] * (GENRES - len(numbers)) for numbers in indices]
 
 
 def _scaled(text: str, middle: float, spread: float) -> float:

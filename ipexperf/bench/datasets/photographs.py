@@ -55,17 +55,17 @@ class Photographs(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        found = []
+        folders = []
         for module, (package, inside) in PLACES.items():
             spec = importlib.util.find_spec(module)
             if spec is None or spec.origin is None:
-                told = "which is not installed: pip install 'ipexperf[data]'"
-                return None, f"the photographs come with {package}, {told}"
-            found.append(str(Path(spec.origin).parent / inside))
-        missing = [name for name in SHA256 if not _file(name, found)]
+                advice = "which is not installed: pip install 'ipexperf[data]'"
+                return None, f"the photographs come with {package}, {advice}"
+            folders.append(str(Path(spec.origin).parent / inside))
+        missing = [name for name in SHA256 if not _file(name, folders)]
         if missing:
             return None, f"scikit-image and scikit-learn have no {', '.join(missing)}"
-        return os.pathsep.join(found), None
+        return os.pathsep.join(folders), None
 
     def files(self, path: str) -> list[Path]:
         return [file for name in SHA256 if (file := _file(name, path.split(os.pathsep)))]
@@ -90,13 +90,13 @@ def _images(folders: list[str]) -> Iterator[Any]:
     """Return the photographs as tensors, after verifying the files."""
     from PIL import Image
 
-    for name, known in SHA256.items():
+    for name, expected in SHA256.items():
         file = _file(name, folders)
         if file is None:
             raise WorkerError("error", f"there is no {name} in {' or '.join(folders)}")
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
-        if found != known:
-            raise WorkerError("error", f"the photograph at {file} is not the known one: sha256 {found}")
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        if digest != expected:
+            raise WorkerError("error", f"the photograph at {file} is not the known one: sha256 {digest}")
         with Image.open(file) as opened:
             image = opened.convert("RGB")
         pixels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)

@@ -73,9 +73,9 @@ def _glyphs() -> Any:
 
     font = ImageFont.load_default(64)
     # Without FreeType Pillow has another font, which is not a file.
-    found = hashlib.sha256(getattr(font, "font_bytes", b"")).hexdigest()
-    if found != SHA256:
-        raise WorkerError("error", f"the font of the Pillow installed is not the known one: sha256 {found}")
+    digest = hashlib.sha256(getattr(font, "font_bytes", b"")).hexdigest()
+    if digest != SHA256:
+        raise WorkerError("error", f"the font of the Pillow installed is not the known one: sha256 {digest}")
     return torch.stack([_glyph(character, font) for character in CHARACTERS]) / 255
 
 

@@ -75,23 +75,23 @@ def _begins(length: int, size: int, *, covering: bool) -> list[int]:
     return [round(number * (length - size) / max(1, count - 1)) for number in range(count)]
 
 
-def _eightfold(found: Any) -> Any:
+def _eightfold(squares: Any) -> Any:
     """Return each tile in four rotations, and its mirror image too: roads have no direction."""
-    both = torch.cat((found, found.flip(3)))
+    both = torch.cat((squares, squares.flip(3)))
     return torch.cat([both.rot90(turn, (2, 3)) for turn in range(4)])
 
 
-def _examples(found: Any) -> Examples:
+def _examples(squares: Any) -> Examples:
     """Return grey values in three channels, and the mask."""
-    return Examples((found[:, :1].repeat(1, 3, 1, 1),), (found[:, 1:].contiguous(),))
+    return Examples((squares[:, :1].repeat(1, 3, 1, 1),), (squares[:, 1:].contiguous(),))
 
 
 def _pixels(path: str) -> bytearray:
     """Return all rows of a verified file from the top. Its strips may be in any order."""
     data = Path(path).read_bytes()
-    found = hashlib.sha256(data).hexdigest()
-    if found != SHA256[Path(path).name]:
-        raise WorkerError("error", f"{path} is not the known one: sha256 {found}")
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != SHA256[Path(path).name]:
+        raise WorkerError("error", f"{path} is not the known one: sha256 {digest}")
     (begin,) = struct.unpack_from("<I", data, 4)
     (count,) = struct.unpack_from("<H", data, begin)
     entries = [struct.unpack_from("<HHII", data, begin + 2 + 12 * number) for number in range(count)]

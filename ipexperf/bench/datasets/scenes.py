@@ -62,9 +62,9 @@ class Scenes(Dataset):
 def _photograph(path: Path, sha256: str) -> Any:
     """Return a photograph with pixels from -1 to 1."""
     packed = path.read_bytes()
-    found = hashlib.sha256(packed).hexdigest()
-    if found != sha256:
-        raise WorkerError("error", f"{path} is not the known photograph: sha256 {found}")
+    digest = hashlib.sha256(packed).hexdigest()
+    if digest != sha256:
+        raise WorkerError("error", f"{path} is not the known photograph: sha256 {digest}")
     return torchvision.io.decode_jpeg(torch.frombuffer(bytearray(packed), dtype=torch.uint8)).float() / 127.5 - 1
 
 

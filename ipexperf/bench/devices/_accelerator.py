@@ -52,19 +52,19 @@ class Accelerator(Device):
             return {self.variable: str(index)}
         cards = [word.strip() for word in allowed.split(",")]
         if index >= len(cards):
-            told = f"{self.variable}={allowed} leaves {len(cards)}"
-            raise UsageError(f"--perf-device-index {index}: there is no such {self.name} device: {told}")
+            text = f"{self.variable}={allowed} leaves {len(cards)}"
+            raise UsageError(f"--perf-device-index {index}: there is no such {self.name} device: {text}")
         return {self.variable: cards[index]}
 
     def start(self, settings: Settings) -> None:
         del settings
         if reason := diagnosis.why_not(self.name, torch):
             # It existed when the case was planned.
-            raise WorkerError("device_lost", f"{reason}; the case ran nowhere else instead")
+            raise WorkerError("device_lost", f"{reason}; nothing was run on another device instead")
         count = self._api.device_count()
         if count != 1:
             pin = f"{self.variable}={os.environ.get(self.variable, '')}"
-            raise WorkerError("error", f"{pin} was to leave the worker one {self.name} device, and torch sees {count}")
+            raise WorkerError("error", f"{pin} should leave the worker one {self.name} device, but torch sees {count}")
         self._api.set_device(0)
         self._stopwatch, self._seen, self._reserved = None, None, None
 
@@ -91,7 +91,7 @@ class Accelerator(Device):
 
     def describe(self) -> dict[str, Any]:
         properties = self._api.get_device_properties(0)
-        known = {name: getattr(properties, name) for name in self.properties if hasattr(properties, name)}
+        values = {name: getattr(properties, name) for name in self.properties if hasattr(properties, name)}
         return {
             "name": self.name,
             "properties": self._api.get_device_name(0),
@@ -101,7 +101,7 @@ class Accelerator(Device):
             "pinned": f"{self.variable}={os.environ.get(self.variable, '')}",
             **{
                 name: value if isinstance(value, (bool, int, list, tuple)) else str(value)
-                for name, value in known.items()
+                for name, value in values.items()
             },
         }
 
@@ -122,12 +122,12 @@ class Accelerator(Device):
         return [_arithmetic.check(_arithmetic.of_step(step), self.name), self._clocked(step, block).check()]
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
-        found = {} if self._reserved is None else {"reserved_memory": float(self._reserved)}
+        metrics = {} if self._reserved is None else {"reserved_memory": float(self._reserved)}
         device_time = self._clocked(step, block).device_time
         if device_time is not None:
-            found["device_time"] = device_time
+            metrics["device_time"] = device_time
         self._seen = self.telemetry.watch(step, self.synchronise, block, self.tool, self.card())
-        return {**found, **self._seen.metrics()}
+        return {**metrics, **self._seen.metrics()}
 
     def card(self) -> str | None:
         """Return the vendor's identifier of the card, if torch knows it."""
@@ -137,7 +137,7 @@ class Accelerator(Device):
         if self._stopwatch is None or self._seen is None:
             return []  # nothing was measured yet
         unable = self._stopwatch.unable
-        silent = [f"{self.name} has no clock of its own here: {unable}"] if unable else []
+        silent = [f"{self.name} has no timer here: {unable}"] if unable else []
         if self._seen.frequency is None:
-            silent.append(f"the system does not tell the clock rate of the {self.name} device")
+            silent.append(f"the system does not report the clock rate of the {self.name} device")
         return [*silent, *self._seen.notes]

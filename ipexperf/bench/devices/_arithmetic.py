@@ -18,7 +18,7 @@ def of_step(step: Callable[[], Any]) -> Counter[str]:
     """Run one step and record the devices of all operands of its arithmetic, below autograd and graphs."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     class Look(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -26,12 +26,12 @@ def of_step(step: Callable[[], Any]) -> Counter[str]:
             name = func.name().partition("::")[2].partition(".")[0]
             if _HEAVY.search(name):
                 for kind in {tensor.device.type for tensor in _tensors((args, kwargs or {}))}:
-                    found[kind] += 1
+                    counts[kind] += 1
             return func(*args, **(kwargs or {}))
 
     with Look():
         step()
-    return found
+    return counts
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -44,6 +44,6 @@ def _tensors(value: Any) -> Iterator[Any]:
             yield from _tensors(part)
 
 
-def check(found: Counter[str], device: str) -> Check:
-    told = ", ".join(f"{count} on {kind}" for kind, count in found.most_common()) or "no operator that does arithmetic"
-    return Check("arithmetic", set(found) == {device}, told, f"{device} in all")
+def check(counts: Counter[str], device: str) -> Check:
+    text = ", ".join(f"{count} on {kind}" for kind, count in counts.most_common()) or "no operator that does arithmetic"
+    return Check("arithmetic", set(counts) == {device}, text, f"{device} in all")

@@ -21,13 +21,13 @@ _UNNAMED = re.compile(r"fallback from XPU to CPU")
 
 def warned(messages: list[str]) -> Counter[str]:
     """Return the operators that warnings name as fallen back, and a placeholder for unnamed ones."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for message in messages:
         if named := _NAMED.search(message):
-            found[named.group("op")] += 1
+            counts[named.group("op")] += 1
         elif _UNNAMED.search(message):
-            found["an operator without a name"] += 1
-    return found
+            counts["an operator without a name"] += 1
+    return counts
 
 
 def of_step(step: Callable[[], Any]) -> Counter[str]:
@@ -36,9 +36,9 @@ def of_step(step: Callable[[], Any]) -> Counter[str]:
     with _every_warning() as messages, torch.profiler.profile(activities=activities) as profile:
         step()
     profiled = Counter(_owner(event) for event in profile.events() if event.name == _TO_CPU)
-    said = warned([str(message.message) for message in messages])
+    counts = warned([str(message.message) for message in messages])
     # Warnings tell less, or the same again: use them only if the profiler saw nothing.
-    return profiled or said
+    return profiled or counts
 
 
 def _owner(event: Any) -> str:
@@ -65,6 +65,6 @@ def _every_warning() -> Iterator[list[warnings.WarningMessage]]:
                 warnings.warn_explicit(message.message, message.category, message.filename, message.lineno)
 
 
-def check(found: Counter[str]) -> Check:
-    told = ", ".join(f"{name} x{count}" for name, count in found.most_common())
-    return Check("fallbacks", not found, f"on the CPU: {told}" if found else "0", "0")
+def check(counts: Counter[str]) -> Check:
+    text = ", ".join(f"{name} x{count}" for name, count in counts.most_common())
+    return Check("fallbacks", not counts, f"on the CPU: {text}" if counts else "0", "0")

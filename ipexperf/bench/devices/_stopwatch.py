@@ -75,14 +75,14 @@ class Stopwatch:
     @property
     def device_time(self) -> float | None:
         """Return the seconds per step on the device: the median over blocks."""
-        known = [reading.device / reading.steps for reading in self.readings if reading.device is not None]
-        return statistics.median(known) if known else None
+        times = [reading.device / reading.steps for reading in self.readings if reading.device is not None]
+        return statistics.median(times) if times else None
 
     def check(self) -> Check:
         """Check that the host waited for the device: it had finished, and took no longer than the host measured."""
         late = sum(not reading.done for reading in self.readings)
         longer = [x for x in self.readings if x.device is not None and x.device > x.host * SLACK + GRAIN]
-        found = f"{late} of {len(self.readings)} blocks ended before the device did"
+        text = f"{late} of {len(self.readings)} blocks ended before the device did"
         if longer:
-            found += f"; device {longer[0].device:.4f} s, host {longer[0].host:.4f} s"
-        return Check("synchronised", not late and not longer, found, "0; device within host")
+            text += f"; device {longer[0].device:.4f} s, host {longer[0].host:.4f} s"
+        return Check("synchronised", not late and not longer, text, "0; device within host")

@@ -34,8 +34,8 @@ class Seen:
     notes: tuple[str, ...] = ()
 
     def metrics(self) -> dict[str, float]:
-        told = {"frequency": self.frequency, "utilisation": self.utilisation}
-        return {name: value for name, value in told.items() if value is not None}
+        values = {"frequency": self.frequency, "utilisation": self.utilisation}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,26 +98,26 @@ class Telemetry:
         )
         if seen.frequency is not None and seen.utilisation is not None:
             return seen
-        return self._asked(step, synchronise, tool, address, seen)
+        return self._query(step, synchronise, tool, address, seen)
 
     def accounts(self) -> dict[str, dict[str, Busy]]:
         """Return the engines' counters for this process by PCI address, from the kernel."""
-        found: dict[str, dict[str, Busy]] = {}
+        by_card: dict[str, dict[str, Busy]] = {}
         clients = set()
         for path in sorted((self.root / "proc/self/fdinfo").glob("*")):
-            told = dict(re.findall(r"^(drm-[\w-]+):\s*(\S+)", _text(path), re.MULTILINE))
-            client = (told.get("drm-pdev"), told.get("drm-client-id"))
+            fields = dict(re.findall(r"^(drm-[\w-]+):\s*(\S+)", _text(path), re.MULTILINE))
+            client = (fields.get("drm-pdev"), fields.get("drm-client-id"))
             if None in client or client in clients:
                 continue  # not a card, or a second descriptor of the same client
             clients.add(client)
-            engines = found.setdefault(told["drm-pdev"], {})
-            for name, value in told.items():
+            engines = by_card.setdefault(fields["drm-pdev"], {})
+            for name, value in fields.items():
                 if name.startswith("drm-engine-") and not name.startswith("drm-engine-capacity-"):
                     _add(engines, name.removeprefix("drm-engine-"), float(value) / 1e9, 0.0)
                 elif name.startswith("drm-cycles-"):
                     engine = name.removeprefix("drm-cycles-")
-                    _add(engines, engine, float(value), float(told.get(f"drm-total-cycles-{engine}", 0)))
-        return found
+                    _add(engines, engine, float(value), float(fields.get(f"drm-total-cycles-{engine}", 0)))
+        return by_card
 
     def _cards(self) -> Iterator[tuple[str, Path]]:
         for card in sorted((self.root / "sys/class/drm").glob("card*")):
@@ -140,26 +140,26 @@ class Telemetry:
         names = {name for reading in clocks for name in reading}
         return names.pop() if len(names) == 1 else None
 
-    def _asked(
-        self, step: Callable[[], None], synchronise: Callable[[], None], tool: Tool, card: str | None, seen: Seen
+    def _query(
+        self, step: Callable[[], None], synchronise: Callable[[], None], tool: Tool, card: str | None, record: Seen
     ) -> Seen:
         """Run the vendor's tool while steps go on."""
         program = self.find(tool.command[0])
         if program is None or card is None:
-            return seen
+            return record
         command = [program, *(word.format(card=card) for word in tool.command[1:])]
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
-            told = self._answered(process, step, synchronise, tool)
+            reading = self._answered(process, step, synchronise, tool)
             process.kill()
-        if told is None:
-            return seen
-        busy, clock = (float(value) for value in told.groups())
+        if reading is None:
+            return record
+        busy, clock = (float(value) for value in reading.groups())
         return Seen(
-            clock * 1e6 if seen.frequency is None else seen.frequency,
-            busy / 100 if seen.utilisation is None else seen.utilisation,
-            seen.notes,
+            clock * 1e6 if record.frequency is None else record.frequency,
+            busy / 100 if record.utilisation is None else record.utilisation,
+            record.notes,
         )
 
     def _answered(
@@ -175,22 +175,22 @@ class Telemetry:
             synchronise()
             over = process.poll() is not None  # poll before reading, so that its last output is not missed
             printed += process.stdout.read() or b""
-            told = tool.answer.search(printed.decode(errors="replace"))
-            if told is not None or over:
-                return told
+            match = tool.answer.search(printed.decode(errors="replace"))
+            if match is not None or over:
+                return match
         return None
 
 
 def _add(engines: dict[str, Busy], name: str, worked: float, total: float) -> None:
-    known = engines.get(name, Busy(0.0, 0.0))
-    engines[name] = Busy(known.worked + worked, max(known.total, total))
+    busy = engines.get(name, Busy(0.0, 0.0))
+    engines[name] = Busy(busy.worked + worked, max(busy.total, total))
 
 
 def _shares(
     before: Mapping[str, Mapping[str, Busy]], after: Mapping[str, Mapping[str, Busy]], seconds: float
 ) -> dict[str, float]:
     """Return the utilisation of the busiest engine of each card that did anything."""
-    found = {}
+    by_engine = {}
     for address, engines in after.items():
         shares = []
         for name, now in engines.items():
@@ -198,8 +198,8 @@ def _shares(
             whole = now.total - then.total if now.total else seconds
             shares.append((now.worked - then.worked) / whole if whole > 0 else 0.0)
         if shares and max(shares) > 0:
-            found[address] = min(1.0, max(shares))
-    return found
+            by_engine[address] = min(1.0, max(shares))
+    return by_engine
 
 
 def _text(path: Path) -> str:

@@ -61,10 +61,10 @@ class Cpu(Device):
 
 def _peak() -> int:
     """Return the peak resident memory of this process since the last reset."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    if found is None:
-        raise RuntimeError("the kernel does not tell VmHWM")
-    return int(found.group(1)) * 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    if match is None:
+        raise RuntimeError("the kernel does not report VmHWM")
+    return int(match.group(1)) * 1024
 
 
 registry.devices.add("cpu", Cpu())

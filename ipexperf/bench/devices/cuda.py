@@ -23,8 +23,8 @@ class Cuda(Accelerator):
     def driver(self, properties: Any) -> str | None:
         """Read the version from the kernel module: torch does not know it."""
         del properties
-        found = re.search(r"Kernel Module.*?\s(\d+[\d.]+)", _DRIVER.read_text()) if _DRIVER.exists() else None
-        return found.group(1) if found else None
+        match = re.search(r"Kernel Module.*?\s(\d+[\d.]+)", _DRIVER.read_text()) if _DRIVER.exists() else None
+        return match.group(1) if match else None
 
     def card(self) -> str | None:
         uuid = getattr(self._api.get_device_properties(0), "uuid", None)

@@ -58,22 +58,22 @@ def predict(
             outputs = tensors(forward(put(tuple(value[indices] for value in inputs))))
         for value in outputs:
             if not value.dim() or len(value) != batch:
-                told = f"a tensor of shape {tuple(value.shape)}, whose first dimension is not the batch's {batch}"
-                raise WorkerError("error", f"the network answers with {told}")
+                text = f"a tensor of shape {tuple(value.shape)}, whose first dimension is not the batch's {batch}"
+                raise WorkerError("error", f"the network answers with {text}")
         # To the CPU first: some accelerators lack float64.
         parts.append(tuple(_double(value.cpu())[: count - begin] for value in outputs))
     return tuple(torch.cat(leaves) for leaves in zip(*parts, strict=True))
 
 
-def distance(outputs: Tensors, known: Reference, task: Task) -> float:
+def distance(outputs: Tensors, reference_answer: Reference, task: Task) -> float:
     """Return the relative RMSE of outputs against the reference."""
-    found, expected = task.compared(outputs), task.compared(known.outputs)
-    return float((found - expected).pow(2).mean().sqrt() / expected.pow(2).mean().sqrt())
+    result, expected = task.compared(outputs), task.compared(reference_answer.outputs)
+    return float((result - expected).pow(2).mean().sqrt() / expected.pow(2).mean().sqrt())
 
 
 def fidelity(
     outputs: Tensors,
-    known: Reference,
+    reference_answer: Reference,
     targets: Tensors,
     dtype: str,
     task: Task,
@@ -86,7 +86,7 @@ def fidelity(
     must not be several times worse.
     """
     bounds = DTYPES[dtype].bounds
-    error = distance(outputs, known, task)
+    error = distance(outputs, reference_answer, task)
     most = bounds.fidelity
     if rounding is not None:
         most = min(most, max(bounds.roundings * rounding, LEAST_ERROR))
@@ -94,26 +94,26 @@ def fidelity(
     least = bounds.agreement
     if agreed is not None:
         least = max(least, 1 - bounds.roundings * max(1 - agreed, FLIPS / len(outputs[0])))
-    agreement = task.agreement(outputs, known.outputs)
+    agreement = task.agreement(outputs, reference_answer.outputs)
     finite = math.isfinite(error)
     metrics = {"agreement": agreement, **({"fidelity": error} if finite else {})}
     checks = [
-        Check("fidelity", finite and error <= most, f"{error:.2e}", _told(most, rounding)),
-        Check("agreement", agreement >= least, f"{agreement:.4f}", _told_least(least, agreed)),
+        Check("fidelity", finite and error <= most, f"{error:.2e}", _at_most(most, rounding)),
+        Check("agreement", agreement >= least, f"{agreement:.4f}", _at_least(least, agreed)),
     ]
     if task.scored:
         metrics["accuracy"] = accuracy = task.score(outputs, targets)
-        floor = known.accuracy - DROP - min(DROP, FLIPS / len(outputs[0]))
-        told = f"at least {floor:.4f} (float64: {known.accuracy:.4f})"
-        checks.append(Check("accuracy", accuracy >= floor, f"{accuracy:.4f}", told))
+        floor = reference_answer.accuracy - DROP - min(DROP, FLIPS / len(outputs[0]))
+        text = f"at least {floor:.4f} (float64: {reference_answer.accuracy:.4f})"
+        checks.append(Check("accuracy", accuracy >= floor, f"{accuracy:.4f}", text))
     return {**metrics, **task.metrics(outputs, targets)}, checks
 
 
-def _told_least(least: float, agreed: float | None) -> str:
+def _at_least(least: float, agreed: float | None) -> str:
     return f"at least {least:.4g}" + ("" if agreed is None else f" (stock, eager, same dtype: {agreed:.4f})")
 
 
-def _told(most: float, rounding: float | None) -> str:
+def _at_most(most: float, rounding: float | None) -> str:
     return f"at most {most:.1e}" + ("" if rounding is None else f" (stock, eager, same dtype: {rounding:.1e})")
 
 

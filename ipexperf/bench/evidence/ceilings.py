@@ -61,18 +61,18 @@ def free() -> None:
 
 def measure(device: Device, say: Callable[[str], None]) -> dict[str, Any]:
     """Return operations per second in each dtype and bytes per second of memory, with how they were reached."""
-    say(f"measuring what {device.name} can do here: products of matrices, passes over memory")
+    say(f"measuring the ceilings of {device.name}: matrix products, passes over memory")
     trials: dict[str, list[Trial]] = {}
     missing: dict[str, str] = {}
     for dtype in DTYPES:
         trials[dtype], reason = _products(device, dtype)
         if reason:
             missing[dtype] = reason
-    found = best({**trials, "memory": _passes(device)}, device.synchronise)
+    rates = best({**trials, "memory": _passes(device)}, device.synchronise)
     return {
         "version": VERSION,
-        "peaks": {name: one for name, one in found.items() if name != "memory"},
-        "bandwidth": found["memory"],
+        "peaks": {name: one for name, one in rates.items() if name != "memory"},
+        "bandwidth": rates["memory"],
         "missing": missing,
         "emulated": [dtype for dtype in DTYPES if precision.emulated(device.name, dtype, cpu_flags())],
     }
@@ -84,16 +84,16 @@ def best(
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, dict[str, Any]]:
     """Return the highest rate of each name, and the trial that reached it."""
-    found: dict[str, dict[str, Any]] = {}
+    rates: dict[str, dict[str, Any]] = {}
     begin, done = clock(), 0
     while done < ROUNDS or clock() - begin < SECONDS:
         done += 1
         for name, several in trials.items():
             for trial in several:
                 rate = trial.amount / timed(trial, synchronise, clock)
-                if name not in found or rate > found[name]["rate"]:
-                    found[name] = {"rate": rate, "how": trial.how}
-    return found
+                if name not in rates or rate > rates[name]["rate"]:
+                    rates[name] = {"rate": rate, "how": trial.how}
+    return rates
 
 
 def timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], float]) -> float:
@@ -106,13 +106,13 @@ def timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], flo
 
 def _products(device: Device, dtype: str) -> tuple[list[Trial], str]:
     """Return every available product of this dtype, or the reason if there is none."""
-    found, reasons = [], []
+    trials, reasons = [], []
     for make in QUANTISED if quantised(dtype) else FLOATING:
         try:
-            found.append(grown(make, device, dtype))
+            trials.append(grown(make, device, dtype))
         except (AttributeError, RuntimeError) as error:  # noqa: PERF203 - each may be missing
             reasons.append(outcome.sentence(error))
-    return found, "" if found else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
+    return trials, "" if trials else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
 
 
 def grown(make: Maker, device: Device, dtype: str, long: float = LONG) -> Trial:
@@ -211,13 +211,13 @@ def pass_bytes(accelerator: bool) -> int:  # noqa: FBT001 - there is no other
 
 def caches(root: str = "/sys/devices/system/cpu") -> int:
     """Return the bytes of all last-level caches, as reported by the kernel, or 0 if unknown."""
-    found: dict[tuple[str, str], int] = {}
+    sizes: dict[tuple[str, str], int] = {}
     for folder in glob.glob(f"{root}/cpu[0-9]*/cache/index[0-9]*"):  # noqa: PTH207 - names are enough
-        told = {name: _read(Path(folder) / name) for name in ("level", "size", "shared_cpu_list")}
-        if size := re.fullmatch(r"(\d+)K", told["size"]):
-            found[told["level"], told["shared_cpu_list"]] = int(size[1]) * 1024
-    last = max((level for level, _ in found), default="")
-    return sum(size for (level, _), size in found.items() if level == last)
+        fields = {name: _read(Path(folder) / name) for name in ("level", "size", "shared_cpu_list")}
+        if size := re.fullmatch(r"(\d+)K", fields["size"]):
+            sizes[fields["level"], fields["shared_cpu_list"]] = int(size[1]) * 1024
+    last = max((level for level, _ in sizes), default="")
+    return sum(size for (level, _), size in sizes.items() if level == last)
 
 
 def _read(path: Path) -> str:

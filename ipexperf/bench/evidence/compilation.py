@@ -100,9 +100,9 @@ def loaded() -> int:
     return len(_modules())
 
 
-def generated(known: int) -> list[str]:
+def generated(before: int) -> list[str]:
     """Return the source of each module that inductor has loaded after the first `known` ones."""
-    sources = [Path(module.__file__).read_text() for module in _modules()[known:]]
+    sources = [Path(module.__file__).read_text() for module in _modules()[before:]]
     return [source for source in sources if _CALL in source]
 
 
@@ -114,17 +114,17 @@ def written(sources: list[str]) -> Check:
 
 def arguments(code: str) -> int:
     """Return the number of tensors that generated code is called with. Its own constants do not count."""
-    found = _ARGUMENTS.search(code)
-    return len(found[1].split(", ")) if found else 0
+    match = _ARGUMENTS.search(code)
+    return len(match[1].split(", ")) if match else 0
 
 
 def frozen(code: str, inputs: int) -> Check:
     """Check that the weights are constants of the code, so that they could be folded and packed at compile time."""
-    given = arguments(code)
-    return Check("freezing", given == inputs, f"code called with {given} tensors", f"{inputs}: the inputs")
+    parameters = arguments(code)
+    return Check("freezing", parameters == inputs, f"code called with {parameters} tensors", f"{inputs}: the inputs")
 
 
-def ran(events: list[dict[str, Any]]) -> Check:
+def one_region(events: list[dict[str, Any]]) -> Check:
     """Check that a step is one call of compiled code that contains all its arithmetic."""
     regions = [event for event in events if str(event.get("name")).startswith(REGION)]
     heavy = [event for event in events if proof.arithmetic(event)]
@@ -143,7 +143,9 @@ def _within(event: dict[str, Any], region: dict[str, Any]) -> bool:
 
 def backend(compiled: Any) -> str:
     """Return the module and name of the backend of a compiled module."""
-    found = compiled.dynamo_ctx.callback
-    while inner := next((getattr(found, name) for name in _LAYERS if getattr(found, name, None) is not None), None):
-        found = inner
-    return f"{found.__module__}.{getattr(found, '__qualname__', type(found).__name__)}"
+    function = compiled.dynamo_ctx.callback
+    while inner := next(
+        (getattr(function, name) for name in _LAYERS if getattr(function, name, None) is not None), None
+    ):
+        function = inner
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"

@@ -58,9 +58,9 @@ def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False
 def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Seen]:  # noqa: FBT001 - partial
     kind = device.name if device.accelerator else "cpu"
     events = proof.traced(step, everywhere=everywhere, device=kind, memory=True)
-    taken = trace.memory(events, accelerator=device.accelerator)
-    found = {"operators": Seen(*trace.operators(events), beside={"memory": taken})}
-    return {**found, "kernels": Seen(*trace.kernels(events))} if device.accelerator else found
+    memory = trace.memory(events, accelerator=device.accelerator)
+    sections = {"operators": Seen(*trace.operators(events), beside={"memory": memory})}
+    return {**sections, "kernels": Seen(*trace.kernels(events))} if device.accelerator else sections
 
 
 def _logged(step: Callable[[], Any]) -> dict[str, Seen]:
@@ -86,21 +86,21 @@ def primitives(log: onednn.Log) -> dict[str, Seen]:
         {**json.loads(row), "calls": len(alike), "shapes": trace.folded(Counter(one.problem for one in alike))}
         for row, alike in calls.items()
     ]
-    ran = Seen(*trace.limited(rows, [sum(one.seconds for one in alike) for alike in calls.values()]), log.unparsed)
-    made = Counter(f"{one.name} {one.moment}" for one in log.primitives if one.moment != "exec")
-    told = {"created": dict(sorted(made.items())), "unparsed": len(log.unparsed)}
-    return {"primitives": ran, "library": Seen(told)}
+    executed = Seen(*trace.limited(rows, [sum(one.seconds for one in alike) for alike in calls.values()]), log.unparsed)
+    created = Counter(f"{one.name} {one.moment}" for one in log.primitives if one.moment != "exec")
+    section = {"created": dict(sorted(created.items())), "unparsed": len(log.unparsed)}
+    return {"primitives": executed, "library": Seen(section)}
 
 
 def processor() -> dict[str, Seen]:
     """Return the number of threads, and the instruction sets that ATen and oneDNN report."""
-    told = {
+    section = {
         "threads": torch.get_num_threads(),
         "aten": torch.backends.cpu.get_cpu_capability(),
         "onednn": onednn.isas(),
         "limits": {name: os.environ[name] for name in ISA_VARIABLES if name in os.environ},
     }
-    return {"processor": Seen(told)}
+    return {"processor": Seen(section)}
 
 
 def graph(text: str) -> dict[str, Seen]:
@@ -115,13 +115,13 @@ def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable
     calls = Counter(name for source in code for name in _CALL.findall(_bare(source)))
     # Remove places in files from reasons of breaks: they move with every line above them.
     reasons = Counter({" ".join(_PLACE.sub("#", why).split())[:LINE]: count for why, count in breaks.items()})
-    told = {
+    section = {
         "graphs": graphs,
         "frames": frames,
         "breaks": dict(sorted(reasons.items())),
         "calls": dict(sorted(calls.items())[: trace.ROWS]),
     }
-    return {"compiled": Seen(told)}
+    return {"compiled": Seen(section)}
 
 
 def _bare(code: str) -> str:
@@ -138,18 +138,18 @@ def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
     """Run every look twice. Return the fingerprint, with the sections that differed the second time."""
     begin = time.perf_counter()
     missing: dict[str, str] = {}
-    first, second = _seen(looks, missing), _seen(looks, missing)
-    structure = {name: seen.structure for name, seen in first.items()}
-    again = {name: seen.structure for name, seen in second.items()}
+    first, second = _sections(looks, missing), _sections(looks, missing)
+    structure = {name: section.structure for name, section in first.items()}
+    again = {name: section.structure for name, section in second.items()}
     unstable = sorted(name for name in {*structure, *again} if structure.get(name) != again.get(name))
-    unparsed = [line[:LINE] for seen in first.values() for line in seen.unparsed]
-    beside, later = ({name: one for seen in look.values() for name, one in seen.beside.items()}
+    unparsed = [line[:LINE] for section in first.values() for line in section.unparsed]
+    beside, later = ({name: one for section in look.values() for name, one in section.beside.items()}
                      for look in (first, second))  # fmt: skip
     return {
         "version": VERSION,
         "digest": None if missing or unstable else digest(structure),
         "structure": structure,
-        "times": {name: _short(seen.seconds) for name, seen in first.items() if seen.seconds is not None},
+        "times": {name: _short(section.seconds) for name, section in first.items() if section.seconds is not None},
         "beside": {name: one for name, one in beside.items() if later.get(name) == one},
         "unsteady": sorted(name for name, one in beside.items() if later.get(name) != one),
         "unstable": unstable,
@@ -164,15 +164,15 @@ def _short(seconds: list[float]) -> list[float]:
     return [float(f"{value:.3g}") for value in seconds]
 
 
-def _seen(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, Seen]:
-    found: dict[str, Seen] = {}
+def _sections(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, Seen]:
+    sections: dict[str, Seen] = {}
     for name, look in looks.items():
         try:
-            found |= look()
+            sections |= look()
         except Exception as error:  # noqa: BLE001, PERF203 - the measurement stays valid, and the missing look is recorded
             traceback.print_exc()
             missing[name] = f"{type(error).__name__}: {error}"[:LINE]
-    return found
+    return sections
 
 
 def digest(structure: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from ipexperf.bench.evidence import onednn
 from ipexperf.bench.evidence import proof as proofs
 from ipexperf.bench.machine import facts
 from ipexperf.case import Case
-from ipexperf.dtypes import DTYPES, Instructions
+from ipexperf.dtypes import DTYPES, Instructions, quantised
 from ipexperf.result import Check
 
 FREE = ("", "all", "default")
@@ -40,15 +40,15 @@ def limit(means: Instructions, variables: Mapping[str, str]) -> str:
 
 def check(kernels: Iterable[Kernel], dtype: str, means: Instructions) -> Check:
     """Check that at least one kernel in the dtype used them. Small and depthwise layers may not."""
-    ran = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= DTYPES[dtype].operands)
-    used = sum(count for name, count in ran.items() if any(word in name for word in means.words))
-    shown = ", ".join(f"{name} x{count}" for name, count in ran.most_common(SHOWN))
-    told = f"{means.called} in {used} of {ran.total()} kernels of oneDNN in {dtype}"
-    if not ran and DTYPES[dtype].quantised:
+    counts = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= DTYPES[dtype].operands)
+    used = sum(count for name, count in counts.items() if any(word in name for word in means.words))
+    shown = ", ".join(f"{name} x{count}" for name, count in counts.most_common(SHOWN))
+    text = f"{means.called} in {used} of {counts.total()} kernels of oneDNN in {dtype}"
+    if not counts and quantised(dtype):
         # FBGEMM computes stock's quantised layers and has no log.
-        told = "no kernel of oneDNN in int8, and those of others do not tell"
-        return Check("instructions", True, told, f"{means.called} where it is told")
-    return Check("instructions", used > 0, f"{told}: {shown}" if shown else told, f"{means.called} in at least one")
+        text = "no oneDNN kernel in int8; other libraries do not report their instructions"
+        return Check("instructions", True, text, f"{means.called} where it is reported")
+    return Check("instructions", used > 0, f"{text}: {shown}" if shown else text, f"{means.called} in at least one")
 
 
 def proof(step: Callable[[], Any], case: Case) -> list[Check]:
@@ -64,5 +64,5 @@ def notes(case: Case) -> list[str]:
     means = best(case.dtype, facts.cpu_flags())
     if case.device != "cpu" or means is None:
         return []
-    found = limit(means, os.environ)
-    return [f"is kept from {means.called}, which this CPU has, by {found}"] if found else []
+    lowered = limit(means, os.environ)
+    return [f"does not use {means.called}, which this CPU has, because of {lowered}"] if lowered else []

@@ -74,7 +74,7 @@ class Log:
     @property
     def executed(self) -> list[Primitive]:
         """The primitives that ran, in order."""
-        return [found for found in self.primitives if found.moment == "exec"]
+        return [primitive for primitive in self.primitives if primitive.moment == "exec"]
 
 
 def read(text: str) -> Log:
@@ -86,8 +86,8 @@ def read(text: str) -> Log:
         if header := _HEADER.match(line):
             if isa := _ISA.match(header["told"]):
                 isas.append(isa[1])
-        elif (found := _primitive(line)) is not None:
-            primitives.append(found)
+        elif (primitive := _primitive(line)) is not None:
+            primitives.append(primitive)
         else:
             unparsed.append(line)
     return Log(tuple(primitives), tuple(unparsed), tuple(isas))
@@ -139,9 +139,9 @@ def _attributes(text: str) -> str:
     return _VALUE.sub(":#", " ".join(words))
 
 
-def fused(found: Primitive) -> tuple[str, ...]:
+def fused(primitive: Primitive) -> tuple[str, ...]:
     """Return the operations that are fused into a primitive."""
-    for word in found.attributes.split():
+    for word in primitive.attributes.split():
         if word.startswith("attr-post-ops:"):
             return tuple(part.split(":")[0] for part in word.removeprefix("attr-post-ops:").split("+"))
     return ()
@@ -156,7 +156,7 @@ def verbose() -> AbstractContextManager[Any]:
 def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> Log:
     """Record the log of one step. The library prints to file descriptor 1, which is not the protocol of the worker."""
     with tempfile.TemporaryFile() as log:
-        kept = os.dup(1)
+        stdout = os.dup(1)
         ctypes.CDLL(None).fflush(None)  # flush what was printed before the step
         try:
             os.dup2(log.fileno(), 1)
@@ -164,12 +164,12 @@ def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> L
                 step()
             ctypes.CDLL(None).fflush(None)
         finally:
-            os.dup2(kept, 1)
-            os.close(kept)
+            os.dup2(stdout, 1)
+            os.close(stdout)
         log.seek(0)
-        found = read(log.read().decode(errors="replace"))
-    _found_isas.update(found.isas)
-    return found
+        parsed = read(log.read().decode(errors="replace"))
+    _found_isas.update(parsed.isas)
+    return parsed
 
 
 def isas() -> list[str]:

@@ -69,7 +69,7 @@ def placed(network: Any, inputs: Any, outputs: Any, device: str) -> Check:
         kind: {name: value.device.type for name, value in values.items() if value.device.type != device}
         for kind, values in kinds.items()
     }
-    told = ", ".join(f"{len(values)} {kind}" for kind, values in kinds.items() if values)
+    text = ", ".join(f"{len(values)} {kind}" for kind, values in kinds.items() if values)
     away = [
         f"{len(names)} of {len(kinds[kind])} {kind} on {next(iter(names.values()))} ({next(iter(names))})"
         for kind, names in elsewhere.items()
@@ -78,7 +78,7 @@ def placed(network: Any, inputs: Any, outputs: Any, device: str) -> Check:
     # A step without inputs or outputs would prove nothing.
     empty = [f"no {kind}" for kind in ("inputs", "outputs") if not kinds[kind]]
     wrong = [*away, *empty]
-    return Check("device", not wrong, "; ".join(wrong) or f"{told}: {device}", f"{device} for all of them")
+    return Check("device", not wrong, "; ".join(wrong) or f"{text}: {device}", f"{device} for all of them")
 
 
 def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -106,9 +106,9 @@ def operators(step: Callable[[], Any], wanted: Collection[str]) -> list[Check]:
     """Check that each operator that the model declares for its stack runs in a step. No checks if it declares none."""
     if not wanted:
         return []
-    found = Counter(str(event.get("name")) for event in traced(step))
-    told = ", ".join(f"{name} x{found[name]}" for name in wanted)
-    return [Check("tuned_operators", all(found[name] for name in wanted), told, "each at least once")]
+    counts = Counter(str(event.get("name")) for event in traced(step))
+    text = ", ".join(f"{name} x{counts[name]}" for name in wanted)
+    return [Check("tuned_operators", all(counts[name] for name in wanted), text, "each at least once")]
 
 
 def layouts(inputs: Iterable[Any], *, channels_last: bool) -> list[Check]:
@@ -128,16 +128,16 @@ def jitted(network: Any) -> Check:
     """Check that the module is a frozen script module: no parameters outside its graph."""
     script = isinstance(network, torch.jit.ScriptModule)
     outside = len(list(network.parameters())) if script else -1
-    found = f"frozen graph, {outside} parameters outside" if script else type(network).__name__
-    return Check("jit", script and outside == 0, found, "frozen graph, 0 parameters outside")
+    text = f"frozen graph, {outside} parameters outside" if script else type(network).__name__
+    return Check("jit", script and outside == 0, text, "frozen graph, 0 parameters outside")
 
 
-def dtype_of_kernels(found: Counter[str], dtype: str) -> Check:
+def dtype_of_kernels(counts: Counter[str], dtype: str) -> Check:
     """Check that every arithmetic operator took its inputs in the case's dtype."""
-    told = ", ".join(f"{kind} x{count}" for kind, count in found.most_common()) or "no kernel with a dtype"
+    text = ", ".join(f"{kind} x{count}" for kind, count in counts.most_common()) or "no kernel with a dtype"
     operands = DTYPES[dtype].operands
-    ok = bool(found) and all(set(kind.split(" x ")) <= operands for kind in found)
-    return Check("dtype", ok, told, f"{' or '.join(sorted(operands))} in all")
+    ok = bool(counts) and all(set(kind.split(" x ")) <= operands for kind in counts)
+    return Check("dtype", ok, text, f"{' or '.join(sorted(operands))} in all")
 
 
 def dtypes(kernels: Iterable[Kernel]) -> Counter[str]:
@@ -153,9 +153,9 @@ def layout_of_kernels(kernels: Iterable[Kernel], *, channels_last: bool) -> list
     """
     if not channels_last:
         return []
-    found = Counter(kernel.layout for kernel in kernels if kernel.layout)
-    told = ", ".join(f"{layout} x{count}" for layout, count in found.most_common()) or "no convolution that shows it"
-    return [Check("kernel_layout", set(found) <= {"channels_last"}, told, "channels_last in all")]
+    counts = Counter(kernel.layout for kernel in kernels if kernel.layout)
+    text = ", ".join(f"{layout} x{count}" for layout, count in counts.most_common()) or "no convolution that shows it"
+    return [Check("kernel_layout", set(counts) <= {"channels_last"}, text, "channels_last in all")]
 
 
 def of_stack(step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
@@ -171,8 +171,8 @@ def profiled(step: Callable[[], Any]) -> list[Kernel]:
 
 def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
     """Return the arithmetic kernels in a trace of torch's profiler."""
-    found = ((event["name"], _own(event["name"], event.get("args", {}))) for event in events if arithmetic(event))
-    return [Kernel(name, _operands(name, told), _strided(name, told)) for name, told in found]
+    pairs = ((event["name"], _own(event["name"], event.get("args", {}))) for event in events if arithmetic(event))
+    return [Kernel(name, _operands(name, line), _strided(name, line)) for name, line in pairs]
 
 
 def traced(
@@ -198,8 +198,8 @@ def traced(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(path))
-        found: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
-    return found
+        events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
+    return events
 
 
 def _wait_for_communication() -> None:
@@ -223,21 +223,21 @@ def _wait_for_communication() -> None:
 def arithmetic(event: dict[str, Any]) -> bool:
     """Whether an event of a trace is an arithmetic operator with known operands."""
     name = str(event.get("name"))
-    known = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED))
-    return name in SGEMM or (known and "Input type" in event.get("args", {}))
+    heavy = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED))
+    return name in SGEMM or (heavy and "Input type" in event.get("args", {}))
 
 
-def _own(name: str, told: dict[str, Any]) -> dict[str, Any]:
+def _own(name: str, line: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an operator, without values in front that belong to another one."""
     count = TAKES.get(name)
     if count is None:
-        return told
-    return {key: value[-count:] if key.startswith("Input ") else value for key, value in told.items()}
+        return line
+    return {key: value[-count:] if key.startswith("Input ") else value for key, value in line.items()}
 
 
-def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
+def _operands(name: str, line: dict[str, Any]) -> tuple[str, ...]:
     """Return the dtypes of the first two tensors. In `addmm` the first is the bias, which has the same dtype."""
-    kinds: list[str] = told.get("Input type", [])
+    kinds: list[str] = line.get("Input type", [])
     if name in SGEMM and not any(kinds[:2]):
         return ("float32",)  # in a graph the profiler lists no operands
     if name.startswith(QUANTISED) and name.endswith("_dynamic"):
@@ -250,14 +250,14 @@ def _operands(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     if name.startswith(FROZEN):
         # A summand may precede the weights: take all tensors before them, except the bias, which is a row.
         tensors = itertools.takewhile(lambda kind: kind and not kind.startswith("Scalar"), kinds)
-        kinds = [kind for kind, sizes in zip(tensors, told["Input Dims"], strict=False) if len(sizes) > 1]
+        kinds = [kind for kind, sizes in zip(tensors, line["Input Dims"], strict=False) if len(sizes) > 1]
         return tuple(PROFILER_NAMES.get(kind, kind) for kind in kinds)
     return tuple(PROFILER_NAMES.get(kind, kind) for kind in kinds[:2] if kind)
 
 
-def _strided(name: str, told: dict[str, Any]) -> str:
+def _strided(name: str, line: dict[str, Any]) -> str:
     """Return the layout of a convolution's input by its strides. Empty with one channel or pixel, which fits both."""
-    strides, sizes = told.get("Input Strides"), told.get("Input Dims")
+    strides, sizes = line.get("Input Strides"), line.get("Input Dims")
     others = ("quantized::conv", "onednn::qconv", FROZEN[0])
     convolution = name == "aten::_convolution" or name.startswith(others)
     if not convolution or not strides or not sizes or len(sizes[0]) != 4:
@@ -283,7 +283,7 @@ def primitives(log: str) -> list[Kernel]:
 
 def arithmetic_of(log: onednn.Log) -> list[Kernel]:
     """Return the arithmetic kernels among executed primitives."""
-    found = []
+    executed = []
     for line in log.executed:
         if line.name not in PRIMITIVES:
             continue
@@ -295,8 +295,10 @@ def arithmetic_of(log: onednn.Log) -> list[Kernel]:
         several = batch is not None and set(batch[1].split("x")) != {"1"}
         name = "batch_matmul" if several else line.name
         layout = _tagged(images.tag, line.problem) if images else ""
-        found.append(Kernel(name, tuple(_ONEDNN_NAMES.get(kind, kind) for kind in chosen), layout, line.implementation))
-    return found
+        executed.append(
+            Kernel(name, tuple(_ONEDNN_NAMES.get(kind, kind) for kind in chosen), layout, line.implementation)
+        )
+    return executed
 
 
 def _tagged(tag: str, problem: str) -> str:

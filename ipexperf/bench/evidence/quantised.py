@@ -43,17 +43,17 @@ def layers(kernels: Iterable[Kernel]) -> list[Kernel]:
     return [kernel for kernel in kernels if kernel.name not in PRODUCTS]
 
 
-def ran(kernels: Iterable[Kernel], expected: int) -> Check:
+def layers_that_ran(kernels: Iterable[Kernel], expected: int) -> Check:
     """Check that as many layers ran in int8 as the untouched network has, and none in another dtype."""
     kernels = list(kernels)
     whole = [kernel for kernel in layers(kernels) if kernel.operands and set(kernel.operands) <= INTEGERS]
     # An operator may appear in the logs of both torch and oneDNN, so each log is counted alone.
     library = sum("::" not in kernel.name for kernel in whole)
-    found = max(library, len(whole) - library)
+    int8 = max(library, len(whole) - library)
     rest = Counter(f"{x.name} in {x.dtype}" for x in layers(kernels) if not set(x.operands) <= INTEGERS)
     beside = Counter(f"{x.name} in {x.dtype}" for x in kernels if x.name in PRODUCTS)
-    told = f"{found} of {expected} layers in int8{_list(', but ', rest)}{_list('; products of activations: ', beside)}"
-    return Check("quantised_layers", 0 < expected <= found and not rest, told, f"all {expected}")
+    text = f"{int8} of {expected} layers in int8{_list(', but ', rest)}{_list('; products of activations: ', beside)}"
+    return Check("quantised_layers", 0 < expected <= int8 and not rest, text, f"all {expected}")
 
 
 def modules(network: Any) -> Check:
@@ -62,31 +62,31 @@ def modules(network: Any) -> Check:
     float_layers = [name or "the root" for name, module in network.named_modules() if isinstance(module, kinds)]
     # Converted layers of torch and IPEX have packed weights and a scale. Holders of packed weights have no scale.
     int8_layers = sum(hasattr(x, "_weight_bias") and hasattr(x, "scale") for x in network.modules())
-    told = f"{int8_layers} quantised layers, {len(float_layers)} in floating point"
+    text = f"{int8_layers} quantised layers, {len(float_layers)} in floating point"
     if float_layers:
-        told += f": {', '.join(float_layers[:4])}"
-    return Check("quantised_modules", int8_layers > 0 and not float_layers, told, "some, and 0 in floating point")
+        text += f": {', '.join(float_layers[:4])}"
+    return Check("quantised_modules", int8_layers > 0 and not float_layers, text, "some, and 0 in floating point")
 
 
 def graph(text: str, expected: int) -> Check:
     """Check that every layer of the graph is a quantised operator, or inside a fusion with int8 inputs."""
-    found, rest = read_graph(text)
-    told = f"{found} of {expected} layers quantised{_list(', but ', Counter(rest))}"
-    return Check("quantised_graph", 0 < expected <= found and not rest, told, f"all {expected}")
+    int8, rest = read_graph(text)
+    summary = f"{int8} of {expected} layers quantised{_list(', but ', Counter(rest))}"
+    return Check("quantised_graph", 0 < expected <= int8 and not rest, summary, f"all {expected}")
 
 
 def code(text: str, expected: int) -> Check:
     """Check that every layer in inductor's code is a quantised operator of oneDNN."""
     calls = [name for line in text.splitlines() if not line.lstrip().startswith("#") for name in _CALLED.findall(line)]
-    found = sum(bool(_INT8_CALL.match(name)) for name in calls)
+    int8 = sum(bool(_INT8_CALL.match(name)) for name in calls)
     rest = Counter(name for name in calls if _FLOAT_CALL.match(name))
-    told = f"{found} of {expected} layers called in int8{_list(', but ', rest)}"
-    return Check("quantised_code", 0 < expected <= found and not rest, told, f"all {expected}")
+    summary = f"{int8} of {expected} layers called in int8{_list(', but ', rest)}"
+    return Check("quantised_code", 0 < expected <= int8 and not rest, summary, f"all {expected}")
 
 
 def read_graph(text: str) -> tuple[int, list[str]]:
     """Return the number of quantised layers in a printed graph, and the names of the others."""
-    found, rest = 0, []
+    int8, rest = 0, []
     # `with ipex::LlgaFusionGroup_0 = graph(...)` prints the inside of a fusion after its graph.
     for part in re.split(r"^with ", text, flags=re.MULTILINE):
         fused = part.startswith("ipex::LlgaFusionGroup")
@@ -97,16 +97,16 @@ def read_graph(text: str) -> tuple[int, list[str]]:
                 continue
             defined[node["out"]] = node["name"]
             if _INT8_LAYER.match(node["name"]):
-                found += 1
+                int8 += 1
             elif _FLOAT_LAYER.match(node["name"]):
                 inputs = [name.strip().removeprefix("%") for name in node["inputs"].split(",")[:2]]
                 # oneDNN's graph compiler merges a layer and the dequantisation of its operands into one int8 kernel.
                 if fused and all(defined.get(name) == "aten::dequantize" for name in inputs):
-                    found += 1
+                    int8 += 1
                 else:
                     rest.append(node["name"])
-    return found, rest
+    return int8, rest
 
 
-def _list(before: str, found: Counter[str]) -> str:
-    return before + ", ".join(f"{name} x{times}" for name, times in found.most_common()) if found else ""
+def _list(before: str, names: Counter[str]) -> str:
+    return before + ", ".join(f"{name} x{times}" for name, times in names.most_common()) if names else ""

@@ -39,13 +39,13 @@ class _Operator:
 
 def operators(events: Iterable[dict[str, Any]]) -> Section:
     """Return every operator with its number of calls, dtypes, shapes, callers and own time."""
-    found: dict[str, _Operator] = defaultdict(_Operator)
+    by_id: dict[str, _Operator] = defaultdict(_Operator)
     for event, caller, own in _nested(events):
-        one, told = found[_named(event)], event.get("args", {})
+        one, arguments = by_id[_named(event)], event.get("args", {})
         one.calls += 1
         one.seconds += own
-        one.types[_types(told)] += 1
-        one.shapes["; ".join("x".join(map(str, dims)) for dims in _dims(told))] += 1
+        one.types[_types(arguments)] += 1
+        one.shapes["; ".join("x".join(map(str, dims)) for dims in _dims(arguments))] += 1
         one.inside[caller] += 1
     rows = [
         {
@@ -55,9 +55,9 @@ def operators(events: Iterable[dict[str, Any]]) -> Section:
             "shapes": folded(one.shapes),
             "inside": _sorted(one.inside),
         }
-        for name, one in found.items()
+        for name, one in by_id.items()
     ]
-    return limited(rows, [one.seconds for one in found.values()])
+    return limited(rows, [one.seconds for one in by_id.values()])
 
 
 def kernels(events: Iterable[dict[str, Any]]) -> Section:
@@ -77,8 +77,12 @@ def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, 
     """Return the allocations of a step: number, total bytes, and peak above the level at its beginning."""
     marks = [x for x in events if x.get("name") == _MEMORY and bool(x["args"]["Device Type"]) == accelerator]
     changes = [int(mark["args"]["Bytes"]) for mark in sorted(marks, key=lambda x: (x["ts"], x["args"]["Ev Idx"]))]
-    taken = [change for change in changes if change > 0]
-    return {"allocations": len(taken), "allocated": sum(taken), "peak": max((0, *itertools.accumulate(changes)))}
+    allocations = [change for change in changes if change > 0]
+    return {
+        "allocations": len(allocations),
+        "allocated": sum(allocations),
+        "peak": max((0, *itertools.accumulate(changes))),
+    }
 
 
 def plain(kernel: str) -> str:
@@ -119,40 +123,40 @@ def _named(event: dict[str, Any]) -> str:
     return _HASH.sub("#", str(event["name"]))
 
 
-def _types(told: dict[str, Any]) -> str:
+def _types(arguments: dict[str, Any]) -> str:
     """Return the dtypes of an operator's tensor arguments, including those in lists."""
-    names = [PROFILER_NAMES.get(name, name) for name in map(str, told.get("Input type", ()))]
+    names = [PROFILER_NAMES.get(name, name) for name in map(str, arguments.get("Input type", ()))]
     return ", ".join(name for name in names if name and not name.startswith(("Scalar", "GenericList")))
 
 
-def _dims(told: dict[str, Any]) -> list[list[Any]]:
-    return [dims for dims in told.get("Input Dims", ()) if dims]
+def _dims(arguments: dict[str, Any]) -> list[list[Any]]:
+    return [dims for dims in arguments.get("Input Dims", ()) if dims]
 
 
 def folded(shapes: Counter[str]) -> dict[str, int] | str:
     """List a few shapes, or return a digest of many, which is enough to compare them."""
     if len(shapes) <= KEPT:
         return _sorted(shapes)
-    told = "\n".join(f"{shape} {count}" for shape, count in sorted(shapes.items()))
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    text = "\n".join(f"{shape} {count}" for shape, count in sorted(shapes.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def limited(rows: list[dict[str, Any]], seconds: list[float]) -> Section:
     """Return the rows in canonical order. All beyond the limit are folded into one."""
     order = sorted(range(len(rows)), key=lambda number: _text(rows[number]))
     kept, rest = order[:ROWS], order[ROWS:]
-    found = [rows[number] for number in kept]
+    others = [rows[number] for number in kept]
     times = [seconds[number] for number in kept]
     if rest:
         digest = hashlib.sha256("\n".join(_text(rows[number]) for number in rest).encode()).hexdigest()[:12]
-        found.append({"rest": len(rest), "calls": sum(rows[number]["calls"] for number in rest), "digest": digest})
+        others.append({"rest": len(rest), "calls": sum(rows[number]["calls"] for number in rest), "digest": digest})
         times.append(sum(seconds[number] for number in rest))
-    return found, times
+    return others, times
 
 
 def _text(row: dict[str, Any]) -> str:
     return repr(sorted(row.items(), key=lambda part: part[0]))
 
 
-def _sorted(found: Counter[str]) -> dict[str, int]:
-    return dict(sorted(found.items()))
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

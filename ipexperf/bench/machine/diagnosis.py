@@ -47,12 +47,12 @@ class Machine:
 
     def cards(self, vendor: str) -> dict[str, str]:
         """Return the PCI addresses of a vendor's cards, each with its kernel driver."""
-        found = {}
+        cards = {}
         for device in sorted((self.root / "sys/bus/pci/devices").glob("*")):
             if _text(device / "vendor") == vendor and _text(device / "class").startswith(_CARD_CLASSES):
                 driver = device / "driver"
-                found[device.name] = driver.resolve().name if driver.exists() else ""
-        return found
+                cards[device.name] = driver.resolve().name if driver.exists() else ""
+        return cards
 
     def nodes(self, pattern: str) -> list[Path]:
         """Device files."""
@@ -85,32 +85,32 @@ def _xpu(torch: Any, machine: Machine) -> str:
         return (
             f"torch {torch.__version__} is built without XPU support: install the build for Intel GPUs ({XPU_WHEELS})"
         )
-    told = f"torch {torch.__version__} sees no XPU: "
+    text = f"torch {torch.__version__} sees no XPU: "
     cards = machine.cards(INTEL)
     nodes = machine.nodes("dri/renderD*") or machine.nodes("dxg")  # the second is for Windows Subsystem for Linux
     if not cards and not nodes:
-        return told + "the PCI bus has no Intel GPU, and there is no /dev/dri/renderD*"
+        return text + "the PCI bus has no Intel GPU, and there is no /dev/dri/renderD*"
     if cards and not any(cards.values()):
         return (
-            f"{told}no kernel driver has taken the Intel GPU at {next(iter(cards))}: "
+            f"{text}no kernel driver is bound to the Intel GPU at {next(iter(cards))}: "
             "load i915 or xe (modprobe xe), or install a kernel that knows the card"
         )
     if not nodes:
-        return f"{told}{_drivers(cards)} and there is no /dev/dri/renderD*: a container needs --device /dev/dri"
+        return f"{text}{_drivers(cards)} and there is no /dev/dri/renderD*: a container needs --device /dev/dri"
     if shut := _shut(nodes, machine):
-        return told + shut
+        return text + shut
     if not machine.loads("libze_loader.so.1"):
-        return f"{told}the Level Zero loader libze_loader.so.1 is not installed: install libze1 (or level-zero)"
+        return f"{text}the Level Zero loader libze_loader.so.1 is not installed: install libze1 (or level-zero)"
     if not machine.loads("libze_intel_gpu.so.1"):
         return (
-            f"{told}the Level Zero driver libze_intel_gpu.so.1 is not installed: "
+            f"{text}the Level Zero driver libze_intel_gpu.so.1 is not installed: "
             "install libze-intel-gpu1 (or intel-level-zero-gpu)"
         )
     if hidden := _hidden(machine, XPU_VARIABLES, len(cards), "Intel GPU"):
-        return told + hidden
+        return text + hidden
     return (
-        f"{told}kernel driver, permission and Level Zero are there, and no card that torch can use"
-        f"{_set(machine, XPU_VARIABLES)}{_said(torch.xpu)}: "
+        f"{text}kernel driver, permission and Level Zero are there, but no card that torch can use"
+        f"{_set(machine, XPU_VARIABLES)}{_error_of(torch.xpu)}: "
         "it takes Arc, Flex, Max, Battlemage or the graphics of a Core Ultra; `sycl-ls` tells what Level Zero finds"
     )
 
@@ -118,30 +118,30 @@ def _xpu(torch: Any, machine: Machine) -> str:
 def _cuda(torch: Any, machine: Machine) -> str:
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         return f"torch {torch.__version__} is built without CUDA: install a build with it (https://pytorch.org)"
-    told = f"torch {torch.__version__} sees no CUDA: "
+    text = f"torch {torch.__version__} sees no CUDA: "
     cards = machine.cards(NVIDIA)
     nodes = machine.nodes("nvidia[0-9]*")
     loaded = (machine.root / "proc/driver/nvidia/version").exists()
     if not nodes:
         if not cards and not loaded:
-            return told + "the PCI bus has no NVIDIA GPU, and there is no /dev/nvidia0"
+            return text + "the PCI bus has no NVIDIA GPU, and there is no /dev/nvidia0"
         if not loaded:
-            return f"{told}NVIDIA's kernel driver is not loaded: install it, or modprobe nvidia"
-        return f"{told}the kernel driver is loaded and there is no /dev/nvidia0: a container needs --gpus all"
+            return f"{text}NVIDIA's kernel driver is not loaded: install it, or modprobe nvidia"
+        return f"{text}the kernel driver is loaded and there is no /dev/nvidia0: a container needs --gpus all"
     if shut := _shut(nodes, machine):
-        return told + shut
+        return text + shut
     if not machine.loads("libcuda.so.1"):
-        return f"{told}the driver's library libcuda.so.1 is not installed: a container gets it from --gpus all"
+        return f"{text}the driver's library libcuda.so.1 is not installed: a container gets it from --gpus all"
     if hidden := _hidden(machine, CUDA_VARIABLES, len(cards), "NVIDIA GPU"):
-        return told + hidden
+        return text + hidden
     # Torch's own message knows versions, such as a driver that is too old for this build.
-    said = _said(torch.cuda) or ": no card answers"
-    return f"{told}kernel driver and libcuda.so.1 are there{_set(machine, CUDA_VARIABLES)}{said}"
+    error = _error_of(torch.cuda) or ": no card answers"
+    return f"{text}kernel driver and libcuda.so.1 are there{_set(machine, CUDA_VARIABLES)}{error}"
 
 
 def _drivers(cards: Mapping[str, str]) -> str:
-    taken = {driver for driver in cards.values() if driver}
-    return f"the kernel driver {' and '.join(sorted(taken))} is loaded" if taken else "the PCI bus is out of sight"
+    drivers = {driver for driver in cards.values() if driver}
+    return f"the kernel driver {' and '.join(sorted(drivers))} is loaded" if drivers else "the PCI bus cannot be read"
 
 
 def _shut(nodes: Sequence[Path], machine: Machine) -> str:
@@ -159,7 +159,7 @@ def _shut(nodes: Sequence[Path], machine: Machine) -> str:
         user = str(os.getuid())
     where = "/" + str(nodes[0].relative_to(machine.root))
     return (
-        f"{where} may not be opened by {user}: add them to the group {owner} (usermod -aG {owner} {user}; log in again)"
+        f"{where} cannot be opened by {user}: add them to the group {owner} (usermod -aG {owner} {user}; log in again)"
     )
 
 
@@ -170,7 +170,7 @@ def _hidden(machine: Machine, names: Sequence[str], cards: int, what: str) -> st
         if value is None:
             continue
         if not value.strip():
-            return f"{name} is set to nothing, which hides every card: unset it"
+            return f"{name} is empty, which hides every card: unset it"
         if cards and re.fullmatch(r"[\d., ]+", value):
             numbers = [int(part.split(".")[0]) for part in value.replace(" ", "").split(",") if part]
             if all(number >= cards for number in numbers):
@@ -184,7 +184,7 @@ def _set(machine: Machine, names: Sequence[str]) -> str:
     return f" with {' and '.join(given)}" if given else ""
 
 
-def _said(module: Any) -> str:
+def _error_of(module: Any) -> str:
     """Return torch's own error message when it is initialised, or an empty text."""
     try:
         module.init()

@@ -30,7 +30,7 @@ PACKAGES: tuple[str, ...] = (
 
 PT2E_HOMES = ("torch.ao.quantization", "torchao.quantization.pt2e")
 """Packages that have the tools of PT2E quantisation. Torch's own first; later versions lack it."""
-STEPS, QUANTIZER = "quantize_pt2e", "quantizer.x86_inductor_quantizer"
+PT2E_STEPS, PT2E_QUANTIZER = "quantize_pt2e", "quantizer.x86_inductor_quantizer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,30 +114,31 @@ def _lacking(name: str) -> list[str]:
 
 def pt2e_home() -> str:
     """Return the package that has the tools of PT2E quantisation, or an empty text. Looks at files, imports nothing."""
-    return next((name for name in PT2E_HOMES if _is_file(f"{name}.{STEPS}") and _is_file(f"{name}.{QUANTIZER}")), "")
+    parts = (PT2E_STEPS, PT2E_QUANTIZER)
+    return next((home for home in PT2E_HOMES if all(_is_file(f"{home}.{part}") for part in parts)), "")
 
 
 def _is_file(module: str) -> bool:
     package, *inside = module.split(".")
     try:
-        found = importlib.util.find_spec(package)
+        spec = importlib.util.find_spec(package)
     except ImportError:  # raised by custom finders only, never by Python's own
         return False
-    places = (found and found.submodule_search_locations) or ()
+    places = (spec and spec.submodule_search_locations) or ()
     return any(Path(place, *inside).with_suffix(".py").is_file() for place in places)
 
 
 def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = ()) -> Facts:
     """Gather the facts of this interpreter. Torch is imported only if an accelerator is requested."""
-    found = {name: _accelerator(name) for name in accelerators}
+    devices = {name: _accelerator(name) for name in accelerators}
     return Facts(
         # Before torch is imported: if OpenMP binds its threads, the first of them is left with one core.
         cores=len(os.sched_getaffinity(0)),
         python=sys.executable,
         packages={name: _version(name) for name in dict.fromkeys((*PACKAGES, *packages))},
         cpu_flags=cpu_flags(),
-        accelerators=found,
-        lacking={name: _lacking(name) for name, reason in found.items() if not reason},
+        accelerators=devices,
+        lacking={name: _lacking(name) for name, reason in devices.items() if not reason},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
         pt2e=pt2e_home(),
@@ -150,10 +151,10 @@ def main() -> None:
     parser.add_argument("--accelerators", default="")
     parser.add_argument("--packages", default="")
     parser.add_argument("--into", type=int, required=True, metavar="DESCRIPTOR")
-    told = parser.parse_args()
-    found = gather(*(text.split(",") if text else () for text in (told.accelerators, told.packages)))
-    with os.fdopen(told.into, "w", encoding="utf-8") as into:
-        into.write(json.dumps(found.to_json()) + "\n")
+    arguments = parser.parse_args()
+    facts = gather(*(text.split(",") if text else () for text in (arguments.accelerators, arguments.packages)))
+    with os.fdopen(arguments.into, "w", encoding="utf-8") as into:
+        into.write(json.dumps(facts.to_json()) + "\n")
 
 
 if __name__ == "__main__":

@@ -74,5 +74,5 @@ class Faults:
             return ""
         return (
             f"{self.per_step:,.0f} page faults per step: the kernel took {self.kernel / self.cpu:.0%} of the CPU time, "
-            "because memory is given back and taken again in each step"
+            "because each step returns memory and takes it again"
         )

@@ -30,10 +30,10 @@ def folders(prefix: str, base: str, packages: str) -> Iterator[str]:
 def find(name: str, pattern: str, places: Iterable[str]) -> str | None:
     """Return the file of a library in the first of these folders that has it, or None."""
     for folder in places:
-        found = [path for path in Path(folder).glob(f"lib{name}*.so*") if re.match(pattern, path.name)]
-        if found:
+        paths = [path for path in Path(folder).glob(f"lib{name}*.so*") if re.match(pattern, path.name)]
+        if paths:
             # `libjemalloc.so` before `libjemalloc.so.2`. Skip paths that contain a separator of LD_PRELOAD.
-            path = str(min(found, key=lambda path: (len(path.name), path.name)))
+            path = str(min(paths, key=lambda path: (len(path.name), path.name)))
             if not re.search(r"[:\s]", path):
                 return path
     return None

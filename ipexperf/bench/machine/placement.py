@@ -75,31 +75,31 @@ def apply(document: Mapping[str, Any] | None) -> None:
     """Apply the requested cores and memory nodes. Call it while the process has one thread."""
     if document is None:
         return
-    asked = Placement.of(document)
-    if asked.cores is not None:
+    wish = Placement.of(document)
+    if wish.cores is not None:
         try:
-            os.sched_setaffinity(0, asked.cores)
+            os.sched_setaffinity(0, wish.cores)
         except OSError as error:
-            raise _untaken(f"cores {ranges(asked.cores)}", error) from None
-        if (found := os.sched_getaffinity(0)) != set(asked.cores):
-            raise _untaken(f"cores {ranges(asked.cores)}", f"the kernel gave {ranges(found)}")
-    if asked.nodes is not None:
-        _bind_memory(asked.nodes)
-        if (policy := memory()) != f"bind {ranges(asked.nodes)}":
-            raise _untaken(f"memory of node {ranges(asked.nodes)}", f"the kernel gave {policy}")
+            raise _untaken(f"cores {ranges(wish.cores)}", error) from None
+        if (current := os.sched_getaffinity(0)) != set(wish.cores):
+            raise _untaken(f"cores {ranges(wish.cores)}", f"the kernel gave {ranges(current)}")
+    if wish.nodes is not None:
+        _bind_memory(wish.nodes)
+        if (policy := memory()) != f"bind {ranges(wish.nodes)}":
+            raise _untaken(f"memory of node {ranges(wish.nodes)}", f"the kernel gave {policy}")
 
 
 def _untaken(what: str, why: object) -> WorkerError:
-    told = why.strerror if isinstance(why, OSError) else why
-    return WorkerError("error", f"the placement did not take: {what}: {told}")
+    text = why.strerror if isinstance(why, OSError) else why
+    return WorkerError("error", f"the placement did not take: {what}: {text}")
 
 
 def _call(index: int, *arguments: Any) -> None:
-    known = _CALLS.get(platform.machine())
-    if known is None:
+    call = _CALLS.get(platform.machine())
+    if call is None:
         raise OSError(0, f"memory nodes are not built for {platform.machine()}")
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(known[index], *arguments) != 0:
+    if libc.syscall(call[index], *arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
@@ -144,10 +144,10 @@ def provider(function: str) -> str | None:
         address = ctypes.cast(getattr(program, function), ctypes.c_void_p)
     except AttributeError:
         return None
-    found = _Symbol()
-    if not program.dladdr(address, ctypes.byref(found)) or not found.file:
+    symbol = _Symbol()
+    if not program.dladdr(address, ctypes.byref(symbol)) or not symbol.file:
         return None
-    return Path(os.fsdecode(found.file)).name
+    return Path(os.fsdecode(symbol.file)).name
 
 
 def effect() -> dict[str, Any]:
@@ -171,31 +171,31 @@ def checks(document: Mapping[str, Any] | None) -> list[Check]:
     """Check the placement in effect against the requested one. No checks if none was requested."""
     if document is None:
         return []
-    asked, found = Placement.of(document), effect()
-    told: list[tuple[bool, str, str]] = []
-    if asked.cores is not None:
-        cores, masks = list(asked.cores), found["threads_cores"]
+    wish, actual = Placement.of(document), effect()
+    rows: list[tuple[bool, str, str]] = []
+    if wish.cores is not None:
+        cores, masks = list(wish.cores), actual["threads_cores"]
         if any(name in os.environ for name in BINDING):
             # OpenMP gave each thread a part of the cores: together they must be the requested cores.
-            whole = (asked.threads or 0) < len(cores) or found["cores"] == cores
-            ok = whole and set(found["cores"]) <= set(cores)
+            whole = (wish.threads or 0) < len(cores) or actual["cores"] == cores
+            ok = whole and set(actual["cores"]) <= set(cores)
         else:
             ok = masks == [cores]
-        told.append((ok, "cores " + " and ".join(map(ranges, masks)), f"cores {ranges(cores)}"))
-    if asked.threads is not None and found["threads"] is not None:
-        told.append((found["threads"] == asked.threads, f"{found['threads']} threads", f"{asked.threads} threads"))
-    if asked.nodes is not None:
-        wanted = f"bind {ranges(asked.nodes)}"
-        told.append((found["memory"] == wanted, f"memory {found['memory']}", f"memory {wanted}"))
+        rows.append((ok, "cores " + " and ".join(map(ranges, masks)), f"cores {ranges(cores)}"))
+    if wish.threads is not None and actual["threads"] is not None:
+        rows.append((actual["threads"] == wish.threads, f"{actual['threads']} threads", f"{wish.threads} threads"))
+    if wish.nodes is not None:
+        wanted = f"bind {ranges(wish.nodes)}"
+        rows.append((actual["memory"] == wanted, f"memory {actual['memory']}", f"memory {wanted}"))
     for kind, files in (("openmp", OPENMP), ("allocator", ALLOCATORS)):
-        name = getattr(asked, kind)
+        name = getattr(wish, kind)
         # libgomp is not preloaded, it comes with torch.
         if name is not None and (name != "gomp" or "torch" in sys.modules):
-            file = found[kind] or "none"
-            told.append((re.match(files[name], file) is not None, f"{kind} {file}", f"{kind} {name}"))
-    if not told:
+            file = actual[kind] or "none"
+            rows.append((re.match(files[name], file) is not None, f"{kind} {file}", f"{kind} {name}"))
+    if not rows:
         return []
-    held, is_so, should_be = zip(*told, strict=True)
+    held, is_so, should_be = zip(*rows, strict=True)
     return [Check("placement", all(held), ", ".join(is_so), ", ".join(should_be))]
 
 

@@ -46,10 +46,10 @@ class Embeddings(nn.Module):  # type: ignore[misc] # torch has no types here
         self.norm = nn.LayerNorm(shape.width, eps=EPSILON)
 
     def forward(self, tokens: Any) -> Any:
-        found = self.words(tokens) + self.positions.weight[: tokens.shape[1]]
+        embedded = self.words(tokens) + self.positions.weight[: tokens.shape[1]]
         if self.kinds is not None:
-            found = found + self.kinds.weight[0]
-        return self.norm(found)
+            embedded = embedded + self.kinds.weight[0]
+        return self.norm(embedded)
 
 
 class Attention(nn.Module):  # type: ignore[misc]
@@ -63,8 +63,8 @@ class Attention(nn.Module):  # type: ignore[misc]
     def forward(self, hidden: Any, mask: Any) -> Any:
         query, key, value = (self._split(part(hidden)) for part in (self.query, self.key, self.value))
         scores = torch.matmul(query, key.transpose(-1, -2)) / self.scale
-        found = torch.matmul(torch.softmax(scores + mask, dim=-1), value)
-        return self.out(found.permute(0, 2, 1, 3).flatten(2))
+        attended = torch.matmul(torch.softmax(scores + mask, dim=-1), value)
+        return self.out(attended.permute(0, 2, 1, 3).flatten(2))
 
     def _split(self, hidden: Any) -> Any:
         """Reshape to examples, heads, tokens, width of a head."""
@@ -137,12 +137,12 @@ NAMES = (
 
 def renamed(published: dict[str, Any]) -> dict[str, Any]:
     """Rename the weights of a published encoder. Its pooler is left out: sentence transformers have none."""
-    found = {}
+    state = {}
     for name, value in published.items():
         if name.startswith("pooler.") or name.endswith("position_ids"):
             continue
         new = name
         for theirs, ours in NAMES:
             new = new.replace(theirs, ours)
-        found[new] = value
-    return found
+        state[new] = value
+    return state

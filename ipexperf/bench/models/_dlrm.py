@@ -13,11 +13,11 @@ class Bags(nn.ModuleList):  # type: ignore[misc] # torch has no types here
     """An embedding bag per column of ids. The last one takes all remaining columns and sums their rows."""
 
     def forward(self, sparse: Any) -> list[Any]:
-        found = []
+        bags = []
         for bag, part in zip(self, columns(sparse, len(self)), strict=True):
             numbers, begins = flat(part)
-            found.append(bag(numbers, begins))
-        return found
+            bags.append(bag(numbers, begins))
+        return bags
 
 
 @torch.fx.wrap  # type: ignore[untyped-decorator, unused-ignore] # torch has no types here

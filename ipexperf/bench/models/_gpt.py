@@ -58,8 +58,8 @@ class Attention(nn.Module):  # type: ignore[misc] # torch has no types here
         if kept is not None:
             key, value = kept.add(key, value, begin)
         # After a prompt, tokens come one at a time and attend to all cached ones.
-        found = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=begin == 0)
-        return self.out(found.permute(0, 2, 1, 3).flatten(2))
+        attended = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=begin == 0)
+        return self.out(attended.permute(0, 2, 1, 3).flatten(2))
 
 
 class Layer(nn.Module):  # type: ignore[misc]

@@ -24,14 +24,14 @@ def fit(bench: Workbench, split: Split, network: Any, examples: int = EXAMPLES, 
     """Fit the last layer of a network, and leave the others unchanged."""
     chosen = _chosen(split, examples)
     head = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)][-1]
-    seen: list[Any] = []
-    hook = head.register_forward_pre_hook(lambda _, given: seen.append(given[0].cpu().double()))
+    features: list[Any] = []
+    hook = head.register_forward_pre_hook(lambda _, given: features.append(given[0].cpu().double()))
     bench.say(f"fitting the last layer of {bench.model.name} once, on {len(chosen)} training examples")
     network.eval()
     _answer(bench, network, chosen)
     hook.remove()
     classes = torch.nn.functional.one_hot(chosen.targets[0], head.out_features).double()
-    weight, bias = solve(torch.cat(seen), classes, ridge)
+    weight, bias = solve(torch.cat(features), classes, ridge)
     with torch.no_grad():
         head.weight.copy_(weight)
         head.bias.copy_(bias)

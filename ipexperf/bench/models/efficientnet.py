@@ -12,10 +12,12 @@ from ipexperf.bench.models.mobilenet import ROUGH, headless
 from ipexperf.bench.registry import model
 
 
-def adapt(kept: dict[str, Any]) -> dict[str, Any]:
+def adapt(state_dict: dict[str, Any]) -> dict[str, Any]:
     """Rename the package's weights: a padded convolution is the second of two layers here."""
     renamed = {name: name.replace(".1.weight", ".weight") for name in efficientnet_lite0().state_dict()}
-    return headless({name: kept[name if name in kept else former] for name, former in renamed.items()}, "_fc")
+    return headless(
+        {name: state_dict[name if name in state_dict else former] for name, former in renamed.items()}, "_fc"
+    )
 
 
 WEIGHTS = Packaged(

@@ -25,8 +25,8 @@ CHANNELS, POOLED, HIDDEN = 128, 7, 256
 """Channels of each map, size of ROIAlign's output, and width of the head."""
 OPERATORS = ("torch_ipex::frozen_batch_norm", "torch_ipex::ROIAlign_forward")
 """IPEX's own operators. Importing IPEX already replaces torchvision's ROIAlign and NMS."""
-FROZEN = "its norms are frozen, and a frozen network is tuned from trained weights: from a seed it did not learn"
-DECIDES = "it decides in the middle which boxes to look at, and there the graph breaks"
+FROZEN = "its norms are frozen, so it needs trained weights to start from: from a random start it did not learn"
+DECIDES = "it chooses boxes in the middle of the network, where the graph breaks"
 
 
 def learned_norms(bench: Workbench, split: Split, network: Any) -> None:
@@ -43,10 +43,10 @@ def _for_ipex(network: Any) -> Any:
     A frozen graph merges the two layers of the head and splits the output, which IPEX's softmax refuses.
     """
     frozen = importlib.import_module("intel_extension_for_pytorch").nn.modules.FrozenBatchNorm2d
-    known = torchvision.ops.FrozenBatchNorm2d
+    frozen_norm = torchvision.ops.FrozenBatchNorm2d
     for parent in list(network.modules()):
         for name, child in parent.named_children():
-            if isinstance(child, known):
+            if isinstance(child, frozen_norm):
                 norm = frozen(len(child.weight), eps=child.eps)
                 norm.load_state_dict(child.state_dict())
                 setattr(parent, name, norm)
@@ -74,7 +74,7 @@ def _for_ipex(network: Any) -> Any:
         **dict.fromkeys(("train", "train_ddp"), FROZEN),
         "infer_compile": f"{DECIDES} 20 times",
         "infer_export": f"{DECIDES}: torch.export refuses it",
-        "int8": "torch.fx cannot trace its lists of boxes, so stock PyTorch has no int8 of it that could be a measure",
+        "int8": "torch.fx cannot trace its lists of boxes, so there is no int8 of stock PyTorch to compare with",
     },
     needs=("torch", "torchvision"),
 )
@@ -99,10 +99,10 @@ def _network(norm: Any) -> Any:
             maps, sizes = self.backbone(images), [(SIZE, SIZE)] * len(images)
             wanted = None if boxes is None else _targets(boxes, labels)
             proposed, first = self.rpn(listed(images, sizes), maps, wanted)
-            found, second = self.roi_heads(maps, proposed, sizes, wanted)
+            detections, second = self.roi_heads(maps, proposed, sizes, wanted)
             if wanted is not None:
                 return {**first, **second}
-            filled = [_filled(one["boxes"], one["scores"], one["labels"] - 1) for one in found]
+            filled = [_filled(one["boxes"], one["scores"], one["labels"] - 1) for one in detections]
             return tuple(torch.stack(parts) for parts in zip(*filled, strict=True))
 
     return Detector()
@@ -111,9 +111,9 @@ def _network(norm: Any) -> Any:
 def _parts(norm: Any) -> Any:
     """Build torchvision's detector with anchors and layers for small images."""
     detection = torchvision.models.detection
-    known = detection.anchor_utils.AnchorGenerator
+    generator = detection.anchor_utils.AnchorGenerator
 
-    class Anchors(known):  # type: ignore[misc, valid-type] # torchvision is imported late, and has no types here
+    class Anchors(generator):  # type: ignore[misc, valid-type] # torchvision is imported late, and has no types here
         """Anchors that stay in fp32. Torchvision's are cast to the dtype of the maps, so that traces in bf16 differ."""
 
         def set_cell_anchors(self, dtype: Any, device: Any) -> None:

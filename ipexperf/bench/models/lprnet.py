@@ -39,30 +39,30 @@ def lprnet(width: int) -> Any:
 
         def forward(self, images: Any) -> Any:
             """Return a number for each class and step. Each step also gets the context of the whole plate."""
-            found = self.backbone(images)
-            context = self.context(found.flatten(1)).unsqueeze(1).unsqueeze(1).repeat(1, HEIGHT, STEPS, 1)
+            features = self.backbone(images)
+            context = self.context(features.flatten(1)).unsqueeze(1).unsqueeze(1).repeat(1, HEIGHT, STEPS, 1)
             # Keep the layout channels last: otherwise the concatenation would convert it.
             context = context.permute(0, 3, 1, 2)
-            return self.classes(torch.cat((found, context), 1)).mean(2)
+            return self.classes(torch.cat((features, context), 1)).mean(2)
 
     return LprNet()
 
 
-def _small_basic_block(given: int, width: int) -> Any:
+def _small_basic_block(channels: int, width: int) -> Any:
     """A 3 x 3 convolution in two parts, between one that narrows and one that widens."""
     inner = width // 4
     return torch.nn.Sequential(
-        _layer(given, inner, 1),
+        _layer(channels, inner, 1),
         _layer(inner, inner, (3, 1), (1, 0)),
         _layer(inner, inner, (1, 3), (0, 1)),
         _layer(inner, width, 1),
     )
 
 
-def _layer(given: int, width: int, kernel: int | tuple[int, int], padding: int | tuple[int, int] = 0) -> Any:
+def _layer(channels: int, width: int, kernel: int | tuple[int, int], padding: int | tuple[int, int] = 0) -> Any:
     nn = torch.nn
     return nn.Sequential(
-        nn.Conv2d(given, width, kernel, padding=padding, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
+        nn.Conv2d(channels, width, kernel, padding=padding, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
     )
 
 

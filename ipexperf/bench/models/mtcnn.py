@@ -14,13 +14,13 @@ from ipexperf.bench.registry import model
 
 HEADS = ("conv4_1", "conv4_2", "dense5_1", "dense5_2", "dense6_1", "dense6_2", "dense6_3")
 """Names of the output layers in the package. The other layers precede them."""
-_NO_ZERO = "torch's quantized::prelu forgets the zero point of its slopes: the answers are noise"
-_UNTRAINED = "its weights are those of a package: four photographs are too few to train it"
+_NO_ZERO = "torch's quantized::prelu ignores the zero point of its slopes, so the answers are noise"
+_UNTRAINED = "its weights come from a package: four photographs are too few to train it"
 
 
-def _named(kept: dict[str, Any]) -> dict[str, Any]:
+def _named(state_dict: dict[str, Any]) -> dict[str, Any]:
     """Rename the weights."""
-    return {(name if name.split(".")[0] in HEADS else f"layers.{name}"): value for name, value in kept.items()}
+    return {(name if name.split(".")[0] in HEADS else f"layers.{name}"): value for name, value in state_dict.items()}
 
 
 def _declared(file: str, sha256: str, size: int, batch: int) -> dict[str, Any]:
@@ -80,15 +80,15 @@ def mtcnn_onet() -> Any:
     return _network(layers, heads)
 
 
-def _convolution(number: int, given: int, width: int, side: int, pool: Any = None) -> dict[str, Any]:
+def _convolution(number: int, channels: int, width: int, side: int, pool: Any = None) -> dict[str, Any]:
     nn = torch.nn
-    layers = {f"conv{number}": nn.Conv2d(given, width, side), f"prelu{number}": nn.PReLU(width)}
+    layers = {f"conv{number}": nn.Conv2d(channels, width, side), f"prelu{number}": nn.PReLU(width)}
     return layers if pool is None else {**layers, f"pool{number}": pool}
 
 
-def _dense(number: int, given: int, width: int) -> dict[str, Any]:
+def _dense(number: int, features: int, width: int) -> dict[str, Any]:
     nn = torch.nn
-    return {"rows": _rows(), f"dense{number}": nn.Linear(given, width), f"prelu{number}": nn.PReLU(width)}
+    return {"rows": _rows(), f"dense{number}": nn.Linear(features, width), f"prelu{number}": nn.PReLU(width)}
 
 
 def _rows() -> Any:

@@ -61,7 +61,7 @@ def resnet50() -> Any:
     settles=40,
     resized=_probe.fit_anew,
     held_out=64,
-    why_nots=dict.fromkeys(("train", "train_ddp"), "a launch of it takes minutes, and none was ever measured"),
+    why_nots=dict.fromkeys(("train", "train_ddp"), "a launch takes minutes, and none has been measured yet"),
     needs=("torch", "torchvision"),
 )
 def resnext101_32x16d() -> Any:

@@ -9,7 +9,7 @@ from ipexperf.bench.models import _probe
 from ipexperf.bench.registry import model
 
 CLASSES = 10
-_LAID_OUT = "torch's quantised layers answer channels last, in which its shuffle of 5 dimensions cannot be laid out"
+_LAID_OUT = "torch's quantised layers return channels last, and its shuffle of 5 dimensions has no such layout"
 
 
 # Its shuffle makes images contiguous, so channels last would not survive the first block.

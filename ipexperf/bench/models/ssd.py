@@ -65,11 +65,11 @@ def _trunk() -> Any:
     return torch.nn.Sequential(*parts)
 
 
-def _narrower(given: int, between: int, width: int) -> Any:
+def _narrower(channels: int, between: int, width: int) -> Any:
     """Return layers that halve the size of a map."""
     nn = torch.nn
     return nn.Sequential(
-        nn.Conv2d(given, between, 1, bias=False),
+        nn.Conv2d(channels, between, 1, bias=False),
         nn.BatchNorm2d(between),
         nn.ReLU(inplace=True),
         nn.Conv2d(between, width, 3, stride=2, padding=1, bias=False),

@@ -20,10 +20,10 @@ def unet_resnet34() -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.down = nn.ModuleList(_encoder())
-            made = (*WIDTHS[-2::-1], LAST)
+            widths = (*WIDTHS[-2::-1], LAST)
             beside = (*WIDTHS[-2::-1], 0)
-            below = (WIDTHS[-1], *made)
-            self.up = nn.ModuleList([_twice(x + y, z) for x, y, z in zip(below, beside, made, strict=False)])
+            below = (WIDTHS[-1], *widths)
+            self.up = nn.ModuleList([_twice(x + y, z) for x, y, z in zip(below, beside, widths, strict=False)])
             self.road = nn.Conv2d(LAST, 1, 1)
 
         def forward(self, images: Any) -> Any:
@@ -31,11 +31,11 @@ def unet_resnet34() -> Any:
             stages = [images]
             for stage in self.down:
                 stages.append(stage(stages[-1]))
-            found = stages.pop()
+            features = stages.pop()
             for layers, beside in zip(self.up, [*stages[:0:-1], None], strict=True):
-                found = nn.functional.interpolate(found, scale_factor=2, mode="nearest")
-                found = layers(found if beside is None else torch.cat((found, beside), 1))
-            return self.road(found)
+                features = nn.functional.interpolate(features, scale_factor=2, mode="nearest")
+                features = layers(features if beside is None else torch.cat((features, beside), 1))
+            return self.road(features)
 
     return Unet()
 
@@ -47,11 +47,11 @@ def _encoder() -> list[Any]:
     return [first, torch.nn.Sequential(whole.maxpool, whole.layer1), whole.layer2, whole.layer3, whole.layer4]
 
 
-def _twice(given: int, width: int) -> Any:
+def _twice(inputs: int, width: int) -> Any:
     """Two convolutions with normalisation. Unlike the winner's, the encoder is not pretrained here."""
     nn = torch.nn
     layers: list[Any] = []
-    for channels in (given, width):
+    for channels in (inputs, width):
         layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers)
 

@@ -35,8 +35,8 @@ def check(network: Any, optimizer: Any, before: Sequence[Any]) -> list[Check]:
     held = {id(value) for group in optimizer.param_groups for value in group["params"]}
     both = sum(id(value) in held or value.grad is not None for value in apart)
     moved = sum(not value.detach().equal(was) for value, was in zip(apart, before, strict=True))
-    told = f"{moved} of {len(apart)} moved, {both} of them known to the optimizer or with a gradient"
-    return [Check("updated_apart", moved == len(apart) and not both, told, f"all {len(apart)}, and none")]
+    text = f"{moved} of {len(apart)} moved, {both} of them known to the optimizer or with a gradient"
+    return [Check("updated_apart", moved == len(apart) and not both, text, f"all {len(apart)}, and none")]
 
 
 def notes(network: Any) -> list[str]:

@@ -73,36 +73,36 @@ def check(bench: Workbench, split: Split, curves: Sequence[Sequence[float]], ski
     curve = DTYPES[bench.case.dtype].curve
     if curve is None:
         raise UsageError(f"nothing trains in {bench.case.dtype}")
-    known, noisy = (_kept(bench, split, len(curves), skipped, noise) for noise in (0.0, curve.noise))
-    return followed(losses, known, noisy, curve)
+    references, noisy = (_reference(bench, split, len(curves), skipped, noise) for noise in (0.0, curve.noise))
+    return followed(losses, references, noisy, curve)
 
 
-def _kept(bench: Workbench, split: Split, processes: int, skipped: Collection[int], noise: float) -> list[float]:
+def _reference(bench: Workbench, split: Split, processes: int, skipped: Collection[int], noise: float) -> list[float]:
     """Return the reference, trained once per run for all workers that need the same."""
     knobs = [bench.knob("optimizer"), bench.knob("accumulate")]
     made_of = [bench.case.batch, processes, sorted(skipped), noise, *knobs]
-    found: list[float] = shared.once(
+    curve: list[float] = shared.once(
         bench, "curve", made_of, lambda: reference(bench, split, processes, skipped, noise)
     )
-    return found
+    return curve
 
 
-def followed(losses: Sequence[float], known: Sequence[float], noisy: Sequence[float], curve: Curve) -> Check:
+def followed(losses: Sequence[float], reference_losses: Sequence[float], noisy: Sequence[float], curve: Curve) -> Check:
     """Check that the curve stays as close to that of stock fp32 as the dtype and this training allow."""
     # Over all steps: the effect of noise after a few is random.
-    amplified = TIMES * distance(noisy, known) / curve.most[CURVE_STEPS]
+    amplified = TIMES * distance(noisy, reference_losses) / curve.most[CURVE_STEPS]
     share = min(1.0, amplified) if math.isfinite(amplified) else 1.0
-    found = [distance(losses[:steps], known[:steps]) for steps in curve.most]
+    distances = [distance(losses[:steps], reference_losses[:steps]) for steps in curve.most]
     allowed = [max(curve.least[steps], share * most) for steps, most in curve.most.items()]
-    ok = all(math.isfinite(off) and off <= bound for off, bound in zip(found, allowed, strict=True))
-    told = f"{_listed(found)} off stock fp32 over {', '.join(map(str, curve.most))} steps"
-    return Check("loss_curve", ok, told, f"at most {_listed(allowed)}")
+    ok = all(math.isfinite(off) and off <= bound for off, bound in zip(distances, allowed, strict=True))
+    text = f"{_listed(distances)} off stock fp32 over {', '.join(map(str, curve.most))} steps"
+    return Check("loss_curve", ok, text, f"at most {_listed(allowed)}")
 
 
-def distance(losses: Sequence[float], known: Sequence[float]) -> float:
+def distance(losses: Sequence[float], reference_losses: Sequence[float]) -> float:
     """Return the root mean square of the differences, relative to that of the known curve."""
-    squares = sum((found - expected) ** 2 for found, expected in zip(losses, known, strict=True))
-    return math.sqrt(squares / sum(expected**2 for expected in known))
+    squares = sum((loss - expected) ** 2 for loss, expected in zip(losses, reference_losses, strict=True))
+    return math.sqrt(squares / sum(expected**2 for expected in reference_losses))
 
 
 def _listed(values: Iterable[float]) -> str:

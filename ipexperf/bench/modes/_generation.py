@@ -19,9 +19,9 @@ TASK = "language_modelling"
 def why_not(cell: Cell) -> str | None:
     """Return why a network cannot generate text token by token, or None."""
     if registry.models.get(cell.model).task != TASK:
-        return f"{cell.mode} is for networks that foretell the next token: {cell.model} is none"
+        return f"{cell.mode} is for networks that predict the next token: {cell.model} does not"
     if cell.knob("graph_mode") == "on":
-        return f"graph_mode=on captures one graph, and {cell.mode} keeps what it has read between calls"
+        return f"graph_mode=on captures one graph, but {cell.mode} keeps state between calls"
     return None
 
 
@@ -41,12 +41,12 @@ class GenerationSession(InferenceSession):
         return [
             *super().proof(),
             *self.bench.stack.proof_of_inference(self.network, self.bench),
-            given(self.network, self.step, self.items(self.bench.case.batch)),
+            tokens_read(self.network, self.step, self.items(self.bench.case.batch)),
             remembered(self, tokens, DTYPES[self.bench.case.dtype].bounds.fidelity),
         ]
 
 
-def given(network: Any, step: Callable[[], Any], expected: int) -> Check:
+def tokens_read(network: Any, step: Callable[[], Any], expected: int) -> Check:
     """Check that every linear layer gets as many tokens as a step should read, so that none is read again."""
     layers = [module for module in network.modules() if "Linear" in type(module).__name__]
     counts = dict.fromkeys(layers, 0)
@@ -60,9 +60,9 @@ def given(network: Any, step: Callable[[], Any], expected: int) -> Check:
     finally:
         for handle in handles:
             handle.remove()
-    found = sorted(set(counts.values()))
-    told = f"{' or '.join(map(str, found)) or 'no'} tokens in each of {len(layers)} linear layers"
-    return Check("tokens_read", found == [expected], told, f"{expected} in each")
+    numbers = sorted(set(counts.values()))
+    text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(layers)} linear layers"
+    return Check("tokens_read", numbers == [expected], text, f"{expected} in each")
 
 
 def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
@@ -77,11 +77,11 @@ def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
             if part is not None:
                 part.zero_()
     forgotten = _distance(session.read(tokens[:, last:], memory, last), whole)
-    told = f"{behind:.1e} off the whole text, {forgotten:.1e} where it is forgotten"
-    return Check("memory", behind <= bound < forgotten, told, f"at most {bound:.1e}, and more where it is forgotten")
+    text = f"{behind:.1e} off the whole text, {forgotten:.1e} without the cache"
+    return Check("memory", behind <= bound < forgotten, text, f"at most {bound:.1e}, and more without the cache")
 
 
-def _distance(found: Any, expected: Any) -> float:
+def _distance(outputs: Any, expected: Any) -> float:
     """Return the relative RMSE."""
-    known = expected.double()
-    return float((found.double() - known).pow(2).mean().sqrt() / known.pow(2).mean().sqrt())
+    exact = expected.double()
+    return float((outputs.double() - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt())

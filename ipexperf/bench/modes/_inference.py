@@ -93,8 +93,8 @@ class InferenceSession(Session):
         """Return the error of eager stock PyTorch in the case's dtype: the part due to the dtype, not the stack."""
         case = self.bench.case
         if dtypes.quantised(case.dtype):
-            known: float | None = artifact.recipe(self.bench)["rounding"]
-            return known
+            recorded: float | None = artifact.recipe(self.bench)["rounding"]
+            return recorded
 
         def make() -> float:
             network = self.placed()
@@ -107,8 +107,8 @@ class InferenceSession(Session):
             return accuracy.distance(outputs, reference, self.bench.task)
 
         made_of = [case.device, case.dtype, case.stack, case.batch, len(self.held_out), self.bench.channels_last]
-        told: float = shared.once(self.bench, "rounding", made_of, make)
-        return told
+        rounding: float = shared.once(self.bench, "rounding", made_of, make)
+        return rounding
 
     def kernels(self) -> list[Kernel]:
         """Return the arithmetic kernels that one step really ran."""
@@ -131,8 +131,8 @@ class InferenceSession(Session):
 
     def _converted(self, kernels: list[Kernel]) -> list[Check]:
         """Return evidence of int8, and of its artifact."""
-        made = [*artifact.calibrated(self.bench), *artifact.made_of(self.bench)]
-        return [quantised.ran(kernels, self.layers), *made]
+        checks = [*artifact.calibrated(self.bench), *artifact.made_of(self.bench)]
+        return [quantised.layers_that_ran(kernels, self.layers), *checks]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         items = self.items(self.bench.case.batch)
@@ -159,5 +159,5 @@ class InferenceSession(Session):
         return tuple(value.cpu().contiguous() for value in self.inputs[0])
 
     def notes(self) -> list[str]:
-        told = artifact.notes(self.bench) if dtypes.quantised(self.bench.case.dtype) else []
-        return [*self.bench.stack.notes(self.bench), *told, *instructions.notes(self.bench.case)]
+        notes = artifact.notes(self.bench) if dtypes.quantised(self.bench.case.dtype) else []
+        return [*self.bench.stack.notes(self.bench), *notes, *instructions.notes(self.bench.case)]

@@ -81,20 +81,20 @@ class Feed(ABC):
         return tuple(self.device.put(value) for value in batch)
 
     @abstractmethod
-    def told(self) -> tuple[bool, str, str]:
+    def verify(self) -> tuple[bool, str, str]:
         """Return whether the feed works as named, what was found, and what was expected."""
 
     def proof(self, step: Callable[[], Any]) -> Check:
         """Check one step: with input=device it copies no batch, with any other source it does."""
         before = self.copied
         step()
-        ok, found, expected = self.told()
+        ok, actual, expected = self.verify()
         copies = self.copied - before
         wanted = "at least 1" if self.waits else "0"
         return Check(
             "input",
             ok and (copies > 0) == self.waits,
-            f"{found}, {copies} copied in a step",
+            f"{actual}, {copies} copied in a step",
             f"{expected}, {wanted} copied in a step",
         )
 
@@ -115,7 +115,7 @@ class Resident(Feed):
     def __next__(self) -> Tensors:
         return next(self._turns)
 
-    def told(self) -> tuple[bool, str, str]:
+    def verify(self) -> tuple[bool, str, str]:
         kinds = sorted({value.device.type for batch in self.ring for value in batch})
         total = f"{len(self.ring)} batches on "
         return kinds == [self.device.name], total + " and ".join(kinds), total + self.device.name
@@ -132,12 +132,12 @@ class Hosted(Feed):
     def __next__(self) -> Tensors:
         return self.put(next(self._turns))
 
-    def told(self) -> tuple[bool, str, str]:
+    def verify(self) -> tuple[bool, str, str]:
         values = [value for batch in self.ring for value in batch]
         pinned = sum(value.is_pinned() for value in values)
         host = all(value.device.type == "cpu" for value in values)
-        told = f"{pinned} of {len(values)} tensors pinned in host memory"
-        return host and pinned == len(values), told, f"all {len(values)}"
+        text = f"{pinned} of {len(values)} tensors pinned in host memory"
+        return host and pinned == len(values), text, f"all {len(values)}"
 
 
 class Loaded(Feed):
@@ -169,7 +169,7 @@ class Loaded(Feed):
         # Torch has no public API for its processes.
         return list(self._batches._workers)  # noqa: SLF001
 
-    def told(self) -> tuple[bool, str, str]:
+    def verify(self) -> tuple[bool, str, str]:
         alive = sum(process.is_alive() for process in self._processes())
         return alive == self.workers, f"{alive} loader processes", str(self.workers)
 

@@ -54,7 +54,7 @@ class RankSession(TrainSession):
 
     def spans(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, ...]]:
         """Return begin and end of each block on the machine's clock, with this rank's CPU time and run delay."""
-        found: list[tuple[float, ...]] = []
+        spans: list[tuple[float, ...]] = []
         before = self.ledger.read()
         for _ in range(count):
             torch.distributed.barrier()
@@ -65,9 +65,9 @@ class RankSession(TrainSession):
                 self.step()
             synchronise()
             end = time.perf_counter()
-            found.append((begin, end, time.process_time() - cpu, measure.run_delay() - delay))
+            spans.append((begin, end, time.process_time() - cpu, measure.run_delay() - delay))
         self.ledger.enter(before, self.ledger.read(), count * block)
-        return found
+        return spans
 
     def digest(self) -> str:
         """Return a hash of all weights."""
@@ -219,9 +219,9 @@ def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
 
     answer(build)
     for text in requests:
-        asked = json.loads(text)
-        if asked["do"] == "close":
+        message = json.loads(text)
+        if message["do"] == "close":
             for rank in ranks:
                 rank.close()
             return
-        answer(lambda asked=asked: getattr(ranks[0], asked["do"])(asked))  # type: ignore[misc]
+        answer(lambda message=message: getattr(ranks[0], message["do"])(message))  # type: ignore[misc]

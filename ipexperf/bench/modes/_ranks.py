@@ -74,7 +74,7 @@ class Ranks:
         try:
             launcher.elastic_launch(config, _rank.main)(str(folder / "line"), request)
         except Exception as error:  # noqa: BLE001 - in a thread: raised again in the thread that waits for the ranks
-            self._death = _told(error)
+            self._death = _summary(error)
 
     def _accept(self, listener: socket.socket, count: int) -> None:
         """Wait until every rank has connected, in any order."""
@@ -101,13 +101,13 @@ class Ranks:
 
     def replies(self) -> list[dict[str, Any]]:
         """Wait for one reply of each rank. The death of a rank is reported before its consequences in others."""
-        found: dict[int, dict[str, Any]] = {}
+        replies: dict[int, dict[str, Any]] = {}
         failed: dict[int, dict[str, Any]] = {}
         until: float | None = None
         with selectors.DefaultSelector() as selector:
             for rank, line in enumerate(self._lines):
                 selector.register(line, selectors.EVENT_READ, rank)
-            while len(found) + len(failed) < len(self._lines):
+            while len(replies) + len(failed) < len(self._lines):
                 left = None if until is None else max(0.0, until - time.monotonic())
                 ready = selector.select(left)
                 if not ready:
@@ -117,13 +117,13 @@ class Ranks:
                     if reply is None:
                         continue
                     selector.unregister(self._lines[key.data])
-                    (found if reply.pop("ok") else failed)[key.data] = reply
+                    (replies if reply.pop("ok") else failed)[key.data] = reply
                     if failed and until is None:
                         until = time.monotonic() + GRACE_SECONDS
         if failed:
             rank, reply = next(iter(failed.items()))
             raise WorkerError(reply["outcome"], f"rank {rank}: {reply['reason']}")
-        return [found[rank] for rank in range(len(self._lines))]
+        return [replies[rank] for rank in range(len(self._lines))]
 
     def _read(self, rank: int) -> dict[str, Any] | None:
         """Return the rank's reply, or None if it is not complete yet. Pass on progress messages."""
@@ -144,7 +144,7 @@ class Ranks:
     def _dead(self) -> WorkerError:
         """Return the launcher's error for a rank that ended unexpectedly."""
         self._launcher.join(2 * END_SECONDS)
-        return WorkerError("crashed", self._death or "a rank closed its line, and the launcher does not say why")
+        return WorkerError("crashed", self._death or "a rank closed its connection, and the launcher does not say why")
 
     def close(self) -> None:
         """Let the ranks end by themselves. Others end with the worker's session."""
@@ -159,14 +159,14 @@ class Ranks:
 @contextlib.contextmanager
 def _unbound() -> Iterator[None]:
     """Return the environment without variables that bind OpenMP's threads: they list the cores of all ranks."""
-    kept = {name: os.environ.pop(name) for name in BINDING if name in os.environ}
+    variables = {name: os.environ.pop(name) for name in BINDING if name in os.environ}
     try:
         yield
     finally:
-        os.environ.update(kept)
+        os.environ.update(variables)
 
 
-def _told(error: Exception) -> str:
+def _summary(error: Exception) -> str:
     """Summarise the launcher's error in one sentence: which rank ended first, and how."""
     if not hasattr(error, "get_first_failure"):
         return f"torch's launcher failed: {type(error).__name__}: {error}"

@@ -46,11 +46,11 @@ def affinity(thread: int) -> frozenset[int]:
 
 def _clocks() -> dict[int, int]:
     """Return the nanoseconds that each thread of this process has run."""
-    found = {}
+    clocks = {}
     for path in _TASKS.iterdir():
         with contextlib.suppress(OSError):  # the thread ended meanwhile
-            found[int(path.name)] = int((path / "schedstat").read_text().split()[0])
-    return found
+            clocks[int(path.name)] = int((path / "schedstat").read_text().split()[0])
+    return clocks
 
 
 def busy(step: Callable[[], Any]) -> set[int]:
@@ -64,14 +64,14 @@ def busy(step: Callable[[], Any]) -> set[int]:
     return {thread for thread, clock in _clocks().items() if clock > before.get(thread, 0)}
 
 
-def streams(found: dict[int, int], count: int, whole: int) -> Check:
+def streams(counts: dict[int, int], count: int, whole: int) -> Check:
     """Check that as many threads as streams did arithmetic, and each ran the whole network."""
-    told = f"{len(found)} threads with {' and '.join(map(str, found.values())) or 'no'} operators"
-    ok = len(found) == count and set(found.values()) == {whole} and whole > 0
-    return Check("streams", ok, told, f"{count} threads with {whole} operators each")
+    text = f"{len(counts)} threads with {' and '.join(map(str, counts.values())) or 'no'} operators"
+    ok = len(counts) == count and set(counts.values()) == {whole} and whole > 0
+    return Check("streams", ok, text, f"{count} threads with {whole} operators each")
 
 
-def cores(workers: Collection[int], ran: set[int], pool: Sequence[int], count: int) -> Check:
+def cores(workers: Collection[int], busy_times: set[int], pool: Sequence[int], count: int) -> Check:
     """Check that each stream's thread is bound to its share of the cores, and that all cores were used.
 
     A stream with several cores has helper threads, which run no operators. They are identified by their cores.
@@ -79,14 +79,14 @@ def cores(workers: Collection[int], ran: set[int], pool: Sequence[int], count: i
     shares = [set(share) for share in shared(sorted(pool), count)]
     homes = [[number for number, share in enumerate(shares) if affinity(thread) <= share] for thread in workers]
     # The calling thread splits and joins, and is bound to a core too. It does not count unless it is a stream.
-    helpers = ran - ({threading.get_native_id()} - set(workers))
+    helpers = busy_times - ({threading.get_native_id()} - set(workers))
     bound = [affinity(thread) for thread in helpers if any(affinity(thread) <= share for share in shares)]
     filled = set().union(*bound)
     ok = sorted(homes) == [[number] for number in range(count)] and filled == set(pool)
-    told = " and ".join(sorted(ranges(affinity(thread)) for thread in workers)) or "none"
+    text = " and ".join(sorted(ranges(affinity(thread)) for thread in workers)) or "none"
     wanted = " and ".join(ranges(share) for share in shares)
     return Check(
-        "stream_cores", ok, f"streams on cores {told}, {ranges(filled) or 'none'} busy", f"within {wanted}, all busy"
+        "stream_cores", ok, f"streams on cores {text}, {ranges(filled) or 'none'} busy", f"within {wanted}, all busy"
     )
 
 

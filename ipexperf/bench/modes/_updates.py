@@ -47,11 +47,11 @@ class Ledger:
 
     def enter(self, before: Reading, after: Reading, steps: int) -> None:
         """Record the requested steps, and what was done for them."""
-        made = after.steps - before.steps
+        updates = after.steps - before.steps
         if after.updates is not None:
-            made = min(made, after.updates - (before.updates or 0))
+            updates = min(updates, after.updates - (before.updates or 0))
         self._asked += steps
-        self._made += made
+        self._made += updates
         self._taken += after.batches - before.batches
 
     @property

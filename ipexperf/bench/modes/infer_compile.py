@@ -24,11 +24,11 @@ class CompiledSession(InferenceSession):
         return self.build(artifact.program(self.bench), example)
 
     def build(self, network: Any, example: Any) -> Any:
-        known, before = compilation.loaded(), Tally.read()
+        loaded_before, before = compilation.loaded(), Tally.read()
         with compilation.afresh():
             self.network = self.bench.stack.compiled(network, example, self.bench)
             self.forward(example)
-            self.sources = compilation.generated(known)
+            self.sources = compilation.generated(loaded_before)
         self.compiled = Tally.read()
         self.first = self.compiled.since(before)
         return self.network
@@ -56,7 +56,7 @@ class CompiledSession(InferenceSession):
             *super().proof(),
             *compilation.whole(self.first, later),
             compilation.written(self.sources),
-            compilation.ran(self.events),
+            compilation.one_region(self.events),
             *([quantised.code(code, self.layers)] if int8 else []),
             *self.bench.stack.proof_of_code(self.network, code, self.bench),
         ]
@@ -65,7 +65,7 @@ class CompiledSession(InferenceSession):
 class InferCompile(Mode):
     name = "infer_compile"
     plain = "infer"
-    fresh = "what torch.compile starts and keeps was not proven under a fork"
+    fresh = "torch.compile keeps processes and threads that were never tested under a fork"
     knobs = (*KNOBS, artifact.Quantisation())
     artifact = "program"
 

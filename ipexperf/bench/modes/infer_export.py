@@ -91,11 +91,11 @@ def loaded(network: Any, libraries: list[str]) -> Check:
     """Check that the package's code runs: one graph, as machine code that is mapped into this process."""
     package = importlib.import_module("torch._inductor.package").AOTICompiledModel
     mapped = {Path(line.split()[-1]).name for line in _MAPPED.read_text().splitlines() if line.endswith(".so")}
-    found = [name for name in libraries if name in mapped]
+    mapped_libraries = [name for name in libraries if name in mapped]
     return Check(
         "package",
-        isinstance(network, package) and len(found) == len(libraries) == 1,
-        f"{type(network).__name__}, {len(found)} of the package's {len(libraries)} graphs loaded",
+        isinstance(network, package) and len(mapped_libraries) == len(libraries) == 1,
+        f"{type(network).__name__}, {len(mapped_libraries)} of the package's {len(libraries)} graphs loaded",
         f"{package.__name__}, 1 of the package's 1 graphs loaded",
     )
 
@@ -103,14 +103,14 @@ def loaded(network: Any, libraries: list[str]) -> Check:
 def weighed(network: Any) -> Check:
     """Check that the package contains the weights, and that freezing has made new constants of them."""
     names = list(getattr(network, "get_constant_fqns", list)())
-    made = sum(name.startswith(FROZEN) for name in names)
-    return Check("freezing", made > 0, f"{made} of {len(names)} constants inside are frozen", "at least 1")
+    constants = sum(name.startswith(FROZEN) for name in names)
+    return Check("freezing", constants > 0, f"{constants} of {len(names)} constants inside are frozen", "at least 1")
 
 
 class InferExport(Mode):
     name = "infer_export"
     plain = "infer"
-    fresh = "what torch.export and inductor start and keep was not proven under a fork"
+    fresh = "torch.export and inductor keep processes and threads that were never tested under a fork"
     knobs = KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:

@@ -45,12 +45,12 @@ class LoadSession(JitSession):
         return self.bench.tuned(self.placed())
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
-        known = len(sys.modules)
+        modules = len(sys.modules)
         begin = time.perf_counter()
         result = work()
         self.bench.device.synchronise()
         self.phases[phase] = time.perf_counter() - begin
-        self.imported += len(sys.modules) - known
+        self.imported += len(sys.modules) - modules
         return result
 
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
@@ -91,7 +91,7 @@ class LoadSession(JitSession):
 class Load(Mode):
     name = "load"
     family = "load"
-    fresh = "what a process pays that has imported nothing is what it measures"
+    fresh = "it measures what a process pays that has imported nothing"
     cold = True
     knobs = (ChannelsLast(),)
 

@@ -40,7 +40,7 @@ def too_many(streams: str, cores: int) -> str | None:
     """Return why this many streams cannot each have a core, or None."""
     if streams == FIT or int(streams) <= cores:
         return None
-    return f"{streams} streams need as many cores, and {cores} may be used here"
+    return f"{streams} streams need as many cores, but only {cores} may be used here"
 
 
 class MultiStreamSession(JitSession):
@@ -48,14 +48,14 @@ class MultiStreamSession(JitSession):
 
     def build(self, network: Any, example: Tensors) -> Any:
         if len(example) > 1:
-            told = f"{self.bench.model.name} has {len(example)}"
-            raise WorkerError("error", f"multistream is built for networks of one input, and {told}")
-        given = (self.bench.settings.placement or {}).get("cores")
-        self.cores = sorted(given) if given else placement.allowed()
-        asked = self.bench.knob("streams")
-        if wrong := too_many(asked, len(self.cores)):
+            text = f"{self.bench.model.name} has {len(example)}"
+            raise WorkerError("error", f"multistream is built for networks of one input, and {text}")
+        cores = (self.bench.settings.placement or {}).get("cores")
+        self.cores = sorted(cores) if cores else placement.allowed()
+        streams = self.bench.knob("streams")
+        if wrong := too_many(streams, len(self.cores)):
             raise WorkerError("error", wrong)
-        self.streams = min(len(self.cores), len(example[0])) if asked == FIT else int(asked)
+        self.streams = min(len(self.cores), len(example[0])) if streams == FIT else int(streams)
         # Packed and traced for the shape that a stream gets: its part of the batch.
         self.single = super().build(network, self._parts(example)[0])
         self.network = self.bench.stack.streamed(self.single, self.cores, self.streams)
@@ -94,15 +94,15 @@ class MultiStreamSession(JitSession):
         def step() -> Any:
             return self.forward(batch)
 
-        found = _streams.operators(step)
+        counts = _streams.operators(step)
         whole = sum(_streams.operators(lambda: self._alone(parts[0])).values())
-        ran = _streams.busy(step)
+        busy = _streams.busy(step)
         outputs = step()
-        told = self.bench.stack.parts(self.network) or [len(outputs)]
+        shares = self.bench.stack.parts(self.network) or [len(outputs)]
         return [
-            _streams.streams(found, self.streams, whole),
-            _streams.cores(found, ran, self.cores, self.streams),
-            _streams.split(told, len(batch[0]), self.streams),
+            _streams.streams(counts, self.streams, whole),
+            _streams.cores(counts, busy, self.cores, self.streams),
+            _streams.split(shares, len(batch[0]), self.streams),
             self._joined(outputs, torch.cat([self._alone(part) for part in parts])),
         ]
 
@@ -132,10 +132,10 @@ class MultiStream(Mode):
 
     def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
         if threads:
-            return "multistream has a thread a core always: --perf-threads is not for it"
+            return "multistream always uses one thread per core: --perf-threads does not apply"
         streams = cell.knob("streams") or FIT
         if streams != FIT and int(streams) > batch:
-            return f"{streams} streams share a batch of {batch}: some of them would have no image"
+            return f"{streams} streams share a batch of {batch}: some of them would get no image"
         return None
 
     def open(self, bench: Workbench) -> Session:

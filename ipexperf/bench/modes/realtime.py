@@ -43,13 +43,13 @@ def too_many(instances: str | None, cores: str | None, there: int) -> str | None
     count, each = sizes(instances, cores, there)
     if count * each <= there:
         return None
-    return f"instances={count} with cores={each} need {count * each} cores, and {there} may be used here"
+    return f"instances={count} with cores={each} need {count * each} cores, but only {there} may be used here"
 
 
 class Realtime(Mode):
     name = "realtime"
     family = "realtime"
-    fresh = "an instance takes its cores before it imports anything"
+    fresh = "an instance is bound to its cores before it imports anything"
     batch = 1
     knobs = (
         *KNOBS,

@@ -17,7 +17,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _apart, _curve, _input
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast
-from ipexperf.dtypes import CURVE_STEPS, DTYPES
+from ipexperf.dtypes import CURVE_STEPS, DTYPES, needs_scaler
 from ipexperf.result import Check
 
 PROVEN_STEPS = 3
@@ -37,7 +37,7 @@ class TrainSession(Session):
         self.optimised, self.optimizer = bench.stack.for_training(network, optimizer, bench)
         self.network = self.joined(self.optimised)
         self.accumulate = int(bench.knob("accumulate"))
-        self.scaler = torch.amp.GradScaler(case.device, enabled=scaled(case.dtype))
+        self.scaler = torch.amp.GradScaler(case.device, enabled=needs_scaler(case.dtype))
         self.feed = _input.feed(bench, self.split.train.tensors, self.order())
         self.losses: list[Any] = []
         # The optimizer's parameters, not network.parameters(), where IPEX leaves unpacked copies that are not trained.
@@ -74,10 +74,10 @@ class TrainSession(Session):
     def _batch(self) -> Any:
         """Run forward and backward of one batch. Return its share of the step's loss."""
         batch = next(self.feed)
-        given = len(self.split.train.inputs)
+        count = len(self.split.train.inputs)
         self.ledger.batches += 1
         with autocast(self.bench.case.device, self.bench.case.dtype):
-            loss, outputs = self.bench.task.learn(self.network, batch[:given], batch[given:])
+            loss, outputs = self.bench.task.learn(self.network, batch[:count], batch[count:])
         self.last = batch, tuple(value.detach() for value in outputs)
         if self.accumulate > 1:
             loss = loss / self.accumulate
@@ -99,8 +99,8 @@ class TrainSession(Session):
 
     def notes(self) -> list[str]:
         stack = self.bench.stack
-        told = [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
-        return [*told, *_apart.notes(self.optimised), *instructions.notes(self.bench.case)]
+        notes = [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
+        return [*notes, *_apart.notes(self.optimised), *instructions.notes(self.bench.case)]
 
     def close(self) -> None:
         self.feed.close()
@@ -151,9 +151,9 @@ class TrainSession(Session):
         fresh.load_state_dict(weights.restore(path)["model"])
         test = self.split.test
         outputs = accuracy.predict(lambda inputs: fresh(*inputs), test.inputs, accuracy.PART)
-        found = self.bench.task.score(outputs, test.targets)
-        ok = abs(found - reached) <= accuracy.DROP
-        return [Check("checkpoint", ok, f"{found:.4f} when loaded", f"{reached:.4f} within {accuracy.DROP}")]
+        score = self.bench.task.score(outputs, test.targets)
+        ok = abs(score - reached) <= accuracy.DROP
+        return [Check("checkpoint", ok, f"{score:.4f} when loaded", f"{reached:.4f} within {accuracy.DROP}")]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         items = self.items(self.bench.case.batch)
@@ -205,17 +205,11 @@ class TrainSession(Session):
         return self.moved(before) > 0
 
 
-def scaled(dtype: str) -> bool:
-    """Whether training in this dtype needs a gradient scaler."""
-    curve = DTYPES[dtype].curve
-    return curve is not None and curve.scaler
-
-
 def untrainable(cell: Cell) -> str | None:
     """Return why no stack can train this, or None."""
     if DTYPES[cell.dtype].curve is None:
         return f"{cell.dtype} is for inference: there is no {cell.dtype} training"
-    if scaled(cell.dtype) and cell.device == "cpu":
+    if needs_scaler(cell.dtype) and cell.device == "cpu":
         return f"{cell.dtype} training on a CPU skips every step of its gradient scaler: use bf16"
     return None
 

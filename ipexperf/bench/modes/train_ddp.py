@@ -49,7 +49,7 @@ def too_many(ranks: int, facts: Facts) -> str | None:
     """Return why this many ranks cannot each have a core, or None."""
     if ranks <= facts.cores:
         return None
-    return f"{ranks} ranks need as many cores, and {facts.cores} may be used here"
+    return f"{ranks} ranks need as many cores, but only {facts.cores} may be used here"
 
 
 class DdpSession(Session):
@@ -62,8 +62,8 @@ class DdpSession(Session):
         self.count = int(bench.knob("ranks"))
         chosen = bench.knob("backend")
         self.backend = NATIVE[bench.case.device] if chosen == "native" else chosen
-        given = (bench.settings.placement or {}).get("cores")
-        cores = sorted(given) if given else placement.allowed()
+        placed = (bench.settings.placement or {}).get("cores")
+        cores = sorted(placed) if placed else placement.allowed()
         self.cores = len(cores)
         if self.count > self.cores:
             raise WorkerError("error", f"{self.count} ranks need as many cores, and the worker may use {self.cores}")
@@ -83,12 +83,12 @@ class DdpSession(Session):
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
         """Time from the first rank's begin to the last rank's end, on their common clock, without requests."""
         del synchronise
-        self._block, found = block, []
-        told = [reply["spans"] for reply in self.ranks.ask("sample", count=count, block=block)]
-        for spans in zip(*told, strict=True):
+        self._block, samples = block, []
+        by_rank = [reply["spans"] for reply in self.ranks.ask("sample", count=count, block=block)]
+        for spans in zip(*by_rank, strict=True):
             begins, ends, cpus, delays = zip(*spans, strict=True)
-            found.append(((max(ends) - min(begins)) / block, sum(cpus) / block, sum(delays) / block))
-        return found
+            samples.append(((max(ends) - min(begins)) / block, sum(cpus) / block, sum(delays) / block))
+        return samples
 
     def items(self, batch: int) -> int:
         return batch * int(self.bench.knob("accumulate")) * self.count
@@ -100,30 +100,30 @@ class DdpSession(Session):
 
     def metrics(self) -> dict[str, float]:
         """Return the largest value of all ranks, because the others wait for it."""
-        told = [reply["metrics"] for reply in self.ranks.ask("metrics")]
-        return {name: max(found[name] for found in told) for name in told[0]}
+        metrics = [reply["metrics"] for reply in self.ranks.ask("metrics")]
+        return {name: max(one[name] for one in metrics) for name in metrics[0]}
 
     def notes(self) -> list[str]:
-        found = dict.fromkeys(note for reply in self.ranks.ask("notes") for note in reply["notes"])
+        notes = dict.fromkeys(note for reply in self.ranks.ask("notes") for note in reply["notes"])
         if idle := self.cores % self.count:
-            found[f"{idle} of {self.cores} cores idle: {self.count} ranks have {self.cores // self.count} each"] = None
-        return list(found)
+            notes[f"{idle} of {self.cores} cores idle: {self.count} ranks have {self.cores // self.count} each"] = None
+        return list(notes)
 
     def proof(self) -> list[Check]:
-        told = self.ranks.ask("proof", block=self._block)
-        by_rank = [[Check(**check) for check in reply["checks"]] for reply in told]
-        return [*(_agreed(checks) for checks in zip(*by_rank, strict=True)), *self.together(told)]
+        replies = self.ranks.ask("proof", block=self._block)
+        by_rank = [[Check(**check) for check in reply["checks"]] for reply in replies]
+        return [*(_agreed(checks) for checks in zip(*by_rank, strict=True)), *self.together(replies)]
 
-    def together(self, told: list[dict[str, Any]]) -> list[Check]:
+    def together(self, replies: list[dict[str, Any]]) -> list[Check]:
         """Return checks that compare ranks."""
-        ranks = sorted(reply["rank"] for reply in told)
-        sizes = sorted({reply["ranks"] for reply in told})
-        pids = {reply["pid"] for reply in told}
-        weights_found = {reply["weights"] for reply in told}
-        losses = {reply["loss"] for reply in told}
-        backends = sorted({reply["backend"] for reply in told})
-        held = [core for reply in told for core in reply["cores"]]
-        each = {(len(reply["cores"]), reply["threads"]) for reply in told}
+        ranks = sorted(reply["rank"] for reply in replies)
+        sizes = sorted({reply["ranks"] for reply in replies})
+        pids = {reply["pid"] for reply in replies}
+        weights_found = {reply["weights"] for reply in replies}
+        losses = {reply["loss"] for reply in replies}
+        backends = sorted({reply["backend"] for reply in replies})
+        held = [core for reply in replies for core in reply["cores"]]
+        each = {(len(reply["cores"]), reply["threads"]) for reply in replies}
         pinned = len(held) == len(set(held)) and {cores for cores, _ in each} == {self.cores // self.count}
         shares = ", ".join(f"{cores} with {threads} threads" for cores, threads in sorted(each))
         count = self.count
@@ -143,15 +143,15 @@ class DdpSession(Session):
     def fingerprint(self, device: Device) -> dict[str, Any] | None:
         """Return the first rank's fingerprint. All ranks capture one, because none can step alone."""
         del device
-        found: dict[str, Any] | None = self.ranks.ask("fingerprint")[0]["fingerprint"]
-        return found
+        fingerprint: dict[str, Any] | None = self.ranks.ask("fingerprint")[0]["fingerprint"]
+        return fingerprint
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         """Return the first rank's accuracy. The losses of all ranks form one curve."""
-        told = self.ranks.ask("accuracy")
-        losses = [reply["losses"] for reply in told]
-        curve = _curve.check(self.bench, weights.read(self.bench), losses, told[0]["skipped"])
-        return told[0]["metrics"], [*(Check(**check) for check in told[0]["checks"]), curve]
+        replies = self.ranks.ask("accuracy")
+        losses = [reply["losses"] for reply in replies]
+        curve = _curve.check(self.bench, weights.read(self.bench), losses, replies[0]["skipped"])
+        return replies[0]["metrics"], [*(Check(**check) for check in replies[0]["checks"]), curve]
 
     def close(self) -> None:
         self.ranks.close()
@@ -160,9 +160,9 @@ class DdpSession(Session):
 def _agreed(checks: tuple[Check, ...]) -> Check:
     """Merge a check of all ranks: the common finding, or that of each rank."""
     first = checks[0]
-    found = list(dict.fromkeys(check.found for check in checks))
-    told = found[0] if len(found) == 1 else "; ".join(f"rank {i}: {check.found}" for i, check in enumerate(checks))
-    return Check(first.name, all(check.ok for check in checks), told, first.expected)
+    texts = list(dict.fromkeys(check.found for check in checks))
+    text = texts[0] if len(texts) == 1 else "; ".join(f"rank {i}: {check.found}" for i, check in enumerate(checks))
+    return Check(first.name, all(check.ok for check in checks), text, first.expected)
 
 
 class TrainDdp(Mode):

@@ -12,16 +12,16 @@ from ipexperf.errors import IpexperfError
 def flaw(bench: Workbench) -> str:
     """Return the error of the untouched network, or an empty text if it works and so is not at fault."""
     try:
-        given = weights.read(bench).test.part(slice(bench.case.batch)).inputs
+        examples = weights.read(bench).test.part(slice(bench.case.batch)).inputs
         network = bench.built().eval()
     except IpexperfError as error:
         return str(error)
     except Exception:  # noqa: BLE001 - the data or the building failed, which the first error reports
         return ""
-    shapes = " and ".join(f"{'x'.join(map(str, value.shape))} {str(value.dtype)[6:]}" for value in given)
+    shapes = " and ".join(f"{'x'.join(map(str, value.shape))} {str(value.dtype)[6:]}" for value in examples)
     try:
         with torch.no_grad():
-            tensors(network(*given))
+            tensors(network(*examples))
     except IpexperfError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 - any error is the answer

@@ -17,8 +17,10 @@ def check(network: Any, inputs: Tensors) -> Check:
     """Check that no line of Python depends on input values, so that the trace is valid for any input."""
     places = reads(network, inputs)
     shown = ", ".join(dict.fromkeys(places[:SHOWN]))
-    told = f"{len(places)} looks at its inputs' values ({shown}): the trace is of another program" if places else "0"
-    return Check("control_flow", not places, told, "0 looks at its inputs' values in Python")
+    text = (
+        f"{len(places)} times it reads its inputs' values ({shown}): the trace is of another program" if places else "0"
+    )
+    return Check("control_flow", not places, text, "0 times it reads its inputs' values in Python")
 
 
 def reads(network: Any, inputs: Tensors) -> list[str]:
@@ -30,7 +32,7 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
 
     # Values computed from weights alone are the same in every call. Only those from inputs count.
     computed = WeakTensorKeyDictionary()
-    found: list[str] = []
+    places: list[str] = []
     operators = torch.ops.aten
     asking = (operators._local_scalar_dense.default, operators.equal.default, operators.is_nonzero.default)  # noqa: SLF001
 
@@ -43,12 +45,12 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
             kwargs = kwargs or {}
             ours = any(leaf in computed for leaf in leaves((args, kwargs)))
             if ours and func in asking:
-                found.append(_place())
-            made = func(*args, **kwargs)
+                places.append(_place())
+            result = func(*args, **kwargs)
             if ours:
-                for leaf in leaves(made):
+                for leaf in leaves(result):
                     computed[leaf] = True
-            return made
+            return result
 
     class Methods(TorchFunctionMode):  # type: ignore[misc]
         """Methods that convert whole tensors to Python bypass the operators."""
@@ -56,14 +58,14 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             del types
             if func in (torch.Tensor.tolist, torch.Tensor.numpy) and args[0] in computed:
-                found.append(_place())
+                places.append(_place())
             return func(*args, **(kwargs or {}))
 
     with torch.no_grad(), Methods(), Operators():
         for value in inputs:
             computed[value] = True
         network(*inputs)
-    return found
+    return places
 
 
 def _place() -> str:

@@ -23,7 +23,7 @@ HUBS = {"hf": "transformers", "timm": "timm"}
 """Prefixes of networks from a hub, with the package that builds them."""
 FORMS = "module:callable, file.py:callable, hf:NAME or timm:NAME, each with @SHAPE behind it where that is needed"
 _SHAPE = re.compile(r"\d+(?:x\d+)*(?:\+\d+(?:x\d+)*)*")
-_UNTAUGHT = "nothing is known of what it is to learn: declare it with ipexperf.model, with data and a task"
+_UNTAUGHT = "its training task is unknown: declare it with ipexperf.model, with data and a task"
 BATCH = 32
 HELD_OUT = 64
 """Number of examples for fidelity, and of others for the calibration of int8."""
@@ -78,22 +78,24 @@ def parse(text: str) -> Target:
     where, _, what = body.partition(":") if body.partition(":")[0] in HUBS else body.rpartition(":")
     shapes = tuple(tuple(map(int, part.split("x"))) for part in shape.split("+")) if shape else ()
     if not (where and what) or any(0 in part for part in shapes):
-        raise UsageError(f"'{text}' names no network: expected {FORMS}")
+        raise UsageError(f"'{text}' is not a network: expected {FORMS}")
     if where in HUBS:
         return Target(text, where, what, "", shapes)
     if not what.isidentifier():
-        raise UsageError(f"'{text}': '{what}' is no name of a callable: expected {FORMS}")
+        raise UsageError(f"'{text}': '{what}' is not the name of a callable: expected {FORMS}")
     return Target(text, "", where, what, shapes)
 
 
 def register(text: str) -> str:
     """Register a model for a target, without importing it, and return the model's name."""
     target = parse(text)
-    known = _registered().get(target.name)
-    if known == text:
+    target_before = _registered().get(target.name)
+    if target_before == text:
         return target.name
-    if known is not None:
-        raise UsageError(f"'{known}' and '{text}' would both be called {target.name}: name one of them in another way")
+    if target_before is not None:
+        raise UsageError(
+            f"'{target_before}' and '{text}' would both be called {target.name}: name one of them differently"
+        )
     _refuse_what_is_not_there(target)
     network = importlib.import_module("ipexperf.bench.networks.own_build").network
     registry.datasets.add(target.name, OwnExamples(target))
@@ -119,8 +121,8 @@ def register(text: str) -> str:
 
 
 def _registered() -> dict[str, str]:
-    found = {name: registry.models.get(name).target for name in registry.models.names()}
-    return {name: text or name for name, text in found.items()}
+    targets = {name: registry.models.get(name).target for name in registry.models.names()}
+    return {name: text or name for name, text in targets.items()}
 
 
 def _refuse_what_is_not_there(target: Target) -> None:
@@ -128,10 +130,10 @@ def _refuse_what_is_not_there(target: Target) -> None:
     if target.where.endswith(".py") and not target.hub and not Path(target.where).is_file():
         raise UsageError(f"'{target.text}': there is no file {target.where}")
     if target.local and not (target.local / "config.json").is_file():
-        raise UsageError(f"'{target.text}': {target.where} is no folder of a saved network: it has no config.json")
+        raise UsageError(f"'{target.text}': {target.where} is not the folder of a saved network: it has no config.json")
     if target.hub == "hf" and not target.local and not list(_snapshots(target.where)):
-        told = "is not in the local cache, and nothing is downloaded here"
-        raise UsageError(f"'{target.text}' {told}: hf download {target.where}, or name a folder")
+        text = "is not in the local cache, and nothing is downloaded here"
+        raise UsageError(f"'{target.text}' {text}: hf download {target.where}, or name a folder")
 
 
 def _snapshots(name: str) -> Iterator[Path]:
@@ -180,6 +182,8 @@ class OwnExamples(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         del path, size
-        given = importlib.import_module("ipexperf.bench.networks.own_build").inputs(self._target, 2 * HELD_OUT)
-        examples = Examples(given, ())
+        inputs_of_target = importlib.import_module("ipexperf.bench.networks.own_build").inputs(
+            self._target, 2 * HELD_OUT
+        )
+        examples = Examples(inputs_of_target, ())
         return Split(examples.part(slice(HELD_OUT)), examples.part(slice(HELD_OUT, None)))

@@ -31,12 +31,12 @@ def network(target: Target) -> Any:
     if not isinstance(built, torch.nn.Module):
         return built
     try:
-        given = inputs(target, 1)
-        if plain_outputs.plain(built, given):
+        examples = inputs(target, 1)
+        if plain_outputs.plain(built, examples):
             return built
     except Exception:  # noqa: BLE001 - it rejects its inputs or has none: whoever calls it next reports that
         return built
-    return plain_outputs.answering(built, len(given))
+    return plain_outputs.answering(built, len(examples))
 
 
 def inputs(target: Target, count: int) -> Tensors:
@@ -71,11 +71,11 @@ def _called(target: Target) -> Any:
     module = _module(target)
     build = getattr(module, target.what, None)
     if not callable(build):
-        known = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-        near = registry.nearest(target.what, known)
+        names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        near = registry.nearest(target.what, names)
         raise _wrong(target, f"{target.where} has no callable {target.what}{near}")
     if isinstance(build, torch.nn.Module):
-        raise _wrong(target, f"{target.what} is a network, and what builds one was expected: a function or a class")
+        raise _wrong(target, f"{target.what} is a network: expected a function or class that builds one")
     try:
         return build()
     except TypeError as error:
@@ -88,38 +88,38 @@ def _examples(target: Target, count: int) -> Tensors:
     example = getattr(module, f"{target.what}_{EXAMPLE}", None) or getattr(module, EXAMPLE, None)
     if not callable(example):
         more = f"write {EXAMPLE}() beside {target.what}, or give the shape of one: {target.text}@3x224x224"
-        raise _wrong(target, f"it is not known what it is given: {more}")
+        raise _wrong(target, f"its inputs are unknown: {more}")
     parts: list[Tensors] = []
     while sum(len(part[0]) for part in parts) < count:
         parts.append(_batch(target, example()))
     return tuple(torch.cat(values)[:count] for values in zip(*parts, strict=True))
 
 
-def _batch(target: Target, made: Any) -> Tensors:
+def _batch(target: Target, answer: Any) -> Tensors:
     """Convert the result of `example()` to a batch: tensors whose first dimension counts examples."""
-    values = made if isinstance(made, (tuple, list)) else (made,)
+    values = answer if isinstance(answer, (tuple, list)) else (answer,)
     fine = values and all(isinstance(value, torch.Tensor) and value.dim() and len(value) for value in values)
     if not fine or len({len(value) for value in values}) > 1:
         expected = "a tensor, or a tuple of tensors of one length: their first dimension counts examples"
-        raise _wrong(target, f"its {EXAMPLE}() returned {_told(made)}, and was expected to return {expected}")
+        raise _wrong(target, f"its {EXAMPLE}() returned {_description(answer)}: expected {expected}")
     return tuple(values)
 
 
-def _told(made: Any) -> str:
-    if isinstance(made, torch.Tensor):
-        return f"a tensor of shape {tuple(made.shape)}"
-    if isinstance(made, (tuple, list)):
-        return f"({', '.join(map(_told, made))})"
-    return "nothing" if made is None else f"a {type(made).__name__}"
+def _description(values: Any) -> str:
+    if isinstance(values, torch.Tensor):
+        return f"a tensor of shape {tuple(values.shape)}"
+    if isinstance(values, (tuple, list)):
+        return f"({', '.join(map(_description, values))})"
+    return "nothing" if values is None else f"a {type(values).__name__}"
 
 
 @functools.cache
 def _configuration(target: Target) -> Any:
     transformers = importlib.import_module("transformers")
-    found = transformers.AutoConfig.from_pretrained(_named(target), local_files_only=True)
-    if found.is_encoder_decoder:
-        raise _wrong(target, "it is an encoder with a decoder, which needs a text to go on from: name a callable")
-    return found
+    configuration = transformers.AutoConfig.from_pretrained(_named(target), local_files_only=True)
+    if configuration.is_encoder_decoder:
+        raise _wrong(target, "it is an encoder with a decoder, which needs a text to continue: name a callable")
+    return configuration
 
 
 def _named(target: Target) -> str:
@@ -132,14 +132,14 @@ def _hf(target: Target) -> Any:
     kind = getattr(transformers, (configuration.architectures or ["AutoModel"])[0], transformers.AutoModel)
     configuration.use_cache = False
     try:
-        built, told = kind.from_pretrained(
+        built, info = kind.from_pretrained(
             _named(target), config=configuration, local_files_only=True, output_loading_info=True
         )
     except OSError as error:
         raise _wrong(target, f"its weights are not here, and nothing is downloaded: {_first(error)}") from error
-    if told["missing_keys"]:
-        lacking = ", ".join(sorted(told["missing_keys"])[:3])
-        raise _wrong(target, f"its weights lack {lacking}, which would be random numbers")
+    if info["missing_keys"]:
+        lacking = ", ".join(sorted(info["missing_keys"])[:3])
+        raise _wrong(target, f"its weights lack {lacking}, which would be random")
 
     class Named(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
         """Passes the one input by name, and requests a plain tuple."""
@@ -157,14 +157,14 @@ def _hf(target: Target) -> Any:
 def _hf_inputs(target: Target, count: int) -> Tensors:
     """Return token ids or images, of the size in the configuration."""
     configuration = _configuration(target)
-    given: Shape | None = target.shapes[0] if target.shapes else None
+    shape: Shape | None = target.shapes[0] if target.shapes else None
     if words := getattr(configuration, "vocab_size", None):
         most = getattr(configuration, "max_position_embeddings", LENGTH)
-        return (torch.randint(0, words, (count, *(given or (min(LENGTH, most),)))),)
+        return (torch.randint(0, words, (count, *(shape or (min(LENGTH, most),)))),)
     if side := getattr(configuration, "image_size", None):
         height, width = side if isinstance(side, (list, tuple)) else (side, side)
-        return (torch.randn(count, *(given or (getattr(configuration, "num_channels", 3), height, width))),)
-    raise _wrong(target, "its configuration tells neither a vocabulary nor the size of an image: name a callable")
+        return (torch.randn(count, *(shape or (getattr(configuration, "num_channels", 3), height, width))),)
+    raise _wrong(target, "its configuration has neither a vocabulary nor an image size: name a callable")
 
 
 def _timm(target: Target) -> Any:
@@ -172,10 +172,10 @@ def _timm(target: Target) -> Any:
     if target.local:
         return timm.create_model(f"local-dir:{target.local}", pretrained=True)
     try:
-        found = timm.get_pretrained_cfg(target.where)
+        configuration = timm.get_pretrained_cfg(target.where)
     except RuntimeError as error:
         raise _wrong(target, error) from error
-    if found is None or not found.hf_hub_id:
+    if configuration is None or not configuration.hf_hub_id:
         raise _wrong(target, "timm knows no weights of it in the hub: name timm.models:CALLABLE@SHAPE for random ones")
     try:
         return timm.create_model(target.where, pretrained=True)
@@ -189,8 +189,8 @@ def _timm_inputs(target: Target, count: int) -> Tensors:
 
 @functools.cache
 def _timm_size(target: Target) -> Shape:
-    found: Shape = _timm(target).pretrained_cfg["input_size"]
-    return found
+    size: Shape = _timm(target).pretrained_cfg["input_size"]
+    return size
 
 
 def _first(error: Exception) -> str:

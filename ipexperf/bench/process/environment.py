@@ -44,10 +44,10 @@ def _read(path: str) -> str | None:
 
 
 def _cpu_model() -> str:
-    found = dict(
+    fields = dict(
         re.findall(r"^(model name|vendor_id|CPU implementer)\s*: (.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
     )
-    return str(found.get("model name") or platform.processor() or platform.machine())
+    return str(fields.get("model name") or platform.processor() or platform.machine())
 
 
 def hardware() -> dict[str, Any]:
@@ -89,16 +89,16 @@ def machine_key(machine: dict[str, Any]) -> str:
 
 def software() -> dict[str, Any]:
     """Return versions and builds, as reported by the libraries themselves."""
-    found: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
-    found.update(libraries.loaded())
+    versions: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
+    versions.update(libraries.loaded())
     if "torch" not in sys.modules:
-        return {**found, "torch": None, "ipex": None}
+        return {**versions, "torch": None, "ipex": None}
     config = torch.__config__.show()
     ipex = sys.modules.get("intel_extension_for_pytorch")
     torchvision = sys.modules.get("torchvision")
     match = {name: re.search(pattern, config) for name, pattern in _BUILD.items()}
     return {
-        **found,
+        **versions,
         "torch": torch.__version__,
         "torchvision": torchvision.__version__ if torchvision else None,
         "ipex": ipex.__version__ if ipex else None,
@@ -128,7 +128,7 @@ def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str,
 
     def ask(*arguments: str) -> str | None:
         try:
-            told = subprocess.run(
+            result = subprocess.run(
                 ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git, wherever it is
                 capture_output=True,
                 text=True,
@@ -137,7 +137,7 @@ def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return told.stdout.strip() if told.returncode == 0 else None
+        return result.stdout.strip() if result.returncode == 0 else None
 
     changes = ask("status", "--porcelain", "--untracked-files=no")
     branch = ask("rev-parse", "--abbrev-ref", "HEAD")
@@ -151,11 +151,11 @@ def document(device: Device) -> dict[str, Any]:
     machine = hardware()
     described = device.describe()
     machine["accelerator"] = described if described["name"] != "cpu" else None
-    told = software()
-    machine["threads"] = told.get("threads")
+    versions = software()
+    machine["threads"] = versions.get("threads")
     return {
         "machine_key": machine_key(machine),
         "hardware": machine,
-        "software": told,
+        "software": versions,
         "variables": {name: value for name, value in sorted(os.environ.items()) if VARIABLES.match(name)},
     }

@@ -20,34 +20,34 @@ def die_with_parent(number: signal.Signals) -> None:
 
 def members(*sessions: int) -> list[int]:
     """Return the processes of these sessions. A worker leads a session that contains everything it starts."""
-    found = []
+    pids = []
     for name in os.listdir("/proc"):  # noqa: PTH208 - called twice a second: names are enough, and paths cost
         if name.isdigit():
             with contextlib.suppress(OSError):  # it ended while we looked
                 if os.getsid(int(name)) in sessions:
-                    found.append(int(name))
-    return found
+                    pids.append(int(name))
+    return pids
 
 
 def end(session: int) -> None:
     """Kill a session, group by group: a group that is killed as a whole cannot escape by forking."""
     own = os.getpgrp()
-    known: set[int] = set()
-    while fresh := _groups(session) - known:
-        known |= fresh
+    ended: set[int] = set()
+    while fresh := _groups(session) - ended:
+        ended |= fresh
         for group in fresh - {own}:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # ended already, or of another user
                 os.killpg(group, signal.SIGKILL)
-    if own in known:
+    if own in ended:
         os.killpg(own, signal.SIGKILL)  # ourselves, so last
 
 
 def _groups(session: int) -> set[int]:
-    found = set()
+    groups = set()
     for pid in members(session):
         with contextlib.suppress(ProcessLookupError):
-            found.add(os.getpgid(pid))
-    return found
+            groups.add(os.getpgid(pid))
+    return groups
 
 
 def start() -> None:

@@ -42,11 +42,11 @@ class Pulse:
         begin = time.perf_counter()
         while time.perf_counter() - begin < AWAKE:
             self._timed("product")
-        taken: dict[str, list[float]] = {name: [] for name in self._trials}
+        times: dict[str, list[float]] = {name: [] for name in self._trials}
         for _ in range(TIMES):
             for name in self._trials:
-                taken[name].append(self._timed(name))
-        return {name: statistics.median(several) for name, several in taken.items()}
+                times[name].append(self._timed(name))
+        return {name: statistics.median(several) for name, several in times.items()}
 
     def _timed(self, name: str) -> float:
         return ceilings.timed(self._trials[name], self._device.synchronise, time.perf_counter)

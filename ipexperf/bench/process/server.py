@@ -30,14 +30,14 @@ _WARM_POOL = "TORCH_WARM_POOL"
 @contextlib.contextmanager
 def _no_pool() -> Iterator[None]:
     """Keep inductor, which IPEX imports, from starting a compile process and a thread."""
-    kept = os.environ.get(_WARM_POOL)
+    value = os.environ.get(_WARM_POOL)
     os.environ[_WARM_POOL] = "0"
     try:
         yield
     finally:
         del os.environ[_WARM_POOL]
-        if kept is not None:
-            os.environ[_WARM_POOL] = kept
+        if value is not None:
+            os.environ[_WARM_POOL] = value
 
 
 def imports(stack: str, load: Sequence[str], needs: Sequence[str]) -> None:
@@ -63,14 +63,14 @@ def unsafe() -> str:
     """Return why this process must not be forked, or an empty text."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - numbers, not paths
     if threads != 1:
-        known = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
-        told = f" ({', '.join(known)})" if known else ""
-        return f"the imports left {threads} threads, and a fork takes one alone{told}"
+        names = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+        text = f" ({', '.join(names)})" if names else ""
+        return f"the imports left {threads} threads, and a fork copies only one{text}"
     torch = sys.modules.get("torch")
     for name in CARDS:
         card: Any = getattr(torch, name, None)
         if card is not None and card.is_initialized():
-            return f"the imports left {name} initialised, and a card's runtime does not survive a fork"
+            return f"the imports left {name} initialised, and its runtime does not survive a fork"
     return ""
 
 
@@ -133,12 +133,12 @@ def main() -> None:
     begin = time.perf_counter()
     try:
         imports(**json.loads(sys.argv[2]))
-        told = {"reason": unsafe()}
+        reply = {"reason": unsafe()}
     except Exception as error:  # noqa: BLE001 - after any failure workers are started fresh, and the launch says why
         traceback.print_exc()
-        told = {"reason": f"{type(error).__name__}: {error}"}
-    line.send(json.dumps({**told, "seconds": time.perf_counter() - begin}).encode())
-    if not told["reason"]:
+        reply = {"reason": f"{type(error).__name__}: {error}"}
+    line.send(json.dumps({**reply, "seconds": time.perf_counter() - begin}).encode())
+    if not reply["reason"]:
         serve(line)
     # No interpreter shutdown, as in a worker.
     os._exit(0)

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from ipexperf.bench import lazy, measure, outcome, precision, registry
 from ipexperf.bench.api import Device, Session, Settings, Workbench
-from ipexperf.bench.evidence import ceilings, fingerprint
+from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine import facts, heap, placement
 from ipexperf.bench.process import environment, guard, injections
 from ipexperf.case import Case
@@ -56,8 +56,8 @@ def started() -> str:
 
 def check_start(case: Case, *, forked: bool = False) -> list[Check]:
     """Check that this process was started as requested. No check for a fresh one that should be fresh."""
-    asked, found = "fork" if forked else dict(case.knobs).get(START, "fresh"), started()
-    return [] if asked == found == "fresh" else [Check(START, asked == found, found, asked)]
+    expected, actual = "fork" if forked else dict(case.knobs).get(START, "fresh"), started()
+    return [] if expected == actual == "fresh" else [Check(START, expected == actual, actual, expected)]
 
 
 class Worker:
@@ -120,9 +120,9 @@ class Worker:
         threads = request["threads"] or len(placement.allowed())
         self._session = yardstick.Yardstick(request["work"], request["dtype"], threads)
         self._device = registry.devices.get("cpu")
-        found = yardstick.packages()
-        told = {"python": platform.python_version(), "packages": [name for name, _ in found]}
-        return {"content": yardstick.content(found), **told}
+        packages = yardstick.packages()
+        reply = {"python": platform.python_version(), "packages": [name for name, _ in packages]}
+        return {"content": yardstick.content(packages), **reply}
 
     def imports(self, request: dict[str, Any]) -> dict[str, Any]:
         """Import what any case of a stack on a device needs."""
@@ -151,6 +151,7 @@ class Worker:
 
     def ceilings(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the peak rates of a device. Needs no case."""
+        from ipexperf.bench.evidence import ceilings
 
         ceilings.free()
         settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
@@ -177,11 +178,11 @@ class Worker:
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
-        told = measure.warm(session.step, device.synchronise)
-        self._block = int(told["block"])
+        reply = measure.warm(session.step, device.synchronise)
+        self._block = int(reply["block"])
         gc.collect()
         gc.freeze()  # keep garbage collections during samples short
-        return told
+        return reply
 
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
         """Time blocks of steps, after `warm` untimed steps, because another worker has filled the caches."""
@@ -223,8 +224,8 @@ class Worker:
         checks = [] if session.elsewhere else device.proof(session.step, self._block)
         # Before the session's proof, which may change threads.
         placed = [*placement.checks(self._placement), *self._start()]
-        found = {} if self._placement is None else {"placement": placement.effect()}
-        return {"checks": [asdict(check) for check in (*placed, *session.proof(), *checks)], **found}
+        reply = {} if self._placement is None else {"placement": placement.effect()}
+        return {"checks": [asdict(check) for check in (*placed, *session.proof(), *checks)], **reply}
 
     def _start(self) -> list[Check]:
         """Check that this process was started as requested."""

@@ -70,8 +70,10 @@ class Yardstick(Session):
 
 def packages() -> list[tuple[str, str]]:
     """Return each installed package by name and version, with a digest of its files as recorded by the installer."""
-    found = importlib.metadata.distributions()
-    return sorted((f"{one.metadata['Name'].lower()} {one.version}", _digest(one.read_text("RECORD"))) for one in found)
+    distributions = importlib.metadata.distributions()
+    return sorted(
+        (f"{one.metadata['Name'].lower()} {one.version}", _digest(one.read_text("RECORD"))) for one in distributions
+    )
 
 
 def _digest(record: str | None) -> str:
@@ -80,7 +82,7 @@ def _digest(record: str | None) -> str:
     return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
 
 
-def content(found: Iterable[tuple[str, str]]) -> str:
+def content(listed: Iterable[tuple[str, str]]) -> str:
     """Return a hash of an environment: its packages, its Python and the works."""
-    document = "\n".join([f"works {VERSION}", f"python {platform.python_version()}", *map(" ".join, found)])
+    document = "\n".join([f"works {VERSION}", f"python {platform.python_version()}", *map(" ".join, listed)])
     return hashlib.sha256(document.encode()).hexdigest()[:12]

@@ -18,10 +18,11 @@ from ipexperf.bench.machine.facts import cpu_flags
 def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:
     """Return why IPEX cannot do this in int8, or why it is not supported here, or None."""
     if cell.device != "cpu":
-        return f"IPEX int8 on {cell.device} goes through torch's quantize_jit and is not built: int8 is for cpu"
+        through = f"IPEX int8 on {cell.device} goes through torch's quantize_jit"
+        return f"{through}, which is not supported here: int8 is for cpu"
     turned = [knob.name for knob in knobs if cell.knob(knob.name)]
     if turned:
-        return f"int8 is not made by ipex.optimize: it has no knob {turned[0]}"
+        return f"int8 does not go through ipex.optimize: it has no knob {turned[0]}"
     kind = registry.modes.get(cell.mode).artifact
     if kind == "program":
         return f"IPEX int8 in {cell.mode} is not built: use infer_jit, or the stack stock"
@@ -38,9 +39,9 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
         converted = quantization.convert(quantization.prepare(network, mapping, example_inputs=example))
         observers = json.dumps({"quantisation": "dynamic", "qconfig": str(mapping.global_qconfig)}, indent=1) + "\n"
         return Quantised(converted, observers, "IPEX, linear layers alone")
-    mapping, told = quantization.default_static_qconfig_mapping, "activations in 8 bits"
+    mapping, text = quantization.default_static_qconfig_mapping, "activations in 8 bits"
     if not cpu_flags() & artifact.VNNI:
-        mapping, told = _seven_bits(mapping.global_qconfig), "no VNNI: activations in 7 bits"
+        mapping, text = _seven_bits(mapping.global_qconfig), "no VNNI: activations in 7 bits"
     prepared = quantization.prepare(network, mapping, example_inputs=example)
     with torch.no_grad():
         for batch in batches:
@@ -49,7 +50,7 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
         path = Path(folder) / "qconf.json"
         prepared.save_qconf_summary(str(path))
         observers = path.read_text()
-    return Quantised(quantization.convert(prepared), observers, f"IPEX, {told}")
+    return Quantised(quantization.convert(prepared), observers, f"IPEX, {text}")
 
 
 def _seven_bits(default: Any) -> Any:

@@ -15,10 +15,10 @@ FUSED = {
 """Optimizers that IPEX fuses on each device, with the function of the fused step. No AdamW on the CPU."""
 TRAINING = ("train", "train_ddp")
 COMPILED = "infer_compile"
-_XPU = {"xpu": "IPEX switches it off there, in silence"}
-_LEARNS = dict.fromkeys(TRAINING, "IPEX folds nothing while BatchNorm learns")
+_XPU = {"xpu": "IPEX silently switches it off there"}
+_LEARNS = dict.fromkeys(TRAINING, "IPEX folds nothing while BatchNorm is trained")
 _TRACED = dict.fromkeys(
-    ("infer_jit", "load", "multistream", "realtime"), "a trace goes past the graph that IPEX captures"
+    ("infer_jit", "load", "multistream", "realtime"), "a trace bypasses the graph that IPEX captures"
 )
 
 
@@ -49,9 +49,9 @@ class Fused(Setting):
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         fused = {kind.lower() for kind in FUSED.get(cell.device, ())}
         optimizer = cell.knob("optimizer") or "sgd"
-        found = super().why_not(cell, value, facts)
-        if found or optimizer in fused:
-            return found
+        reason = super().why_not(cell, value, facts)
+        if reason or optimizer in fused:
+            return reason
         return f"the knob {self.name} would change nothing: IPEX fuses no {optimizer} on {cell.device}"
 
 

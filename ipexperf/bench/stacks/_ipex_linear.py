@@ -29,10 +29,10 @@ def chosen(network: Any, bench: Workbench, *, on: bool) -> list[Check]:
     if not packed and not bench.turned("auto_kernel_selection"):
         return []
     ours = sum(bool(module.use_dnnl) for module in packed)
-    told = f"{ours} of {len(packed)} packed linear layers call oneDNN"
+    text = f"{ours} of {len(packed)} packed linear layers call oneDNN"
     if on or bench.case.dtype != "fp32":
-        return [Check("auto_kernel_selection", 0 < ours == len(packed), told, "all, and at least 1")]
-    return [Check("auto_kernel_selection", ours == 0, told, "none: it is off")]
+        return [Check("auto_kernel_selection", 0 < ours == len(packed), text, "all, and at least 1")]
+    return [Check("auto_kernel_selection", ours == 0, text, "none: it is off")]
 
 
 def pairs(network: Any) -> int:
@@ -49,7 +49,7 @@ def folded(network: Any, before: int, bench: Workbench, *, on: bool) -> list[Che
     if not before and not bench.turned("linear_bn_folding"):
         return []
     left = pairs(network)
-    told = f"{left} of {before} BatchNorm modules behind a linear layer are left"
+    text = f"{left} of {before} BatchNorm modules behind a linear layer are left"
     if on:
-        return [Check("linear_bn_folding", left == 0, told, "0")]
-    return [Check("linear_bn_folding", 0 < left == before, told, "all, and at least 1: it is off")]
+        return [Check("linear_bn_folding", left == 0, text, "0")]
+    return [Check("linear_bn_folding", 0 < left == before, text, "all, and at least 1: it is off")]

@@ -31,8 +31,8 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
         for batch in batches:
             prepared(*batch)
     converted = fx.convert_fx(prepared)
-    told = f"engine {ENGINE}, activations in 7 bits" + (", answers in 8" if bench.model.answers else "")
-    return Quantised(converted, _scales(converted, "static"), told)
+    text = f"engine {ENGINE}, activations in 7 bits" + (", answers in 8" if bench.model.answers else "")
+    return Quantised(converted, _scales(converted, "static"), text)
 
 
 def _mapping(quantization: Any, answers: tuple[str, ...]) -> Any:
@@ -49,9 +49,9 @@ def _mapping(quantization: Any, answers: tuple[str, ...]) -> Any:
 
 def _scales(converted: Any, how: str) -> str:
     """Return engine, scales and zero points as JSON. Stock PyTorch has no file format for them."""
-    found = {
+    scales = {
         name: value.tolist()
         for name, value in converted.state_dict().items()
         if isinstance(value, torch.Tensor) and ("scale" in name or "zero_point" in name) and not value.is_quantized
     }
-    return json.dumps({"engine": ENGINE, "quantisation": how, "parameters": found}, indent=1, sort_keys=True) + "\n"
+    return json.dumps({"engine": ENGINE, "quantisation": how, "parameters": scales}, indent=1, sort_keys=True) + "\n"

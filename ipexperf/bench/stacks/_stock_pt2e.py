@@ -18,7 +18,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
     """Return why an exported int8 program is not possible, or None."""
     if registry.modes.get(cell.mode).artifact != "program" or facts.pt2e:
         return None
-    return f"int8 in {cell.mode} needs torchao, for this torch has no PT2E of its own: pip install torchao"
+    return f"int8 in {cell.mode} needs torchao, because this torch has no PT2E: pip install torchao"
 
 
 def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
@@ -37,10 +37,9 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
             prepared(*batch)
     converted = steps.convert_pt2e(prepared)
     bits = "no VNNI: activations in 7 bits" if reduced else "activations in 8 bits"
-    told = (
-        f"PT2E of {facts.pt2e_home().partition('.quantization')[0]}, {bits}{', linear layers alone' if dynamic else ''}"
-    )
-    return Quantised(converted, _scales(converted), told)
+    package = facts.pt2e_home().partition(".quantization")[0]
+    scope = ", linear layers alone" if dynamic else ""
+    return Quantised(converted, _scales(converted), f"PT2E of {package}, {bits}{scope}")
 
 
 def _of_size(batches: list[Tensors], example: Tensors, bench: Workbench) -> list[Tensors]:
@@ -56,7 +55,7 @@ def _of_size(batches: list[Tensors], example: Tensors, bench: Workbench) -> list
 
 def _scales(converted: Any) -> str:
     """Return the scales, zero points and ranges in the graph as JSON. PT2E has no file format for them."""
-    found = {
+    scales = {
         node.name: {
             "operator": str(node.target),
             "of": node.args[0].name,
@@ -65,7 +64,7 @@ def _scales(converted: Any) -> str:
         for node in converted.graph.nodes
         if str(node.target).startswith("quantized_decomposed.")
     }
-    return json.dumps({"home": facts.pt2e_home(), "observed": found}, indent=1, sort_keys=True) + "\n"
+    return json.dumps({"home": facts.pt2e_home(), "observed": scales}, indent=1, sort_keys=True) + "\n"
 
 
 def _plain(converted: Any, value: Any) -> Any:

@@ -56,7 +56,7 @@ class Ipex(Stack):
         if cell.device == "cuda":
             return "IPEX optimises for cpu and xpu, not for cuda"
         if cell.mode == "infer_export":
-            return "IPEX has no export path of its own: what torch.export makes of a network is stock PyTorch's"
+            return "IPEX has no export path of its own: torch.export of a network is stock PyTorch's"
         if quantised(cell.dtype):
             return artifact.why_not(cell, facts) or _ipex_int8.why_not(cell, self.knobs)
         if cell.device == "xpu" and cell.dtype == "fp16" and registry.modes.get(cell.mode).trains:
@@ -93,13 +93,13 @@ class Ipex(Stack):
         if not bench.channels_last:
             # IPEX converts every network to channels last by default.
             self._ipex.disable_auto_channels_last()
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for knob in self.knobs:
             if bench.turned(knob.name):
                 value = bench.knob(knob.name)
                 name = _ARGUMENTS.get(knob.name, knob.name)
-                found[name] = value if knob.name == "level" else value == "on"
-        return found
+                arguments[name] = value if knob.name == "level" else value == "on"
+        return arguments
 
     def _on(self, name: str, bench: Workbench) -> bool:
         """Whether `ipex.optimize` was asked to do this."""
@@ -126,8 +126,8 @@ class Ipex(Stack):
     def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
         """Check that the backend is IPEX's and lowers through inductor, not TorchScript."""
         del code
-        found = compilation.backend(network)
-        checks = [Check("compile_backend", found.startswith(self._ipex.__name__), found, "IPEX's own")]
+        backend = compilation.backend(network)
+        checks = [Check("compile_backend", backend.startswith(self._ipex.__name__), backend, "IPEX's own")]
         if bench.case.device == "cpu":
             way = self._ipex._get_compiler_backend()  # noqa: SLF001 - IPEX has no public API for it
             checks.append(Check("lowering", way == "inductor", way, "inductor"))
@@ -169,20 +169,20 @@ class Ipex(Stack):
             return []  # `ipex.optimize` was not used
         packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
         left = _norms(network)
-        told = f"{packed} prepacked modules"
+        text = f"{packed} prepacked modules"
         if bench.case.device == "cpu" and self._on("weights_prepack", bench):
-            checks = [Check("weights_prepack", packed > 0, told, "at least 1")]
+            checks = [Check("weights_prepack", packed > 0, text, "at least 1")]
         else:
-            checks = [Check("weights_prepack", packed == 0, told, "0: it is off")]
+            checks = [Check("weights_prepack", packed == 0, text, "0: it is off")]
         if bench.case.device == "cpu":
             captured, wanted = hasattr(network.forward, "__wrapped__"), self._on("graph_mode", bench)
-            told = "forward is captured" if captured else "forward is the network's own"
-            checks.append(Check("graph_mode", captured == wanted, told, "on" if wanted else "off"))
+            text = "forward is captured" if captured else "forward is the network's own"
+            checks.append(Check("graph_mode", captured == wanted, text, "on" if wanted else "off"))
         if self._on("conv_bn_folding", bench):
             checks.append(Check("conv_bn_folding", left == 0, f"{left} BatchNorm modules", "0"))
         else:
-            told = f"{left} of {self._norms} BatchNorm modules are left"
-            checks.append(Check("conv_bn_folding", left == self._norms, told, "all: it is off"))
+            text = f"{left} of {self._norms} BatchNorm modules are left"
+            checks.append(Check("conv_bn_folding", left == self._norms, text, "all: it is off"))
         # Torch's folding of convolutions includes linear layers.
         folds = self._on("linear_bn_folding", bench) or self._on("conv_bn_folding", bench)
         checks += _ipex_linear.folded(network, self._pairs, bench, on=folds)
@@ -199,38 +199,38 @@ class Ipex(Stack):
         if bench.case.device == "xpu":
             # Names from IPEX's sources; such a graph has not been seen here.
             fused, alone = len(_FUSED_ON_XPU.findall(graph)), graph.count("aten::relu")
-            told = f"{fused} relu fused, {alone} alone"
-            return [Check("graph_fusion", fused > 0 or not alone, told, "relu fused, if any")]
+            text = f"{fused} relu fused, {alone} alone"
+            return [Check("graph_fusion", fused > 0 or not alone, text, "relu fused, if any")]
         nodes = graph.count(_PREPACKED) - graph.count("_prepack_run")
         fused, alone, plain = graph.count("_relu_run"), graph.count("aten::relu"), graph.count("mkl_sgemm_run")
-        told = f"{fused} relu fused, {alone} alone" + (f", {plain} layers in MKL, which fuses none" if plain else "")
+        text = f"{fused} relu fused, {alone} alone" + (f", {plain} layers in MKL, which fuses none" if plain else "")
         return [
             Check("graph_prepack", nodes > 0, f"{nodes} {_PREPACKED} nodes", "at least 1"),
-            Check("graph_fusion", fused > 0 or alone <= plain, told, "relu fused, if any"),
+            Check("graph_fusion", fused > 0 or alone <= plain, text, "relu fused, if any"),
         ]
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
-        kind, known = type(optimizer).__name__, _ipex_knobs.FUSED[bench.case.device]
+        kind, kind_of = type(optimizer).__name__, _ipex_knobs.FUSED[bench.case.device]
         step = _function(optimizer.step)
         fuses = self._fuses(optimizer, bench)
         if fuses:
-            checks = [Check("fused_optimizer", step == known[kind], f"{kind}: {step}", known[kind])]
+            checks = [Check("fused_optimizer", step == kind_of[kind], f"{kind}: {step}", kind_of[kind])]
         else:
             # With master weights the step is a wrapper; the wrapped step must not be fused either.
             inner = _function(getattr(optimizer, "_original_step", optimizer.step))
-            told = f"{kind}: {step}" if inner == step else f"{kind}: {step} around {inner}"
-            alone = not {step, inner} & {*known.values()}
-            checks = [Check("fused_optimizer", alone, told, "a step that is not fused")]
+            text = f"{kind}: {step}" if inner == step else f"{kind}: {step} around {inner}"
+            alone = not {step, inner} & {*kind_of.values()}
+            checks = [Check("fused_optimizer", alone, text, "a step that is not fused")]
         if bench.case.dtype == "bf16":
             # Every parameter that IPEX cast to bf16 is either split in two halves or has a master copy in fp32.
             cast = [x for x in getattr(optimizer, "params_attr", {}).values() if getattr(x, "split", None) is not None]
             halves = sum(x.split and x.parameter_trail is not None for x in cast)
             masters = sum(not x.split and x.master_parameter is not None for x in cast)
-            told = f"{halves} of {len(cast)} cast parameters split, {masters} with a master copy"
+            text = f"{halves} of {len(cast)} cast parameters split, {masters} with a master copy"
             if fuses and self._on("split_master_weight", bench):
-                checks.append(Check("split_master_weight", 0 < halves == len(cast), told, "all split"))
+                checks.append(Check("split_master_weight", 0 < halves == len(cast), text, "all split"))
             else:
-                checks.append(Check("split_master_weight", 0 < masters == len(cast), told, "all with a master copy"))
+                checks.append(Check("split_master_weight", 0 < masters == len(cast), text, "all with a master copy"))
         return [*checks, *self._chosen(network, bench)]
 
     def _fuses(self, optimizer: Any, bench: Workbench) -> bool:
@@ -241,8 +241,8 @@ class Ipex(Stack):
         ignored = [knob.name for knob in self.knobs if bench.case.device in knob.ignored]
         if not ignored:
             return []
-        told = ", ".join([*ignored, "sample_input"])
-        return [f"IPEX takes {told} on {bench.case.device} and does nothing with them; it optimises in place"]
+        text = ", ".join([*ignored, "sample_input"])
+        return [f"IPEX takes {text} on {bench.case.device} and does nothing with them; it optimises in place"]
 
     def notes_of_training(self, optimizer: Any, bench: Workbench) -> list[str]:
         kind, device = type(optimizer).__name__, bench.case.device

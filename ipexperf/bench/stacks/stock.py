@@ -13,7 +13,7 @@ from ipexperf.bench.evidence import compilation
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.stacks import _stock_int8, _stock_pt2e
-from ipexperf.dtypes import quantised
+from ipexperf.dtypes import needs_scaler, quantised
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -25,12 +25,10 @@ class Stock(Stack):
         if quantised(cell.dtype):
             why = _stock_int8.why_not(cell) or artifact.why_not(cell, facts) or facts.missing("torch")
             return why or _stock_pt2e.why_not(cell, facts)
-        if (
-            cell.dtype == "fp16"
-            and registry.modes.get(cell.mode).trains
-            and "float64" in facts.lacking.get(cell.device, ())
-        ):
-            return f"fp16 training needs float64 for its gradient scaler, which this {cell.device} has not: use bf16"
+        scaler = needs_scaler(cell.dtype) and registry.modes.get(cell.mode).trains
+        if scaler and "float64" in facts.lacking.get(cell.device, ()):
+            dtype, device = cell.dtype, cell.device
+            return f"{dtype} training needs float64 for its gradient scaler, which this {device} lacks: use bf16"
         return facts.missing("torch")
 
     def start(self) -> None:
@@ -58,8 +56,10 @@ class Stock(Stack):
         return network, optimizer
 
     def _untouched(self) -> list[Check]:
-        found = "intel_extension_for_pytorch" in sys.modules
-        return [Check("stack", not found, "IPEX imported" if found else "no IPEX in the process", "stock PyTorch")]
+        imported = "intel_extension_for_pytorch" in sys.modules
+        return [
+            Check("stack", not imported, "IPEX imported" if imported else "no IPEX in the process", "stock PyTorch")
+        ]
 
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
         del network, bench
@@ -67,8 +67,8 @@ class Stock(Stack):
 
     def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
         del network
-        given = len(weights.read(bench).test.inputs)
-        return [*self._untouched(), compilation.frozen(code, given)]
+        count = len(weights.read(bench).test.inputs)
+        return [*self._untouched(), compilation.frozen(code, count)]
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
         del network, optimizer, bench

@@ -13,17 +13,17 @@ SAME = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Detections:
     """Detections in one example, highest score first: boxes, scores and labels."""
 
     boxes: Any
     scores: Any
     labels: Any
 
-    def surer(self, least: float) -> Found:
+    def surer(self, least: float) -> Detections:
         """Return the detections with at least this score."""
         kept = self.scores >= least
-        return Found(self.boxes[kept], self.scores[kept], self.labels[kept])
+        return Detections(self.boxes[kept], self.scores[kept], self.labels[kept])
 
 
 def overlap(boxes: Any, others: Any) -> Any:
@@ -53,13 +53,13 @@ def uncrowded(boxes: Any, scores: Any, labels: Any, most: float) -> Any:
     return order[kept]
 
 
-def matched(found: Found, boxes: Any, labels: Any) -> Any:
+def matched(detected: Detections, boxes: Any, labels: Any) -> Any:
     """Return for each detection, best first, whether it matches an object that no better one matches."""
-    hits = torch.zeros(len(found.boxes), dtype=torch.bool)
+    hits = torch.zeros(len(detected.boxes), dtype=torch.bool)
     if len(boxes) == 0:
         return hits
-    same = overlap(found.boxes, boxes) * (found.labels[:, None] == labels[None])
-    for index in range(len(found.boxes)):
+    same = overlap(detected.boxes, boxes) * (detected.labels[:, None] == labels[None])
+    for index in range(len(detected.boxes)):
         share, which = same[index].max(0)
         hits[index] = share >= SAME
         if hits[index]:
@@ -67,25 +67,27 @@ def matched(found: Found, boxes: Any, labels: Any) -> Any:
     return hits
 
 
-def agreement(found: Sequence[Found], known: Sequence[Found]) -> float:
+def agreement(detected: Sequence[Detections], reference: Sequence[Detections]) -> float:
     """Return the share of all boxes on both sides that the other side has too, with the same label."""
-    hits = sum(int(matched(mine, yours.boxes, yours.labels).sum()) for mine, yours in zip(found, known, strict=True))
-    total = sum(len(mine.boxes) + len(yours.boxes) for mine, yours in zip(found, known, strict=True))
+    hits = sum(
+        int(matched(mine, yours.boxes, yours.labels).sum()) for mine, yours in zip(detected, reference, strict=True)
+    )
+    total = sum(len(mine.boxes) + len(yours.boxes) for mine, yours in zip(detected, reference, strict=True))
     return 2 * hits / total if total else 1.0
 
 
-def mean_precision(found: Sequence[Found], boxes: Any, labels: Any) -> float:
+def mean_precision(detected: Sequence[Detections], boxes: Any, labels: Any) -> float:
     """Return the mean average precision over classes. A label of -1 is no box."""
     classes = sorted({int(label) for label in labels.flatten() if label >= 0})
-    return sum(_precision(found, boxes, labels, label) for label in classes) / len(classes)
+    return sum(_precision(detected, boxes, labels, label) for label in classes) / len(classes)
 
 
-def _precision(found: Sequence[Found], boxes: Any, labels: Any, label: int) -> float:
+def _precision(detected: Sequence[Detections], boxes: Any, labels: Any, label: int) -> float:
     """Return the area under the interpolated precision-recall curve of one class."""
     scores, hits = [], []
-    for one, its_boxes, its_labels in zip(found, boxes, labels, strict=True):
+    for one, its_boxes, its_labels in zip(detected, boxes, labels, strict=True):
         mine, there = one.labels == label, its_labels == label
-        part = Found(one.boxes[mine], one.scores[mine], one.labels[mine])
+        part = Detections(one.boxes[mine], one.scores[mine], one.labels[mine])
         scores.append(part.scores)
         hits.append(matched(part, its_boxes[there], its_labels[there]))
     order = torch.cat(scores).argsort(descending=True, stable=True)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 from ipexperf.bench.api import Split, Task, Tensors
 from ipexperf.bench.tasks import _boxes
-from ipexperf.bench.tasks._boxes import Found
+from ipexperf.bench.tasks._boxes import Detections
 
 SURE = 0.5
 """Minimum score of a box that counts as a decision. Mean precision includes lower ones."""
@@ -18,15 +18,15 @@ class Boxes(Task):
     metric = "mean average precision of boxes that overlap by half"
 
     @abstractmethod
-    def found(self, outputs: Tensors) -> list[Found]:
+    def detections(self, outputs: Tensors) -> list[Detections]:
         """Return the detections of each example, on the CPU."""
 
-    def agreement(self, outputs: Tensors, known: Tensors) -> float:
-        mine, yours = ([one.surer(SURE) for one in self.found(part)] for part in (outputs, known))
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
+        mine, yours = ([one.surer(SURE) for one in self.detections(part)] for part in (outputs, reference))
         return _boxes.agreement(mine, yours)
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
-        return _boxes.mean_precision(self.found(outputs), *targets)
+        return _boxes.mean_precision(self.detections(outputs), *targets)
 
     def trivial(self, split: Split) -> float:
         """Return 0: the same boxes in every scene detect next to nothing."""

@@ -16,8 +16,8 @@ class Classification(Task):
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         return torch.nn.functional.cross_entropy(outputs[0], targets[0])
 
-    def agreement(self, outputs: Tensors, known: Tensors) -> float:
-        return self.score(outputs, (known[0].argmax(1),))
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
+        return self.score(outputs, (reference[0].argmax(1),))
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
         return float((outputs[0].argmax(1) == targets[0]).double().mean())

@@ -8,7 +8,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Tensors
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.tasks import _anchors
-from ipexperf.bench.tasks._boxes import Found, overlap, uncrowded
+from ipexperf.bench.tasks._boxes import Detections, overlap, uncrowded
 from ipexperf.bench.tasks._detection import Boxes
 
 SIZE = 64
@@ -42,7 +42,7 @@ class Detection(Boxes):
         """Return offsets and scores, before any decision."""
         return torch.cat(outputs, 2)
 
-    def found(self, outputs: Tensors) -> list[Found]:
+    def detections(self, outputs: Tensors) -> list[Detections]:
         """Return boxes and classes after suppression, computed on the CPU outside the network."""
         offsets, scores = outputs
         boxes = _anchors.decoded(offsets, _anchors.anchors(SIZE).to(offsets))
@@ -63,12 +63,12 @@ def assigned(known: Any, boxes: Any, labels: Any) -> tuple[Any, Any]:
     return _anchors.encoded(wanted, known), classes
 
 
-def _surest(boxes: Any, scores: Any) -> Found:
+def _surest(boxes: Any, scores: Any) -> Detections:
     """Return the boxes of one example after filtering and suppression."""
     row, label = (scores >= LEAST_SURE).nonzero(as_tuple=True)
     sure = scores[row, label]
     kept = uncrowded(boxes[row], sure, label, CROWDED)[:MOST_FOUND]
-    return Found(boxes[row][kept], sure[kept], label[kept])
+    return Detections(boxes[row][kept], sure[kept], label[kept])
 
 
 registry.tasks.add("detection", Detection())

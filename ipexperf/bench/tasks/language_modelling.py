@@ -11,7 +11,7 @@ from ipexperf.bench.lazy import torch
 
 class LanguageModelling(Task):
     name = "language_modelling"
-    metric = "share of next tokens that are foretold"
+    metric = "share of next tokens predicted correctly"
     unit = "{0} tokens"
     least = 0.05
     """A minute of training predicts little of a text, so this is low."""
@@ -19,8 +19,8 @@ class LanguageModelling(Task):
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         return torch.nn.functional.cross_entropy(outputs[0].flatten(0, 1), targets[0].flatten())
 
-    def agreement(self, outputs: Tensors, known: Tensors) -> float:
-        return self.score(outputs, (known[0].argmax(2),))
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
+        return self.score(outputs, (reference[0].argmax(2),))
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
         return float((outputs[0].argmax(2) == targets[0]).double().mean())

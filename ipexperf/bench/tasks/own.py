@@ -22,18 +22,18 @@ class Own(Task):
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         del outputs, targets
-        raise WorkerError("error", "a network that is named alone has nothing to learn from")
+        raise WorkerError("error", "a network given only by name has nothing to learn from")
 
     def compared(self, outputs: Tensors) -> Any:
         """Return all output numbers."""
         numbers = [value.reshape(-1) for value in outputs if value.is_floating_point()]
         if not numbers:
-            raise WorkerError("error", "the network answers with whole numbers alone, and fidelity needs others")
+            raise WorkerError("error", "the network returns only whole numbers, which have no fidelity")
         return torch.cat(numbers)
 
-    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
         """Return the share of examples whose outputs are all near those of the reference."""
-        near = [_near(found, expected) for found, expected in zip(outputs, known, strict=True)]
+        near = [_near(output, expected) for output, expected in zip(outputs, reference, strict=True)]
         return float(torch.stack(near).all(0).double().mean())
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
@@ -45,13 +45,13 @@ class Own(Task):
         return math.nan
 
 
-def _near(found: Any, expected: Any) -> Any:
+def _near(output: Any, expected: Any) -> Any:
     """Return for each example whether its outputs are near. Whole numbers must be equal."""
-    found, expected = found.reshape(len(found), -1), expected.reshape(len(expected), -1)
+    output, expected = output.reshape(len(output), -1), expected.reshape(len(expected), -1)
     if not expected.is_floating_point():
-        return (found == expected).all(1)
+        return (output == expected).all(1)
     size = expected.pow(2).mean().sqrt()
-    return (found - expected).pow(2).mean(1).sqrt() <= NEAR * size
+    return (output - expected).pow(2).mean(1).sqrt() <= NEAR * size
 
 
 registry.tasks.add("own", Own())

@@ -26,19 +26,19 @@ class Plates(Task):
         summed = torch.nn.functional.ctc_loss(steps, targets[0], *lengths, blank=BLANK, reduction="sum")
         return summed / (count * length)
 
-    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
         """Return the share of plates that are read alike, correctly or not."""
-        return _alike(decoded(outputs[0]), decoded(known[0]))
+        return _alike(decoded(outputs[0]), decoded(reference[0]))
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
-        found = decoded(outputs[0])
-        missing = found.shape[1] - targets[0].shape[1]
-        return _alike(found, torch.nn.functional.pad(targets[0], (0, missing), value=BLANK))
+        texts = decoded(outputs[0])
+        missing = texts.shape[1] - targets[0].shape[1]
+        return _alike(texts, torch.nn.functional.pad(targets[0], (0, missing), value=BLANK))
 
     def trivial(self, split: Split) -> float:
         """Return the score of the most frequent plate in training: 0 if all plates differ."""
-        known, counts = split.train.targets[0].unique(dim=0, return_counts=True)
-        return _alike(split.test.targets[0], known[counts.argmax()].expand_as(split.test.targets[0]))
+        plates, counts = split.train.targets[0].unique(dim=0, return_counts=True)
+        return _alike(split.test.targets[0], plates[counts.argmax()].expand_as(split.test.targets[0]))
 
 
 def decoded(logits: Any) -> Any:
@@ -46,13 +46,13 @@ def decoded(logits: Any) -> Any:
     best = logits.argmax(1)
     changed = torch.ones_like(best, dtype=torch.bool)
     changed[:, 1:] = best[:, 1:] != best[:, :-1]
-    said = changed & (best != BLANK)
-    first = (~said).byte().argsort(dim=1, stable=True)
-    return best.masked_fill(~said, BLANK).gather(1, first)
+    spoken = changed & (best != BLANK)
+    first = (~spoken).byte().argsort(dim=1, stable=True)
+    return best.masked_fill(~spoken, BLANK).gather(1, first)
 
 
-def _alike(found: Any, known: Any) -> float:
-    return float((found == known).all(1).double().mean())
+def _alike(texts: Any, reference: Any) -> float:
+    return float((texts == reference).all(1).double().mean())
 
 
 registry.tasks.add("plates", Plates())

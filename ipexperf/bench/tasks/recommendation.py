@@ -18,9 +18,9 @@ class Recommendation(Task):
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         return torch.nn.functional.binary_cross_entropy_with_logits(outputs[0], targets[0])
 
-    def agreement(self, outputs: Tensors, known: Tensors) -> float:
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
         """Return the share of equal decisions. A number over 0 means yes."""
-        return float(((outputs[0] > 0) == (known[0] > 0)).double().mean())
+        return float(((outputs[0] > 0) == (reference[0] > 0)).double().mean())
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
         """Return the probability that a liked item has a larger number than another one. Ties count half."""

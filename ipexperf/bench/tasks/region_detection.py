@@ -7,7 +7,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Tensors, tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.tasks._boxes import Found
+from ipexperf.bench.tasks._boxes import Detections
 from ipexperf.bench.tasks._detection import Boxes
 
 
@@ -32,9 +32,9 @@ class RegionDetection(Boxes):
         """Return the scores only, because the order of boxes with equal scores is arbitrary."""
         return outputs[1]
 
-    def found(self, outputs: Tensors) -> list[Found]:
+    def detections(self, outputs: Tensors) -> list[Detections]:
         return [
-            Found(boxes[labels >= 0], scores[labels >= 0], labels[labels >= 0])
+            Detections(boxes[labels >= 0], scores[labels >= 0], labels[labels >= 0])
             for boxes, scores, labels in zip(*outputs, strict=True)
         ]
 

@@ -23,8 +23,8 @@ class Segmentation(Task):
         dice = (2 * (chance * truth).sum() + 1) / (chance.sum() + truth.sum() + 1)
         return torch.nn.functional.binary_cross_entropy_with_logits(logits, truth) + 1 - dice
 
-    def agreement(self, outputs: Tensors, known: Tensors) -> float:
-        return float(((outputs[0] > 0) == (known[0] > 0)).double().mean())
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
+        return float(((outputs[0] > 0) == (reference[0] > 0)).double().mean())
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
         """Return the overlap over all pixels of all examples: a tile without roads has none of its own."""
@@ -36,10 +36,10 @@ class Segmentation(Task):
         return max(overlap(torch.full_like(truth, answer), truth) for answer in (True, False))
 
 
-def overlap(found: Any, truth: Any) -> float:
+def overlap(mask: Any, truth: Any) -> float:
     """Return intersection over union. 1 if there is nothing and nothing was found."""
-    union = int((found | truth).sum())
-    return int((found & truth).sum()) / union if union else 1.0
+    union = int((mask | truth).sum())
+    return int((mask & truth).sum()) / union if union else 1.0
 
 
 registry.tasks.add("segmentation", Segmentation())

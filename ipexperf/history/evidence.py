@@ -1,0 +1,35 @@
+"""The evidence of a verdict as a JSON document, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from ipexperf.case import AGAINST
+from ipexperf.result import AnchorEvidence, BaselineEvidence, Evidence, PairsEvidence
+
+OPTIONAL = ("between_sessions", "between_sessions_known", "anchor")
+"""Left out of the document if they are None."""
+
+
+def document(evidence: Evidence | None) -> dict[str, Any] | None:
+    """The document of this evidence. The key `against` distinguishes pairs from a baseline."""
+    if evidence is None:
+        return None
+    return {name: value for name, value in asdict(evidence).items() if value is not None or name not in OPTIONAL}
+
+
+def read(stored: Mapping[str, Any] | None) -> Evidence | None:
+    """The evidence of a document. What it lacks, because an older version wrote it, has its default."""
+    if not stored:
+        return None
+    kind = PairsEvidence if AGAINST in stored else BaselineEvidence
+    values = {field.name: stored[field.name] for field in fields(kind) if field.name in stored}
+    values["differences"] = tuple(values.get("differences", ()))
+    if "log_ratios" in values:
+        values["log_ratios"] = tuple(math.nan if ratio is None else ratio for ratio in values["log_ratios"])
+    if anchor := values.get("anchor"):
+        values["anchor"] = AnchorEvidence(**anchor)
+    return kind(**values)

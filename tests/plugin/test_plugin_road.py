@@ -1,0 +1,74 @@
+"""The road of a user with nothing patched: a run that finds a slowdown, its verdict in the history, and the gate."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from plugin_suite import CELL, INI, PLUGIN, ROOT, SUITE
+
+pytestmark = pytest.mark.process
+
+PACED = """
+import os
+
+from ipexperf.bench import registry
+
+
+@registry.model("paced", size=1, batch_train=1, batch_infer=1, data="none", needs=(), trained=False)
+def paced():
+    pace = int(os.environ.get("PACE", "1"))
+
+    def step():
+        for _ in range(pace):
+            total = sum(number * number for number in range(12_000))
+        return total
+
+    return step
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A suite as a user has it. Its model is as slow as the variable PACE says."""
+    (tmp_path / "pytest.ini").write_text(INI)
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    (tmp_path / "paced.py").write_text(PACED)
+    return tmp_path
+
+
+def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-m", *command)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def measured(folder: Path, fake: str, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Measure the model against itself with PACE=1."""
+    cell = (f"--perf-load={fake},{folder / 'paced.py'}", "--model", "paced", *CELL)
+    return run(folder, "pytest", *PLUGIN, *cell, "--perf-against", "PACE=1", *more, **variables)
+
+
+def test_a_slowdown_goes_from_pytest_to_the_gate(folder: Path, fake: str) -> None:
+    """Three times as slow: the test fails with its reason, `show` has it, and the gate ends with 1."""
+    result = measured(folder, fake, PACE="3")
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "REGRESSED" in result.stdout
+    shown = run(folder, "ipexperf.cli", "show", "last")
+    assert "regressed" in shown.stdout
+    gate = run(folder, "ipexperf.cli", "gate", "last")
+    assert (gate.returncode, "regressed" in gate.stdout) == (1, True), gate.stderr
+
+
+def test_no_slowdown_passes_all_the_way(folder: Path, fake: str) -> None:
+    """The same software: the test passes, and so does the gate."""
+    result = measured(folder, fake, "--perf-max-pairs", "6", "--perf-tolerance", "50%")
+    assert result.returncode == 0, result.stdout + result.stderr
+    gate = run(folder, "ipexperf.cli", "gate", "last")
+    assert gate.returncode in (0, 125), gate.stdout  # 125: the machine was too noisy to tell
+    assert "regressed" not in gate.stdout
