@@ -25,6 +25,8 @@ import replay
 
 from ipexperf.case import Case
 from ipexperf.judge import rounds as judge
+from ipexperf.judge import sequential
+from ipexperf.judge.policy import PairPolicy
 from ipexperf.result import RoundRecord, SeatRecord
 
 SIZES = (2, 3, 5, 8)
@@ -79,6 +81,28 @@ def twins(groups: dict[str, list[RoundRecord]], size: int, slower: float) -> lis
             if estimate := judge.twin([slowed(one, base, 1 + slower) for one in rounds], base, pools):
                 estimates.append((name, estimate))
     return estimates
+
+
+def stopped(groups: dict[str, list[RoundRecord]], precise: float) -> str:
+    """Cover twins in runs of three rounds that get up to three more while the twin's interval is wider than this."""
+    held, used = [], []
+    for rounds in groups.values():
+        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
+        for first in range(len(rounds)):
+            for size in range(3, 7):
+                window = [rounds[(first + n) % len(rounds)] for n in range(size)]
+                estimate = judge.twin(window, base, judge.pools(window))
+                assert estimate is not None
+                ratio = estimate.ratio()
+                assert ratio.lo is not None and ratio.hi is not None  # noqa: PT018 - an estimate has an interval
+                if ratio.hi / ratio.ratio - 1 <= precise:
+                    break
+            held.append(ratio.lo <= 1 <= ratio.hi)
+            used.append(size)
+    return (
+        f"\nthree rounds, and up to three more until the twin is known to within {precise:.0%}: "
+        f"{statistics.fmean(used):.1f} rounds, coverage {statistics.fmean(held):.1%} of {len(held)}"
+    )
 
 
 def others(groups: dict[str, list[RoundRecord]], size: int) -> tuple[list[bool], list[float]]:
@@ -160,6 +184,58 @@ def widths(groups: dict[str, list[RoundRecord]]) -> list[str]:
     return rows
 
 
+def independence(groups: dict[str, list[RoundRecord]]) -> list[str]:
+    """Correlate, over rounds, the log ratios of two pairs of arms that share no process.
+
+    The first pair has the reference and the second one its twin. Odd rounds are clipped. If rounds had a noise of their
+    own, these correlations would be above 0, and several pairs of a round would be worth less than as many rounds.
+    """
+    rows = ["", "| group | rounds | correlation of two pairs of a round: mean | each |", "|---|---|---|---|"]
+    for name, rounds in groups.items():
+        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
+        cases = sorted({seat.case for one in rounds for seat in one.seats if seat.role == "case"} - {base}, key=str)
+        first = {case: np.array(judge.logs(rounds, base, case)) for case in cases}
+        twin = np.array(judge.twin_logs(rounds, base))
+        each = [
+            float(np.corrcoef(clipped(first[a]), clipped(first[b] - twin))[0, 1])
+            for a in cases
+            for b in cases
+            if a != b
+        ]
+        shown = ", ".join(f"{value:+.2f}" for value in each)
+        rows.append(f"| {name} | {len(rounds)} | {statistics.fmean(each):+.2f} | {shown} |")
+    return rows
+
+
+def clipped(values: np.ndarray) -> np.ndarray:
+    """Return the values, none further than four robust standard deviations from their median."""
+    middle = np.median(values)
+    limit = 4 * 1.4826 * np.median(np.abs(values - middle))
+    return np.clip(values, middle - limit, middle + limit)
+
+
+def pairs(groups: dict[str, list[RoundRecord]]) -> list[str]:
+    """Judge the twin of each group against its reference as `ipexperf ab` does, from each round on."""
+    policy = PairPolicy()
+    rows = ["", "| group | slower | regressed | ok | inconclusive | pairs in the median |", "|---|---|---|---|---|---|"]
+    for name, rounds in groups.items():
+        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
+        logs = judge.twin_logs(rounds, base)
+        for slower in SLOWER:
+            decisions = []
+            for first in range(len(logs)):
+                series = [logs[(first + n) % len(logs)] + math.log1p(slower) for n in range(policy.looks[-1])]
+                looks = (sequential.decide(series[:look], policy) for look in policy.looks)
+                decisions.append(next(one for one in looks if one.done))
+            shares = [
+                statistics.fmean(one.outcome == outcome for one in decisions)
+                for outcome in ("regressed", "ok", "inconclusive")
+            ]
+            middle = statistics.median(one.pairs for one in decisions)
+            rows.append(f"| {name} | {slower:.0%} | {' | '.join(f'{share:.0%}' for share in shares)} | {middle:g} |")
+    return rows
+
+
 def peers(groups: dict[str, list[RoundRecord]]) -> list[str]:
     """Apply other tools' rules to the same recordings: the reference's processes of one round against later ones.
 
@@ -207,7 +283,8 @@ def main() -> int:
             f"| {size} | {covered:.1%} of {len(same)} | {seen[0.0]:.1%} | {seen[0.05]:.0%} | {seen[0.10]:.0%} "
             f"| {width:.1%} | {statistics.fmean(held):.1%} of {len(held)} | {seconds:.0f} |"
         )
-    print("\n".join(peers(groups)))
+    print("\n".join(stopped(groups, precise) for precise in (0.03, 0.04, 0.05)))
+    print("\n".join([*peers(groups), *independence(groups), *pairs(groups)]))
     return 0
 
 

@@ -1,0 +1,67 @@
+"""Draw the pictures of the documentation: pages of `ipexperf report --html`, of histories that were recorded.
+
+    python benchmarks/pictures.py NIGHTLY.db SERIES.db --case CASE_ID
+
+NIGHTLY is the history of a run of many cases. SERIES has many runs of a few cases, and one compared by `ipexperf ab`.
+Needs Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+WIDTH = 1280
+
+
+def report(history: Path, folder: Path) -> Path:
+    """Write the pages of a history."""
+    command = [sys.executable, "-m", "ipexperf.cli", "report", "--db", str(history), "--html", str(folder)]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def draw(page: Path, name: str, height: int) -> None:
+    """Take a picture of a page, without a pointer that would open a tooltip."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        sys.exit("pictures.py needs Chromium")
+    target = FOLDER / f"{name}.png"
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=4000"]
+    options += [f"--window-size={WIDTH},{height}", f"--screenshot={target}", page.absolute().as_uri()]
+    subprocess.run([browser, *options], check=True, capture_output=True)
+    print(f"{target.relative_to(Path.cwd())}: {page.name}")
+
+
+def only(folder: Path, pattern: str) -> Path:
+    """The page that matches, or the newest of several."""
+    pages = sorted(folder.glob(pattern))
+    if not pages:
+        sys.exit(f"pictures.py: there is no {pattern} in {folder}")
+    return pages[-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("nightly", type=Path)
+    parser.add_argument("series", type=Path)
+    parser.add_argument("--case", required=True, help="the case of SERIES whose page is drawn")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        nightly = report(arguments.nightly, Path(folder, "nightly"))
+        series = report(arguments.series, Path(folder, "series"))
+        draw(nightly / "index.html", "overview", 900)
+        draw(nightly / "speedups.html", "speedups", 700)
+        draw(only(nightly, "runs/*.html"), "run", 900)
+        draw(series / "runs.html", "runs", 600)
+        draw(only(series, f"cases/{arguments.case}-*.html"), "case", 1100)
+        draw(series / "pairs.html", "pairs", 500)
+
+
+if __name__ == "__main__":
+    main()
