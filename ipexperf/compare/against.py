@@ -205,7 +205,7 @@ def _failed(comparison: Comparison, number: int) -> list[Launch]:
     if comparison.failure is not None:
         accelerator = comparison.failure.arm.conditions.accelerator
         ended = launch.ended(comparison.failure.error, accelerator)
-        return [Launch(comparison.failure.index, *ended, log=comparison.failure.error.log)]
+        return [Launch(number, *ended, log=comparison.failure.error.log)]
     if comparison.stop.why is Why.WRONG:
         flaws = (flaw for pair in comparison.pairs if (flaw := sequence.wrong(pair.a.launch)))
         return [Launch(number, "error", f"{comparison.a.name}: {flaw}") for flaw in list(flaws)[:1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -15,7 +15,7 @@ from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.group import MOST_ARMS
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.together import Together
-from ipexperf.conduct import launch, memory_limit
+from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Forking
 from ipexperf.errors import WorkerError
@@ -55,11 +55,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The error that ended a comparison, the arm at fault, and the index of its launch."""
+    """The error that ended a comparison, and the arm at fault."""
 
     arm: Arm
     error: WorkerError
-    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +107,6 @@ class Standing:
     so_far: PairedRatio | None
     seconds_left: float | None
     """Upper limit: the comparison ends sooner if the judge is sure sooner."""
-    coming: int = 1
-    """Number of pairs in the next round."""
 
     @property
     def estimate(self) -> str:
@@ -121,8 +118,7 @@ class Standing:
         return f"{units.percent(self.so_far.ratio)} {units.interval(self.so_far.lo, self.so_far.hi)}"
 
     def __str__(self) -> str:
-        last = f" to {self.done + self.coming}" if self.coming > 1 else ""
-        line = f"{self.name}: pair{'s' if last else ''} {self.done + 1}{last} of at most {self.most}"
+        line = f"{self.name}: pair {self.done + 1} of at most {self.most}"
         if self.estimate and self.seconds_left is not None:
             line += f"; so far {self.estimate}; at most {self.seconds_left:.0f} s more"
         return line
@@ -141,27 +137,6 @@ class _Open:
     decision: Decision | None = None
     failure: Failure | None = None
     discarded: int = 0
-    fit: int | None = None
-    """Most pairs that fit in memory together, if that is known."""
-
-    def coming(self, room: int) -> int:
-        """The number of pairs in the next round: at most `room`, and none beyond the next look."""
-        taken = len(self.pairs)
-        # The first pair is alone: it is proven, and tells how much memory a pair needs.
-        if not taken or isinstance(self.scheduler, Apart):
-            return 1
-        until = min(end for end in (*self.policy.looks, self.policy.max_pairs) if end > taken) - taken
-        return max(1, min(room, until, self._fit()))
-
-    def _fit(self) -> int:
-        if self.fit is None:
-            sides = (self.pairs[0].a, self.pairs[0].b)
-            names = ("peak_memory", "library_memory")
-            need = sum(side.launch.metrics.get(name, 0.0) for side in sides for name in names)
-            # How much of a card is free is not known, so it holds one pair.
-            alone = any(side.arm.conditions.accelerator for side in sides)
-            self.fit = 1 if alone else int(memory_limit.limit() // need) if need else MOST_ARMS
-        return self.fit
 
     @property
     def logs(self) -> list[float]:
@@ -192,14 +167,13 @@ class Contest:
         prove: bool = True,
         show: Callable[[Standing], None] | None = None,
         forking: Callable[[Sequence[tuple[Case, Conditions]], int], AbstractContextManager[Forking]] = _fresh,
-        at_once: int = MOST_ARMS // 2,
     ) -> None:
         """Plan the comparisons.
 
         `prove`: check proof and accuracy in the first round; switched off for arms that are slowed down on purpose.
         `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
-        `forking` makes the servers from which workers are forked in every round but the first.
-        `at_once` is the most pairs of one comparison in a round.
+        `forking` starts the servers from which workers are forked in every round but the first. They live as long as
+        their comparisons: pairs with a server in common are independent (ADR 49).
         """
         self._effort = effort
         self._spent = spent
@@ -208,7 +182,9 @@ class Contest:
         self._prove = prove
         self._show = show or (lambda standing: say(str(standing)))
         self._forking = forking
-        self._at_once = at_once
+        self._servers = ExitStack()
+        self._forked: tuple[set[int], Forking] = (set(), FRESH)
+        """The comparisons that have servers, and these servers."""
         self._began = time.monotonic()
         self._open = [_Open(a, b, policy, Together()) for (a, b), policy in zip(sides, policies, strict=True)]
 
@@ -218,89 +194,73 @@ class Contest:
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> list[Comparison]:
         """Play rounds until the judge is sure of every comparison, the limit is reached, or the budget is spent."""
-        while live := [one for one in self._open if one.stop is None]:
-            if self._spent():
-                for one in live:
-                    _end_with_budget(one)
-                break
-            for part in _parts(live):
-                self._play(part)
-            after_round()
+        with self._servers:
+            while live := [one for one in self._open if one.stop is None]:
+                if self._spent():
+                    for one in live:
+                        _end_with_budget(one)
+                    break
+                for part in _parts(live):
+                    self._play(part)
+                after_round()
         return self.comparisons()
 
     def _play(self, live: Sequence[_Open]) -> None:
-        """Play one round of these comparisons, which all use the same scheduler and have as many pairs.
-
-        A round of several pairs costs less than as many rounds of one, because they share what starts their workers.
-        Pairs that share no process are independent: docs/results/detection.md.
-        """
+        """Play one round of these comparisons, which all use the same scheduler."""
         number = len(live[0].pairs)
-        prove = self._prove and number == 0
-        arms: list[Arm] = []
-        places: list[list[tuple[int, int]]] = []
         for one in live:
-            coming = one.coming(min(self._at_once, MOST_ARMS // (2 * len(live))))
-            self._show(self._standing(one, coming))
-            places.append([])
-            for index in range(number, number + coming):
-                places[-1].append((len(arms), len(arms) + 1))
-                arms += [replace(arm, index=index, prove=prove, accuracy=prove) for arm in (one.a, one.b)]
-        # The first round measures what a fresh process pays.
-        servers = self._forking([(arm.case, arm.conditions) for arm in arms], len(arms)) if number else _fresh()
-        with servers as forking:
-            arms = [replace(arm, conditions=forking.conditions(arm.case, arm.conditions)) for arm in arms]
-            played = live[0].scheduler.play(arms, self._effort, self._chance, self._say)
-        for one, own in zip(live, places, strict=True):
-            self._take(one, played, own)
+            self._show(self._standing(one))
+        prove = self._prove and number == 0
+        arms = [replace(arm, index=number, prove=prove, accuracy=prove) for one in live for arm in (one.a, one.b)]
+        if number:  # the first round measures what a fresh process pays
+            servers = self._servers_of(live, arms)
+            arms = [replace(arm, conditions=servers.conditions(arm.case, arm.conditions)) for arm in arms]
+        played = live[0].scheduler.play(arms, self._effort, self._chance, self._say)
+        for place, one in enumerate(live):
+            self._take(one, played, 2 * place, 2 * place + 1)
 
-    def _take(self, one: _Open, played: Round, places: Sequence[tuple[int, int]]) -> None:
-        """Add the pairs of a round, each at two places among its sides."""
-        sides = [(played.sides[first], played.sides[second]) for first, second in places]
-        broken = next((side for pair in sides for side in pair if side.error is not None), None)
-        if broken is not None and self._retry(one, played, broken, len(places)):
-            return
-        if broken is None and played.thin and one.discarded < DISCARDED:
-            one.discarded += 1
-            again = "this pair is" if len(places) == 1 else f"these {len(places)} pairs are"
-            self._say(f"{one.b.case.id}: the machine was busy, so {again} made again: {sides[0][1].launch.contended}")
-            return
-        for (a, b), (first, second) in zip(sides, places, strict=True):
-            if a.error is None and b.error is None:
-                one.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
+    def _servers_of(self, live: Sequence[_Open], arms: Sequence[Arm]) -> Forking:
+        """The servers that these arms are forked from, started when these comparisons first share a round."""
+        shared = {id(one) for one in live}
+        if not shared <= self._forked[0]:
+            self._servers.close()
+            # With two pairs ahead, a server for each arm saves imports too.
+            servers = self._forking([(arm.case, arm.conditions) for arm in arms], 2 * len(arms))
+            self._forked = shared, self._servers.enter_context(servers)
+        return self._forked[1]
+
+    def _take(self, one: _Open, played: Round, first: int, second: int) -> None:
+        a, b = played.sides[first], played.sides[second]
+        broken = next((side for side in (a, b) if side.error is not None), None)
         if broken is not None and broken.error is not None:
-            arm = one.a if any(broken is a for a, _ in sides) else one.b
-            one.failure = Failure(arm, broken.error, broken.arm.index)
-            one.stop = Stop(Why.FAILED, len(one.pairs), "an arm failed")
-        elif wrong(one.pairs[0].a.launch) or wrong(one.pairs[0].b.launch):
+            # A driver may end the process itself; the last lines of its log say why.
+            outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
+            if outcome == "out_of_memory" and played.schedule == "together":
+                self._say(f"{broken.error.reason}: {APART}")
+                one.scheduler = Apart(mirrored=True)
+            else:
+                arm = one.a if broken is a else one.b
+                one.failure = Failure(arm, broken.error)
+                one.stop = Stop(Why.FAILED, len(one.pairs), "an arm failed")
+            return
+        if played.thin and one.discarded < DISCARDED:
+            one.discarded += 1
+            self._say(f"{one.b.case.id}: the machine was busy, so this pair is made again: {b.launch.contended}")
+            return
+        one.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
+        if wrong(one.pairs[0].a.launch) or wrong(one.pairs[0].b.launch):
             one.stop = Stop(Why.WRONG, len(one.pairs), "an arm failed its proof or accuracy")
         elif sequential.due(len(one.pairs), one.policy):
             decision = one.judge()
             if decision.done:
                 one.stop = _decided(decision, one.policy)
 
-    def _retry(self, one: _Open, played: Round, broken: Side, pairs: int) -> bool:
-        """Whether to play the round again with less at a time, because memory ran out."""
-        assert broken.error is not None  # noqa: S101 - asked of a side that failed
-        # A driver may end the process itself; the last lines of its log say why.
-        outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
-        if outcome != "out_of_memory" or played.schedule != "together":
-            return False
-        if pairs > 1:
-            one.fit = 1
-            self._say(f"{broken.error.reason}: one pair at a time from now on")
-        else:
-            self._say(f"{broken.error.reason}: {APART}")
-            one.scheduler = Apart(mirrored=True)
-        return True
-
-    def _standing(self, one: _Open, coming: int) -> Standing:
+    def _standing(self, one: _Open) -> Standing:
         """The estimate so far, and an upper limit for the seconds left."""
         number = len(one.pairs)
         name = f"{one.b.case.id} against {one.a.name or one.a.case.id}"
         left = (time.monotonic() - self._began) / number * (one.policy.max_pairs - number) if number else None
-        return Standing(
-            name, number, one.policy.max_pairs, pairs.combine(one.logs) if number > 1 else None, left, coming
-        )
+        return Standing(name, number, one.policy.max_pairs, pairs.combine(one.logs) if number > 1 else None, left)
 
     def _comparison(self, one: _Open) -> Comparison:
         stop = one.stop or Stop(Why.INTERRUPTED, len(one.pairs), f"interrupted after {_pairs(len(one.pairs))}")

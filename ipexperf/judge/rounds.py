@@ -79,10 +79,9 @@ def logs(rounds: Iterable[RoundRecord], base: Case, case: Case) -> list[float]:
     """Log of how many times slower a case is than its base: one number for each round that had both."""
     values = []
     for one in rounds:
-        pairs = zip(_seats_of(one, base), _seats_of(one, case), strict=False)
-        each = [log_ratio(first.times, second.times, paired=one.schedule == "together") for first, second in pairs]
-        if each:
-            values.append(statistics.fmean(each))
+        first, second = _seat(one, base), _seat(one, case)
+        if first is not None and second is not None:
+            values.append(log_ratio(first.times, second.times, paired=one.schedule == "together"))
     return [value for value in values if math.isfinite(value)]
 
 
@@ -98,14 +97,9 @@ def twin_logs(rounds: Iterable[RoundRecord], case: Case) -> list[float]:
 
 
 def _seat(one: RoundRecord, case: Case) -> SeatRecord | None:
-    """The first seat of a case in a round."""
-    return next(iter(_seats_of(one, case)), None)
-
-
-def _seats_of(one: RoundRecord, case: Case) -> list[SeatRecord]:
-    """The seats of a case in a round: its launches, or else those in which others are compared with it."""
+    """The seat of a case in a round: its launch, or else a seat in which others are compared with it."""
     seats = [seat for seat in one.seats if seat.case == case and seat.role != "twin"]
-    return [seat for seat in seats if seat.role == "case"] or seats
+    return min(seats, key=lambda seat: seat.role != "case", default=None)
 
 
 def usual(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:

@@ -138,13 +138,13 @@ def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
     load = (fake, FORKED)
     registry.load(load)
 
-    def compared(variables: dict[str, str], at_once: int = 1, **options: Any) -> Comparison:
+    def compared(variables: dict[str, str], **options: Any) -> Comparison:
         conductor = Conductor(Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, print)
         a, b = (Arm(one, conductor.ready(one)) for one in (FP32, BF16))
         b = replace(b, conditions=replace(b.conditions, variables={**b.conditions.variables, **variables}))
         policy = PairPolicy(max_pairs=3)
         forking = conductor.forking
-        contest = Contest([(a, b)], [policy], QUICK, lambda: False, chance(), print, forking=forking, at_once=at_once)
+        contest = Contest([(a, b)], [policy], QUICK, lambda: False, chance(), print, forking=forking)
         [found] = contest.run()
         conductor.close()
         return found
@@ -157,27 +157,16 @@ def starts(found: Comparison) -> list[tuple[float | None, float | None]]:
     return [(pair.a.launch.gate.get("forked"), pair.b.launch.gate.get("forked")) for pair in found.pairs]
 
 
-def test_both_arms_of_a_later_pair_are_forked_from_one_server(
-    compared: Callable[..., Comparison], started: list[Server]
+@pytest.mark.parametrize(("variables", "servers"), [({}, 1), ({"OMP_NUM_THREADS": "1"}, 2)])
+def test_later_pairs_are_forked_from_servers_of_the_comparison(
+    variables: dict[str, str], servers: int, compared: Callable[..., Comparison], started: list[Server]
 ) -> None:
-    """The first pair is fresh. Each later one has a server of its own, which imports once for both arms."""
-    assert starts(compared({})) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
-    assert len({server.pid for server in started}) == 2
+    """The first pair is fresh. One server imports for both arms of all others, or one for each arm if they differ."""
+    assert starts(compared(variables)) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
+    assert len({server.pid for server in started}) == servers
     assert not any(server.alive for server in started)
 
 
-@pytest.mark.parametrize(("variables", "options"), [({"OMP_NUM_THREADS": "1"}, {}), ({}, {"start": "fresh"})])
-def test_arms_that_cannot_share_a_server_start_fresh(
-    variables: dict[str, str], options: dict[str, str], compared: Callable[..., Comparison], started: list[Server]
-) -> None:
-    """With variables of its own an arm needs a server of its own, which saves nothing."""
-    assert starts(compared(variables, **options)) == [(None, None)] * 3
+def test_pairs_can_all_be_fresh(compared: Callable[..., Comparison], started: list[Server]) -> None:
+    assert starts(compared({}, start="fresh")) == [(None, None)] * 3
     assert started == []
-
-
-def test_arms_that_differ_have_a_server_each_where_a_round_has_several_pairs(
-    compared: Callable[..., Comparison], started: list[Server]
-) -> None:
-    """Two imports for four workers."""
-    assert starts(compared({"OMP_NUM_THREADS": "1"}, at_once=2)) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
-    assert len({server.pid for server in started}) == 2

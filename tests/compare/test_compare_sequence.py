@@ -14,10 +14,10 @@ from compare_play import BUSY, CASE, NOW, QUICK, A, Arm, B, case, chance, failed
 from ipexperf.bench import registry
 from ipexperf.compare import sequence
 from ipexperf.compare.apart import Apart
-from ipexperf.compare.round import Round, Side
+from ipexperf.compare.round import Round
 from ipexperf.compare.sequence import Comparison, Contest, Why
 from ipexperf.compare.together import Together
-from ipexperf.conduct import gate, memory_limit
+from ipexperf.conduct import gate
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.result import Check
@@ -37,7 +37,7 @@ def contest(
     left = iter([False] * budget)
     pairs = sides or ((A, B),)
     spent = lambda: next(left, True)  # noqa: E731 - a name for what is called once a round
-    return Contest(pairs, [policy] * len(pairs), QUICK, spent, chance(), say, **{"at_once": 1, **more})
+    return Contest(pairs, [policy] * len(pairs), QUICK, spent, chance(), say, **more)
 
 
 def measure(policy: PairPolicy = POLICY, *, a: Arm = A, b: Arm = B, budget: int = 99, **more: Any) -> Comparison:
@@ -320,96 +320,3 @@ def test_real_arms_are_compared_to_the_end(fake: str, monkeypatch: pytest.Monkey
     assert all(math.isfinite(value) for value in found.log_ratios)
     assert found.differences[:1] == ("dtype: fp32 -> bf16",)
     assert found.b.case == replace(CASE, dtype="bf16")
-
-
-def several(monkeypatch: pytest.MonkeyPatch, b: Callable[[Arm], Side], **more: Any) -> list[list[Arm]]:
-    """Let rounds have as many pairs as asked for. The first arm of each takes a second a step."""
-    asked: list[list[Arm]] = []
-
-    def played(_: object, arms: list[Arm], *__: object) -> Round:
-        asked.append(arms)
-        sides = [side(1.0, arm=arm) if place % 2 == 0 else b(arm) for place, arm in enumerate(arms)]
-        return Round(tuple(sides), "together", NOW, **more)
-
-    monkeypatch.setattr(Together, "play", played)
-    return asked
-
-
-def test_later_pairs_share_rounds_up_to_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first pair is alone. No round has more than eight arms, or pairs that no look has asked for yet."""
-    noise = itertools.cycle([0.8, 1.25, 1.0])
-    asked = several(monkeypatch, lambda arm: side(next(noise), arm=arm))
-    said: list[str] = []
-    found = measure(PairPolicy(max_pairs=17), at_once=4, say=said.append)
-    assert [len(arms) // 2 for arms in asked] == [1, 3, 2, 4, 4, 1, 2]
-    assert [arm.index for arms in asked for arm in arms[::2]] == [*range(17)]
-    assert (len(found.pairs), found.stop.why) == (17, Why.MOST)
-    assert any("pairs 2 to 4 of at most 17" in line for line in said)
-
-
-def test_comparisons_that_share_rounds_share_their_arms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two comparisons have two pairs each in a round of eight arms."""
-    asked = several(monkeypatch, lambda arm: side(1.5, arm=arm))
-    contest((A, B), (A, B), at_once=4).run()
-    assert [len(arms) for arms in asked] == [4, 8, 4]
-
-
-@pytest.mark.parametrize(("gib", "pairs"), [(1.0, [1, 3]), (2.0, [1, 2, 1]), (5.0, [1, 1, 1, 1])])
-def test_a_round_has_no_more_pairs_than_fit_in_memory(
-    gib: float, pairs: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As far as the first pair told."""
-    monkeypatch.setattr(memory_limit, "limit", lambda: 8 * 2**30)
-
-    def b(arm: Arm) -> Side:
-        one = side(1.5, arm=arm)
-        return replace(one, launch=replace(one.launch, metrics={"step_time": 1.5, "peak_memory": gib * 2**31}))
-
-    asked = several(monkeypatch, b)
-    measure(at_once=4)
-    assert [len(arms) // 2 for arms in asked] == pairs
-
-
-def test_a_card_holds_one_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How much of its memory is free is not known."""
-    asked = several(monkeypatch, lambda arm: side(1.5, arm=arm))
-    b = replace(B, conditions=replace(B.conditions, accelerator=True))
-    measure(b=b, at_once=4)
-    assert [len(arms) for arms in asked] == [2] * 4
-
-
-def test_pairs_that_run_out_of_memory_together_are_measured_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before they are measured apart; what the round had is dropped."""
-    full = WorkerError("out_of_memory", "arm b: took more than there is")
-    said: list[str] = []
-    asked: list[int] = []
-
-    def played(_: object, arms: list[Arm], *__: object) -> Round:
-        asked.append(len(arms) // 2)
-        bs = [side(0.0, error=full) if len(arms) > 2 else side(1.5)] * (len(arms) // 2)
-        return Round(tuple(x for b in bs for x in (side(1.0), b)), "together", NOW)
-
-    monkeypatch.setattr(Together, "play", played)
-    found = measure(at_once=4, say=said.append)
-    assert asked == [1, 3, 1, 1, 1]
-    assert (len(found.pairs), found.apart, found.failure) == (4, False, None)
-    assert "arm b: took more than there is: one pair at a time from now on" in said
-
-
-def test_the_good_pairs_of_a_round_are_kept_when_an_arm_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of four: the comparison ends, and has them."""
-    died = WorkerError("crashed", "arm b: killed by SIGSEGV")
-    asked = several(monkeypatch, lambda arm: side(0.0, error=died) if arm.index == 2 else side(1.5, arm=arm))
-    found = measure(at_once=4)
-    assert [len(arms) // 2 for arms in asked] == [1, 3]
-    assert (len(found.pairs), found.stop.why, found.failure and found.failure.error) == (3, Why.FAILED, died)
-
-
-def test_pairs_of_a_busy_round_are_all_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    busy = side(1.5)
-    busy = replace(busy, launch=replace(busy.launch, contended=BUSY))
-    said: list[str] = []
-    asked = several(monkeypatch, lambda arm: replace(busy, arm=arm), thin=True)
-    found = measure(PairPolicy(max_pairs=4), at_once=4, say=said.append)
-    assert [len(arms) // 2 for arms in asked] == [1] * (1 + sequence.DISCARDED) + [3]
-    assert len(found.pairs) == 4

@@ -10,12 +10,12 @@ import sys
 
 import pandas as pd
 import pytest
-from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement, make_round
+from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement, make_round, make_seat
 
 import ipexperf
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, exports
-from ipexperf.result import SeatRecord, Verdict
+from ipexperf.result import Verdict
 
 NAME = "resnet50-cpu-bf16-infer-ipex[16]"
 STEPS = (0.010, 0.011, 0.013)
@@ -68,27 +68,21 @@ def test_the_ratio_of_each_round_goes_along(path):
 
 
 def test_a_case_in_pairs_has_its_ratio_over_its_own_other_arm(path):
-    """The mean over the pairs of a round, whatever other comparison shared the round."""
-    one, two = make_case(), make_case(dtype="fp32")
+    """Whatever other comparison shared the round."""
     seats = [
-        SeatRecord(make_case("other"), "against", ((1.0,) * 3,)),
-        SeatRecord(two, "case", ((5.0,) * 3,), 0),
-        *(
-            seat
-            for time, index in ((2.0, 0), (8.0, 1))
-            for seat in (
-                SeatRecord(make_case(stack="stock"), "against", ((1.0,) * 3,)),
-                SeatRecord(one, "case", ((time,) * 3,), index),
-            )
-        ),
+        make_seat(make_case("other"), 1.0, role="against"),
+        make_seat(make_case(dtype="fp32"), 5.0),
+        make_seat(make_case(stack="stock"), 1.0, role="against"),
+        make_seat(make_case(), 4.0),
     ]
     with History.open(path) as history:
         history.record_round(history.find_run("last").uid, make_round(*seats))
         detail = history.show("last")
     told = {x["name"]: x["extra_info"]["paired"] for x in exports.pytest_benchmark(detail)["benchmarks"]}
-    assert [x["over"] for x in told[NAME]] == ["resnet50-cpu-bf16-infer-stock[16]"]
-    assert told[NAME][0]["log_ratio"] == pytest.approx(math.log(4))
-    assert [math.exp(x["log_ratio"]) for x in told["resnet50-cpu-fp32-infer-ipex[16]"]] == [pytest.approx(5.0)]
+    (one,), (other,) = told[NAME], told["resnet50-cpu-fp32-infer-ipex[16]"]
+    assert (one["over"], other["over"]) == ("resnet50-cpu-bf16-infer-stock[16]", "other-cpu-bf16-infer-ipex[16]")
+    assert math.exp(one["log_ratio"]) == pytest.approx(4.0)
+    assert math.exp(other["log_ratio"]) == pytest.approx(5.0)
 
 
 def test_a_round_of_pytest_benchmark_is_a_launch(detail):

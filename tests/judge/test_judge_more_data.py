@@ -68,7 +68,7 @@ def taken(log_ratios: list[float], budget: int = MOST + 1) -> tuple[Comparison, 
         )
         patch.setattr(sequential, "decide", decide)
         chance = random.Random(1)  # noqa: S311 - a start order, no secret
-        contest = Contest([(ARM, ARM)], [POLICY], Effort(), lambda: next(left, True), chance, lambda _: None, at_once=1)
+        contest = Contest([(ARM, ARM)], [POLICY], Effort(), lambda: next(left, True), chance, lambda _: None)
         [found] = contest.run()
     return found, said
 
