@@ -134,7 +134,7 @@ def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureF
 def test_forked_workers_are_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Workers of one server are no replicates that were drawn anew."""
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-start", "fork"]) == cli.USAGE_ERROR
-    told = "--perf-start: workers of pairs are forked wherever both arms can share a server: leave it out"
+    told = "--perf-start: workers of later pairs are forked anyway: leave it out"
     assert capsys.readouterr().err == f"ipexperf: {told}\n"
 
 

@@ -98,7 +98,7 @@ def check(options: Options) -> None:
     """Refuse flags that mean nothing for pairs. Ini keys and variables are ignored, because they are for all runs."""
     if options.start == start.FORK:
         source = options.sources.get("start", "--perf-start")
-        raise UsageError(f"{source}: workers of pairs are forked wherever both arms can share a server: leave it out")
+        raise UsageError(f"{source}: workers of later pairs are forked anyway: leave it out")
     if options.yardstick:
         source = options.sources.get("yardstick", "--perf-yardstick")
         raise UsageError(f"{source}: pairs take turns with the other arm, and need no yardstick")
