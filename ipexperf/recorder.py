@@ -100,7 +100,8 @@ class Recorder:
             return
         with interrupts.deferred():
             if settled is not None and self._recorded:
-                whole = {"line": settled.line, "shift": settled.shift, "fails": settled.fails, "slower": settled.slower}
+                names = ("line", "shift", "fails", "slower", "spoilt")
+                whole = {name: getattr(settled, name) for name in names}
                 moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != (tested or {}).get(x)}
                 changed = {x: verdict for x, verdict in moved.items() if x in self._recorded}
                 self._history.settle(self.uid, whole, changed, Policy().for_run())

@@ -241,6 +241,10 @@ class RoundRecord:
     """Turns that do not count, because the machine was busy."""
 
 
+Gate = Literal["warn", "loss", "fail"]
+"""Which change of structure fails its test: none, one that can only cost time, or any."""
+
+
 @dataclass(frozen=True, slots=True)
 class Structure:
     """The comparison of fingerprints in a verdict. It has no noise, and is no alarm by itself."""
@@ -249,8 +253,10 @@ class Structure:
     reason: str = ""
     changes: tuple[str, ...] = ()
     """The changes in words, the largest share of the time difference first."""
+    losses: tuple[str, ...] = ()
+    """Those that can only cost time, each with the kind of its loss."""
     fails: bool = False
-    """Whether it fails the test, which a change does only with `--perf-structure fail`."""
+    """Whether it fails the test: with `--perf-structure loss`, the default, if there are losses; with `fail` always."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,15 +302,18 @@ class Run:
     def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """Add to the verdict whether the kernels that ran differ from those of the accepted baseline."""
         from ipexperf.judge import structure
+        from ipexperf.judge.environment import incomparable
 
         if measurement.failure or measurement.never_began:
             return verdict
         before = self._known.baseline(measurement)
+        # Other hardware runs other kernels, and that is no loss.
+        alike = before is not None and not incomparable(before.environment, measurement.environment)
         compared = structure.judge(
             [launch.fingerprint for launch in measurement.counted],
             before.fingerprint if before and before.case == measurement.case else None,
             lambda: self._accepted(before) if before else None,
-            gate=self.options.structure == "fail",
+            gate=self.options.structure if alike else "warn",
         )
         return dataclasses.replace(verdict, structure=compared)
 
@@ -329,7 +332,7 @@ class Run:
         from ipexperf.judge.policy import Policy
         from ipexperf.judge.run import settle
 
-        return settle(self.verdicts, Policy().for_run())
+        return settle(self.verdicts, Policy().for_run(), contended=self.options.contended)
 
     def finish(self, status: Status) -> bool:
         """Record how the run ended and its verdict, and close the history. Returns whether all is well."""
@@ -347,7 +350,7 @@ class Run:
                 self.trouble = str(error)  # the summary reports it below the numbers
         self._write_report()
         self._recorder.close()
-        return not settled.fails and not self.trouble and not self.unwritten
+        return not (settled.fails or settled.spoilt or self.trouble or self.unwritten)
 
     def _usual(self) -> Pools:
         """How much ratios usually vary on this machine, from its earlier runs if there are any."""
@@ -437,7 +440,7 @@ class Run:
         slower = [x.case.id for x in self.measurements if x.case.uid in settled.slower]
         failed = any(verdict.fails for verdict in self.verdicts.values())
         return [
-            *run_lines(settled.line, slower, fails=settled.fails and not failed),
+            *run_lines(settled.line, slower, fails=settled.fails and not failed, spoilt=settled.spoilt),
             *summary_lines(
                 self.measurements,
                 settled.verdicts,
@@ -463,4 +466,5 @@ class Run:
         speeds = Speeds.of(self.measurements, settled.verdicts, self.rounds, self._prior)
         cases = markdown.rows(self.measurements, settled.verdicts, speeds)
         lines = advice(speeds, settled.verdicts)
-        return github.summary(cases, settled.line, self.uid, environment, fails=settled.fails, advice=lines)
+        fails = settled.fails or settled.spoilt
+        return github.summary(cases, settled.line, self.uid, environment, fails=fails, advice=lines)

@@ -6,9 +6,9 @@ import argparse
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
@@ -79,7 +79,8 @@ def run_gate(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
     cases = _chosen(detail, arguments.case)
-    status = _for_bisect(cases) if arguments.bisect else _for_pipeline(cases, _fails(detail) and not arguments.case)
+    whole = {} if arguments.case else _settled(detail)
+    status = _for_bisect(cases) if arguments.bisect else _for_pipeline(cases, whole)
     try:
         _say(detail, cases, status)
     except BrokenPipeError:
@@ -96,9 +97,13 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
     word = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}[status]
     console.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {text}")
     for recorded in cases:
+        lost = _lost(recorded)
+        name = f"{recorded.case.id} (batch {recorded.case.batch})"
+        for loss in lost:
+            console.say(f"  {name}: lost: {loss}")
         if not is_fine(recorded.outcome):
             reason = recorded.verdict.reason if recorded.verdict else "it was not judged"
-            console.say(f"  {recorded.case.id} (batch {recorded.case.batch}): {recorded.outcome}: {reason}")
+            console.say(f"  {name}: {recorded.outcome}: {reason}")
     sys.stdout.flush()
 
 
@@ -109,21 +114,22 @@ def _chosen(detail: RunDetail, names: Sequence[str] | None) -> list[Recorded]:
     return [recorded for recorded in detail.cases if not names or recorded.case.id in names]
 
 
-def _fails(detail: RunDetail) -> bool:
-    """Whether the run failed as a whole, which no single case may show."""
-    return bool(detail.run.meta.get("settled", {}).get("fails"))
+def _settled(detail: RunDetail) -> Mapping[str, Any]:
+    """The verdict on the run as a whole, which no single case may show."""
+    settled: Mapping[str, Any] = detail.run.meta.get("settled", {})
+    return settled
 
 
-def _for_pipeline(cases: Sequence[Recorded], run_fails: bool) -> int:  # noqa: FBT001 - one of two facts
-    """Bad if any case is known to be wrong. Unknown if no case was judged."""
-    if run_fails or any(_bad(recorded) for recorded in cases):
+def _for_pipeline(cases: Sequence[Recorded], settled: Mapping[str, Any]) -> int:
+    """Bad if any case is known to be wrong. Unknown if no case was judged, or the machine was too busy."""
+    if settled.get("fails") or any(_bad(recorded) for recorded in cases):
         return BAD
-    return FINE if any(map(_fine, cases)) else CANNOT_TELL
+    return FINE if any(map(_fine, cases)) and not settled.get("spoilt") else CANNOT_TELL
 
 
 def _for_bisect(cases: Sequence[Recorded]) -> int:
-    """A commit is bad if a case regressed, and good if every case is fine."""
-    if any(_regressed(recorded) for recorded in cases):
+    """A commit is bad if a case regressed or lost an optimisation, and good if every case is fine."""
+    if any(_regressed(recorded) or _lost(recorded) for recorded in cases):
         return BAD
     return FINE if cases and all(map(_fine, cases)) else CANNOT_TELL
 
@@ -138,11 +144,17 @@ def _regressed(recorded: Recorded) -> bool:
     return recorded.tested == "regressed"
 
 
+def _lost(recorded: Recorded) -> tuple[str, ...]:
+    """The optimisations whose loss failed the case's test. They need no clock, so a busy machine changes nothing."""
+    structure = recorded.verdict.structure if recorded.verdict else None
+    return structure.losses if structure is not None and structure.fails else ()
+
+
 def _bad(recorded: Recorded) -> bool:
     """Whether the case's own test failed. A merely contended case did not."""
     if recorded.verdict is None:
         return recorded.outcome == "failed"
-    if _regressed(recorded):
+    if _regressed(recorded) or _lost(recorded):
         return True
     return recorded.verdict.fails and not (recorded.outcome == "invalid" and _only_contended(recorded))
 

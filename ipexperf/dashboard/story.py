@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ipexperf.history.comparison import unsound
 from ipexperf.judge import changes
 from ipexperf.judge.environment import differences
+from ipexperf.outcomes import has_numbers
 from ipexperf.report.table import to_beat
 from ipexperf.result import PRIMARY, accuracies
 
@@ -175,10 +176,11 @@ def _factor(times: float, paired: Paired | None, base: Case, case: Case) -> Fact
 
 def _good(line: Line) -> list[tuple[int, float]]:
     """Return the runs that count, with their step times."""
+    rejected = {run for run, judged in line.verdicts.items() if not has_numbers(judged.outcome)}
     return [
         (spot.run, spot.median)
         for spot in line.spots[PRIMARY]
-        if spot.outcome == "ok" and spot.median is not None and 0 < spot.median < math.inf
+        if spot.outcome == "ok" and spot.run not in rejected and spot.median is not None and 0 < spot.median < math.inf
     ]
 
 
@@ -208,7 +210,7 @@ def _moved(
     differ: _Differences,
 ) -> Iterable[Mark]:
     for change in moved:
-        last, first = good[change.index - 1][0], good[change.index][0]
+        last, first, likely = (good[place][0] for place in (change.earliest - 1, change.latest, change.index))
         sides = (good[change.index - change.before : change.index], good[change.index : change.index + change.after])
         before, after = (statistics.median(value for _, value in side) for side in sides)
         commits = [board.runs[place].commit for place in (last, first)]
@@ -218,8 +220,10 @@ def _moved(
         )
         kind = "slower" if change.ratio > 1 else "faster"
         text = f"{kind} by {abs(change.ratio - 1):.1%} from here on"
-        lines = (*commit_lines, *differ.between(line, last, first))
-        yield Mark(first, kind, text, lines, change.ratio, before, after)
+        ends = [board.runs[place].started_at[:10] for place in (last, first)]
+        vague = [f"95 % sure: between the runs of {ends[0]} and {ends[1]}"] if change.latest > change.earliest else []
+        lines = (*vague, *commit_lines, *differ.between(line, last, first))
+        yield Mark(likely, kind, text, lines, change.ratio, before, after)
 
 
 def _environments(line: Line, differ: _Differences) -> Iterable[Mark]:

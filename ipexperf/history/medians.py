@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, exists, select, tuple_
 from sqlalchemy import case as sql_case
 
 from ipexperf.case import Case
 from ipexperf.history import statements
 from ipexperf.history.rows import case_of
-from ipexperf.history.schema import environment, measurement, run, series
+from ipexperf.history.schema import case, environment, measurement, run, series, verdict
+from ipexperf.outcomes import without_numbers
 
 if TYPE_CHECKING:
     from ipexperf.history.records import Wanted
@@ -31,7 +32,10 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Medians:
-    """One metric of one case on one machine: the median of each good run, oldest first."""
+    """One metric of one case on one machine: the median of each good run, oldest first.
+
+    A run is good if the case was measured and nothing was found wrong with it: not its proof, not its accuracy.
+    """
 
     case: Case
     machine_key: str
@@ -70,10 +74,28 @@ def read(
     # Row ids follow time, except for merged runs, so most of the older part of a long history is not read.
     query = select(measurement.c.series_id, measurement.c.run_id, good)
     query = query.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
+    rejected = _rejected(connection, min(places))
     for series_id, run_id, median in connection.execute(query).all():
-        if run_id in places:
+        if run_id in places and (by_series[series_id].case.uid, run_id) not in rejected:
             points[series_id].append((places[run_id], median))
     return [_filled(by_series[series_id], sorted(own), runs) for series_id, own in sorted(points.items())]
+
+
+def _rejected(connection: Connection, first: int) -> set[tuple[str, int]]:
+    """Select the cases, by uid and run, whose newest verdict says that their numbers do not count."""
+    later = verdict.alias()
+    newer = exists().where(
+        later.c.series_id == verdict.c.series_id,
+        later.c.run_id == verdict.c.run_id,
+        tuple_(later.c.judged_at, later.c.policy_id) > tuple_(verdict.c.judged_at, verdict.c.policy_id),
+    )
+    query = (
+        select(case.c.uid, verdict.c.run_id)
+        .join(series, series.c.id == verdict.c.series_id)
+        .join(case, case.c.id == series.c.case_id)
+        .where(verdict.c.outcome.in_(without_numbers()), verdict.c.run_id >= first, ~newer)
+    )
+    return {(row.uid, row.run_id) for row in connection.execute(query)}
 
 
 def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:

@@ -324,4 +324,7 @@ def _verdict(row: Row[Any]) -> Verdict:
 
 def _structure(row: dict[str, Any] | None) -> Structure | None:
     """Return the comparison of fingerprints in a verdict. Verdicts of older versions have none."""
-    return Structure(**{**row, "changes": tuple(row["changes"])}) if row else None
+    if not row:
+        return None
+    lists = {name: tuple(row.get(name, ())) for name in ("changes", "losses")}
+    return Structure(**{**row, **lists})

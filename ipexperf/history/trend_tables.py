@@ -91,7 +91,9 @@ def spark(values: Sequence[float | None]) -> str:
 
 
 def changes_table(changed: Sequence[Changed]) -> Table:
-    drawn = table("change", "case", "batch", "metric", "before", "after", "ratio", "score", "runs", "last", "first")
+    drawn = table(
+        "change", "case", "batch", "metric", "before", "after", "ratio", "score", "runs", "last", "first", "known"
+    )
     for one in changed:
         row(
             drawn,
@@ -111,15 +113,18 @@ def changes_table(changed: Sequence[Changed]) -> Table:
 
 def brackets_text(changed: Changes) -> Text:
     """Describe what differs between the runs around changes, once for all cases that changed there."""
-    together: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    together: dict[tuple[str, str, str, tuple[str, ...]], list[Changed]] = defaultdict(list)
     for one in changed.changes:
-        together[one.last_run, one.first_run, one.commits, one.differences].append(one.case_id)
+        together[one.last_run, one.first_run, one.likely_run, one.differences].append(one)
     lines = []
-    for (last, first, commits, differences), cases in together.items():
-        lines.append(f"between {last[:SHORT]} and {first[:SHORT]}: {', '.join(dict.fromkeys(cases))}")
+    for (last, first, likely, differences), same in together.items():
+        cases = ", ".join(dict.fromkeys(one.case_id for one in same))
+        vague = f" (95 % sure, most likely with {likely[:SHORT]})" if same[0].between > 1 else ""
+        lines.append(f"between {last[:SHORT]} and {first[:SHORT]}{vague}: {cases}")
+        commits = same[0].commits
         lines += [f"    commits  {commits}"] if commits else []
         others = [line for line in differences if not line.startswith("commit: ")]
-        others = others or ["nothing else that is recorded of the environment"]
+        others = others or ([] if commits else ["nothing that is recorded of the environment"])
         lines += [f"    {'' if index else 'differs':8} {line}" for index, line in enumerate(others)]
     short = f"; {changed.short} too short: fewer than {2 * MINIMUM} good runs" if changed.short else ""
     word = "change" if len(changed.changes) == 1 else "changes"
@@ -128,7 +133,12 @@ def brackets_text(changed: Changes) -> Text:
 
 
 def _bracket(one: Changed) -> tuple[tuple[str, str], ...]:
-    return (one.last_started_at, one.last_run), (one.first_started_at, one.first_run)
+    """The runs around a change, and the one with which it became known."""
+    return (
+        (one.last_started_at, one.last_run),
+        (one.first_started_at, one.first_run),
+        (one.known_started_at, one.known_run),
+    )
 
 
 def _by_series(points: Sequence[Point]) -> list[Point]:

@@ -3,6 +3,9 @@
 The values are divided into stretches of at least MINIMUM runs so that what is left of their spread, with a price for
 each further stretch, is smallest (optimal partitioning). The price is the square of a threshold that was calibrated on
 series without any change, whose neighbours are alike (AR(1), rho 0.3): `benchmarks/changepoints/calibrate.py`.
+
+The noise of a series is that of its quieter part. So each change must then stand out from the noise around it, too:
+where runs scatter more than they used to, that alone is no change of level.
 """
 
 from __future__ import annotations
@@ -31,6 +34,14 @@ OUTLIER = 3.0
 """A run so many times the noise away from the median of the runs around it is taken for that median."""
 KEPT = 0.8
 """The noise is told by this share of the steps from run to run, the smallest: a change is a single large one."""
+LARGEST = 690.0
+"""No log ratio is reported above this: its number would be infinite."""
+SURE = 9.0
+"""A place of a change may cost so much more than the best one, in squares of the noise, to be in its range."""
+AROUND = 30
+"""The noise on either side of a change is that of so many runs."""
+USUAL = 2.0
+"""It is shrunk to that of the series, as if that were known from so many steps."""
 STEP = 0.5586 * math.sqrt(2)
 """The mean of that share of the steps between independent normal values, in units of their sd."""
 TOGETHER = 64
@@ -43,7 +54,7 @@ Direction = Literal["regressed", "improved", "changed"]
 class Change:
     """A level that moved: `index` is the first run of the new one, `ratio` the new level over the old.
 
-    `score` is how many times the noise the difference is; `before` and `after` are the runs of the two levels.
+    `score` is how many times the noise around it the difference is; `before` and `after` are the runs of its levels.
     """
 
     index: int
@@ -51,6 +62,9 @@ class Change:
     score: float
     before: int
     after: int
+    earliest: int
+    latest: int
+    """The new level began with one of the runs from `earliest` to `latest`: 95 % of such ranges hold it."""
 
     def direction(self, *, higher_is_better: bool | None) -> Direction:
         """Which way it went, for a metric of which one way is good."""
@@ -86,25 +100,20 @@ def find_each(series: Sequence[Sequence[float]]) -> list[list[Change]]:
 
 def _changes(logs: Floats) -> list[list[Change]]:
     """The changes of some series of one length, each a row."""
-    quiet, noise = cleaned(logs), spread(logs)
-    return [
-        _reported(row, calm, float(level), starts)
-        for row, calm, level, starts in zip(logs, quiet, noise, divide(logs), strict=True)
-    ]
+    return [_reported(row, calm, starts) for row, calm, starts in zip(logs, _in_noise(logs), divide(logs), strict=True)]
 
 
-def _reported(logs: Floats, quiet: Floats, noise: float, starts: Sequence[int]) -> list[Change]:
+def _reported(logs: Floats, scaled: Floats, starts: Sequence[int]) -> list[Change]:
     import numpy as np
 
     bounds = [0, *starts, len(logs)]
     changes = []
     for first, index, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
-        sides = quiet[first:index], quiet[index:end]
-        difference = abs(float(sides[1].mean() - sides[0].mean()))
-        score = difference / (noise * math.sqrt(1 / len(sides[0]) + 1 / len(sides[1])))
+        score = _score(scaled, first, index, end)
         # The levels are medians of what was measured, so that no odd run moves them.
-        ratio = math.exp(float(np.median(logs[index:end]) - np.median(logs[first:index])))
-        changes.append(Change(index, ratio, score, index - first, end - index))
+        moved = float(np.median(logs[index:end]) - np.median(logs[first:index]))
+        ratio = math.exp(max(-LARGEST, min(moved, LARGEST)))
+        changes.append(Change(index, ratio, score, index - first, end - index, *_range(scaled, first, index, end)))
     return changes
 
 
@@ -128,25 +137,83 @@ def cleaned(logs: Floats) -> Floats:
     medians = np.median(np.lib.stride_tricks.sliding_window_view(logs, width, axis=-1), axis=-1)
     # At both ends the first and the last window that are whole stand for the runs that have none of their own.
     around = medians[..., np.clip(np.arange(runs) - MINIMUM + 1, 0, runs - width)]
-    odd = np.abs(logs - around) > OUTLIER * spread(logs)[..., np.newaxis]
+    odd = np.abs(logs - around) > OUTLIER * _local(logs)
     return np.where(odd, around, logs)
+
+
+def _local(logs: Floats) -> Floats:
+    """The noise around each run, at least that of its series: where runs scatter more, none of them is odd for that."""
+    import numpy as np
+
+    runs = logs.shape[-1]
+    least = spread(logs)[..., np.newaxis]
+    if runs <= AROUND:
+        return least
+    windows = np.lib.stride_tricks.sliding_window_view(logs, AROUND, axis=-1)
+    noise: Floats = np.maximum(spread(windows), least)
+    return noise[..., np.clip(np.arange(runs) - AROUND // 2, 0, runs - AROUND)]
 
 
 def divide(logs: Floats, threshold: float = THRESHOLD, few: float = FEW) -> list[list[int]]:
     """Where the stretches of each series (a row) begin, without the first, which begins at 0."""
-    import numpy as np
-
     runs = logs.shape[-1]
-    scaled = (cleaned(logs) - np.median(logs, axis=-1, keepdims=True)) / spread(logs)[..., np.newaxis]
-    beginnings = _cheapest(scaled, (threshold * (1 + few / runs)) ** 2)
+    scaled = _in_noise(logs)
+    limit = threshold * (1 + few / runs)
+    beginnings = _cheapest(scaled, limit**2)
     divided = []
-    for row in beginnings:
+    for values, row in zip(scaled, beginnings, strict=True):
         starts, end = [], runs
         while (begin := int(row[end])) > 0:
             starts.append(begin)
             end = begin
-        divided.append(starts[::-1])
+        divided.append(_proven(values, starts[::-1], limit))
     return divided
+
+
+def _in_noise(logs: Floats) -> Floats:
+    """Each series without its odd runs, from its median, in units of its noise."""
+    import numpy as np
+
+    scaled: Floats = (cleaned(logs) - np.median(logs, axis=-1, keepdims=True)) / spread(logs)[..., np.newaxis]
+    return scaled
+
+
+def _proven(scaled: Floats, starts: list[int], limit: float) -> list[int]:
+    """The starts at which the levels differ by the limit in their own noise. The weakest is taken away first."""
+    while starts:
+        bounds = [0, *starts, len(scaled)]
+        scores = [_score(scaled, *three) for three in zip(bounds, bounds[1:], bounds[2:], strict=False)]
+        if min(scores) >= limit:
+            break
+        del starts[scores.index(min(scores))]
+    return starts
+
+
+def _score(scaled: Floats, first: int, index: int, end: int) -> float:
+    """How many times the noise around it the difference of the levels before and after `index` is."""
+    before, after = scaled[first:index], scaled[index:end]
+    noise = (_noise(scaled[max(0, index - AROUND) : index]), _noise(scaled[index : index + AROUND]))
+    squares = noise[0] ** 2 / len(before) + noise[1] ** 2 / len(after)
+    return abs(float(after.mean() - before.mean())) / math.sqrt(squares)
+
+
+def _range(scaled: Floats, first: int, index: int, end: int) -> tuple[int, int]:
+    """The earliest and the latest run with which the new level may have begun, where that costs little more."""
+    import numpy as np
+
+    noise = max(_noise(scaled[max(0, index - AROUND) : index]), _noise(scaled[index : index + AROUND]))
+    sums = np.cumsum(scaled[first:end])
+    sizes = np.arange(1, end - first)
+    # What a division explains: the more, the better.
+    explained = sums[:-1] ** 2 / sizes + (sums[-1] - sums[:-1]) ** 2 / (end - first - sizes)
+    likely = np.flatnonzero(explained >= explained[index - first - 1] - SURE * noise**2)
+    return first + 1 + int(likely[0]), first + 1 + int(likely[-1])
+
+
+def _noise(some: Floats) -> float:
+    """The noise of some runs in units of that of their series, and at least that. A change of level is none."""
+    steps = len(some) - 1
+    return max(1.0, math.sqrt((USUAL + steps * float(spread(some)) ** 2) / (USUAL + steps)))
 
 
 def _cheapest(scaled: Floats, price: float) -> Floats:

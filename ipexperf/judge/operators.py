@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from ipexperf.judge import losses
 from ipexperf.judge.sections import NAMED, Change, Side, counted
 
 MEANING = {
@@ -56,7 +58,9 @@ def operators(old: Side, new: Side) -> list[Change]:
         roots.add(name)
         below[name] = set()
     changes = _plumbing(roots & PLUMBING, before, after, times)
+    calls_before, calls_after = ({name: row["calls"] for name, row in rows.items()} for rows in (before, after))
     retyped: dict[str, list[str]] = defaultdict(list)
+    wider: dict[str, str] = {}
     for name in sorted(roots - PLUMBING):
         calls = [rows.get(name, {}).get("calls", 0) for rows in (before, after)]
         if calls[0] != calls[1]:
@@ -66,19 +70,23 @@ def operators(old: Side, new: Side) -> list[Change]:
             text += f": {GONE[name]}" if name in GONE and not calls[1] else ""
             text += _dtypes(before.get(name), after.get(name))
             seconds = sum(times[one] for one in (name, *more))
-            changes.append(Change(text, seconds, (f"with {', '.join(more)}",) if more else ()))
+            loss = losses.operator(name, calls_before, calls_after)
+            changes.append(Change(text, seconds, (f"with {', '.join(more)}",) if more else (), loss))
         elif types := _types(before[name], after[name]):
-            retyped[types].append(name)
+            retyped[str(types)].append(name)
+            if name in losses.COMPUTING and (loss := losses.dtypes(types.gone, types.come)):
+                wider[str(types)] = loss
         elif before[name].get("shapes") != after[name].get("shapes"):
             changes.append(Change(f"{name}: other shapes in its {calls[1]} calls", times[name]))
         else:
             changes.append(Change(f"{name}: called from elsewhere, as often as before", times[name]))
-    for types, names in retyped.items():
+    for text, names in retyped.items():
         more = sorted({one for name in names for one in below[name]})
         named = ", ".join(f"{after[name]['calls']} {name}" for name in names[:NAMED])
         named += f" and {len(names) - NAMED} more operators" if len(names) > NAMED else ""
         seconds = sum(times[one] for one in (*names, *more))
-        changes.append(Change(f"{types} in {named}", seconds, (f"with {', '.join(more)}",) if more else ()))
+        evidence = (f"with {', '.join(more)}",) if more else ()
+        changes.append(Change(f"{text} in {named}", seconds, evidence, wider.get(text, "")))
     return changes
 
 
@@ -144,15 +152,25 @@ def _below(roots: set[str], changed: set[str], before: Rows, after: Rows) -> dic
     return names
 
 
-def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """The change of dtypes, or an empty text."""
+@dataclass(frozen=True, slots=True)
+class Types:
+    """The combinations of dtypes that an operator is no longer called with, and those that came."""
+
+    gone: Counter[str]
+    come: Counter[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.come)
+
+    def __str__(self) -> str:
+        return " -> ".join(" or ".join(side) or "nothing" for side in (sorted(self.gone), sorted(self.come)))
+
+
+def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> Types:
     sides = []
     for row in (before, after):
         counts: Counter[str] = Counter()
         for types, count in row.get("types", {}).items():
             counts[" x ".join(dict.fromkeys(types.split(", "))) or "nothing"] += count
         sides.append(counts)
-    gone, come = sides[0] - sides[1], sides[1] - sides[0]
-    if not gone and not come:
-        return ""
-    return " -> ".join(" or ".join(side) or "nothing" for side in (sorted(gone), sorted(come)))
+    return Types(sides[0] - sides[1], sides[1] - sides[0])

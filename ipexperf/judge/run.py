@@ -31,6 +31,8 @@ class RunVerdict:
     """Whether the run fails: a test failed, or the platform as a whole surely became slower."""
     slower: tuple[str, ...] = ()
     """Cases that are slower than chance allows over all cases, though none is by itself."""
+    spoilt: bool = False
+    """Whether too many of its cases do not count. Then the run does not pass, though nothing may be wrong."""
 
 
 def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:
@@ -50,8 +52,11 @@ def platform_shift(verdicts: Mapping[str, Verdict], policy: Policy) -> float | N
     return median if abs(math.log(median)) > math.log1p(policy.tolerance) else None
 
 
-def settle(verdicts: Mapping[str, Verdict], policy: Policy) -> RunVerdict:
-    """Judge the verdicts together. A failed test stays failed: it was judged with its share of the alarm rate."""
+def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float = 1.0) -> RunVerdict:
+    """Judge the verdicts together. A failed test stays failed: it was judged with its share of the alarm rate.
+
+    A run is spoilt if more than the share `contended` of its cases does not count because the machine was busy.
+    """
     slower = _slower_together(verdicts, policy)
     stable = _stable(verdicts)
     shift = platform_shift(verdicts, policy)
@@ -66,7 +71,15 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy) -> RunVerdict:
     # The median case surely became slower if half of the cases did.
     proven = sum(name in slower or verdicts[name].outcome == "regressed" for name in stable)
     moved = shift is not None and shift > 1 and 2 * proven >= len(stable)
-    return RunVerdict(settled, "; ".join(lines), shift, moved or any(x.fails for x in verdicts.values()), rest)
+    fails = moved or any(x.fails for x in verdicts.values())
+    busy = sum(x.contended for x in verdicts.values())
+    spoilt = busy > contended * len(verdicts)
+    if spoilt:
+        lines.append(
+            f"{busy} of {len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'} "
+            f"{'does' if busy == 1 else 'do'} not count, because the machine was busy"
+        )
+    return RunVerdict(settled, "; ".join(lines), shift, fails, rest, spoilt)
 
 
 def _slower_together(verdicts: Mapping[str, Verdict], policy: Policy) -> list[str]:

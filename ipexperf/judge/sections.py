@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ipexperf.judge import losses
+
 NAMED = 4
 """Most names in one line. The rest are counted."""
-NOTHING = "nothing"
+NOTHING, NONE = "nothing", "none"
 LONGER = 1e-4
 """Equal rows whose times differ by fewer seconds are not reported."""
 ACTIVATIONS = ("relu", "gelu", "silu", "swish", "sigmoid", "tanh", "hardtanh", "hardswish", "leaky_relu", "elu", "mish")
@@ -36,6 +38,33 @@ class Change:
     text: str
     seconds: float | None = None
     evidence: tuple[str, ...] = ()
+    loss: str = ""
+    """The kind of the loss if the change can only cost time, one of `losses.MEANING`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How one facet of calls changed: how often each value is gone, how often each came, and the calls there are."""
+
+    gone: Counter[str]
+    come: Counter[str]
+    total: int
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.come)
+
+    @property
+    def turned(self) -> bool:
+        """Whether calls changed from one value to another, rather than being added or removed."""
+        return bool(self.gone and self.come)
+
+    def __str__(self) -> str:
+        if len(self.gone) == len(self.come) == 1 and self.gone.total() == self.come.total():
+            (source,), (target,) = self.gone, self.come
+            return f"{source} -> {target} in {self.come.total()} of {self.total} calls"
+        sides = (self.gone, self.come)
+        texts = [", ".join(f"{word} x{count}" for word, count in side.most_common(NAMED)) for side in sides]
+        return " -> ".join(words or NOTHING for words in texts)
 
 
 def primitives(old: Side, new: Side) -> list[Change]:
@@ -54,21 +83,30 @@ def primitives(old: Side, new: Side) -> list[Change]:
         parts = [] if calls[0] == calls[1] else [f"{calls[1] - calls[0]:+d} a step ({calls[0]} -> {calls[1]})"]
         # The layout of weights follows from the kernel that reads them.
         moves = {facet: _moved(before, after, facet) for facet in FACETS}
-        turned = [facet for facet in FACETS if _turned(moves[facet])]
+        turned = [facet for facet in FACETS if moves[facet].turned]
         images = _moved(before, after, "images")
-        shown = [facet for facet in turned if facet in FACETS[:3]] or ([] if _turned(images) else turned)
-        parts += [_label(facet) + moves[facet] for facet in shown]
+        shown = [facet for facet in turned if facet in FACETS[:3]] or ([] if images.turned else turned)
+        parts += [f"{_label(facet)}{moves[facet]}" for facet in shown]
         # Report a changed layout of images beside a changed implementation too, because it may be the reason.
-        parts += [f"images {images}"] if _turned(images) else []
+        parts += [f"images {images}"] if images.turned else []
         came = FACETS[:1] + FACETS[3:4]
         evidence = [
             f"{facet}: {move}"
             for facet, move in moves.items()
-            if facet not in shown and (_turned(move) or (move and facet in came))
+            if facet not in shown and (move.turned or (move and facet in came))
         ]
         text = "; ".join(parts) or "other shapes"
-        changes.append(Change(f"{label}: {text}", new.time(keep) - old.time(keep), tuple(evidence)))
+        seconds = new.time(keep) - old.time(keep)
+        changes.append(Change(f"{label}: {text}", seconds, tuple(evidence), _loss(name, moves)))
     return changes
+
+
+def _loss(primitive: str, moves: Mapping[str, Move]) -> str:
+    """The kind of loss that these moves are, or an empty text. A wider dtype explains other kernels too."""
+    kernel, types, fused = (moves[facet] for facet in ("implementation", "types", "fused"))
+    wider = losses.dtypes(types.gone, types.come) if primitive in losses.COMPUTE else ""
+    unfused = fused.turned and set(fused.come) == {NONE}
+    return wider or losses.implementation(kernel.gone, kernel.come) or (losses.UNFUSED if unfused else "")
 
 
 def _kind(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -91,32 +129,19 @@ def _facet(row: Mapping[str, Any], facet: str) -> str:
         return " ".join(dict.fromkeys(tag for role, _, tag in words if role in ("src", "diff_dst") and tag))
     value = str(row.get(facet, ""))
     if facet == "types":
-        return " x ".join(dict.fromkeys(word.partition(":")[2] for word in value.split())) or "none"
-    return value or "none"
+        return " x ".join(dict.fromkeys(word.partition(":")[2] for word in value.split())) or NONE
+    return value or NONE
 
 
-def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], facet: str) -> str:
-    """How one facet changed, in how many calls, or an empty text."""
+def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], facet: str) -> Move:
+    """How one facet changed."""
     sides: list[Counter[str]] = []
     for rows in (before, after):
         counts: Counter[str] = Counter()
         for row in rows:
             counts[_facet(row, facet)] += row["calls"]
         sides.append(counts)
-    gone, come = sides[0] - sides[1], sides[1] - sides[0]
-    if not gone and not come:
-        return ""
-    total = sides[1].total()
-    if len(gone) == len(come) == 1 and gone.total() == come.total():
-        (source,), (target,) = gone, come
-        return f"{source} -> {target} in {come.total()} of {total} calls"
-    texts = [", ".join(f"{word} x{count}" for word, count in side.most_common(NAMED)) for side in (gone, come)]
-    return " -> ".join(words or NOTHING for words in texts)
-
-
-def _turned(move: str) -> bool:
-    """Whether calls changed from one to another, rather than being added or removed."""
-    return bool(move) and not (move.startswith(f"{NOTHING} -> ") or move.endswith(f" -> {NOTHING}"))
+    return Move(sides[0] - sides[1], sides[1] - sides[0], sides[1].total())
 
 
 def graph(old: Side, new: Side) -> list[Change]:
@@ -124,27 +149,26 @@ def graph(old: Side, new: Side) -> list[Change]:
     before, after = (Counter({row["node"]: row["calls"] for row in side.rows}) for side in (old, new))
     if before == after:
         return []
+    # Each sentence with the kind of loss that it is.
     texts = [*_fusions(before, after)]
     read = "prim::GetAttr"
-    if bool(before[read]) != bool(after[read]):
-        count = after[read] or before[read]
-        texts.append(
-            f"graph no longer frozen: {count} values read from modules" if after[read] else "graph is frozen now"
-        )
+    if after[read] and not before[read]:
+        texts.append((f"graph no longer frozen: {after[read]} values read from modules", losses.UNFROZEN))
+    elif before[read] and not after[read]:
+        texts.append(("graph is frozen now", ""))
     packed = [sum(count for node, count in side.items() if "prepack" in node) for side in (before, after)]
     if bool(packed[0]) != bool(packed[1]):
-        texts.append(
-            f"graph {'no longer has' if packed[0] else 'has now'} packed weights: {packed[0]} -> {packed[1]} nodes"
-        )
+        verb, loss = ("no longer has", losses.UNPACKED) if packed[0] else ("has now", "")
+        texts.append((f"graph {verb} packed weights: {packed[0]} -> {packed[1]} nodes", loss))
     slow = "prim::FallbackGraph"
     if after[slow] > before[slow]:
-        texts.append(f"+{after[slow] - before[slow]} fallbacks to unoptimised graphs")
+        texts.append((f"+{after[slow] - before[slow]} fallbacks to unoptimised graphs", losses.FALLBACK))
     nodes = counted(before, after)
-    return [Change(text, None, (nodes,)) for text in texts] or [Change(f"graph: {nodes}")]
+    return [Change(text, None, (nodes,), loss) for text, loss in texts] or [Change(f"graph: {nodes}")]
 
 
-def _fusions(before: Counter[str], after: Counter[str]) -> list[str]:
-    """Activations that are fused now and were not, or the other way round."""
+def _fusions(before: Counter[str], after: Counter[str]) -> list[tuple[str, str]]:
+    """Activations that are fused now and were not, or the other way round, each with the kind of loss."""
     changes = []
     for name in ACTIVATIONS:
         alone = [sum(side[node] for node in (f"aten::{name}", f"aten::{name}_")) for side in (before, after)]
@@ -153,9 +177,10 @@ def _fusions(before: Counter[str], after: Counter[str]) -> list[str]:
             for side in (before, after)
         ]
         if fused[0] > fused[1] and alone[1] > alone[0]:
-            changes.append(f"{name} no longer fused: {alone[1]} {name} alone ({fused[0]} -> {fused[1]} fused)")
+            text = f"{name} no longer fused: {alone[1]} {name} alone ({fused[0]} -> {fused[1]} fused)"
+            changes.append((text, losses.UNFUSED))
         elif fused[1] > fused[0] and alone[0] > alone[1]:
-            changes.append(f"{name} fused now: {alone[0]} -> {alone[1]} {name} alone")
+            changes.append((f"{name} fused now: {alone[0]} -> {alone[1]} {name} alone", ""))
     return changes
 
 
@@ -176,6 +201,7 @@ def kernels(old: Side, new: Side) -> list[Change]:
             f"{after[name] - before[name]:+d} {name} a step ({before[name]} -> {after[name]})",
             new.time(lambda row, name=name: row.get("kernel", "rest") == name)  # type: ignore[misc]
             - old.time(lambda row, name=name: row.get("kernel", "rest") == name),  # type: ignore[misc]
+            loss=losses.kernel(name, more=after[name] > before[name]),
         )
         for name in names
     ]
@@ -184,24 +210,30 @@ def kernels(old: Side, new: Side) -> list[Change]:
 def compiled(old: Side, new: Side) -> list[Change]:
     """torch.compile: graphs, breaks, and what the generated code calls."""
     before, after = old.rows, new.rows
+    # Each sentence with the kind of loss that it is.
     changes = [
-        f"{word} {before[word]} -> {after[word]}" for word in ("graphs", "frames") if before[word] != after[word]
+        (f"{word} {before[word]} -> {after[word]}", "") for word in ("graphs", "frames") if before[word] != after[word]
     ]
     if before["breaks"] != after["breaks"]:
         broken = [sum(side["breaks"].values()) for side in (before, after)]
         why = next(iter(sorted({*after["breaks"]} - {*before["breaks"]})), "")
-        changes.append(f"graph breaks {broken[0]} -> {broken[1]}" + (f": {why[:80]}" if why else ""))
+        text = f"graph breaks {broken[0]} -> {broken[1]}" + (f": {why[:80]}" if why else "")
+        changes.append((text, losses.BROKEN if broken[1] > broken[0] else ""))
     if before["calls"] != after["calls"]:
-        changes.append(f"generated code calls {counted(before['calls'], after['calls'])}")
-    return [Change(f"torch.compile: {text}") for text in changes]
+        changes.append((f"generated code calls {counted(before['calls'], after['calls'])}", ""))
+    return [Change(f"torch.compile: {text}", loss=loss) for text, loss in changes]
 
 
 def processor(old: Side, new: Side) -> list[Change]:
     """Threads and instruction sets in effect."""
     words = {"threads": "threads", "aten": "ATen's instructions", "onednn": "oneDNN's instructions"}
     before, after = old.rows, new.rows
+    weaker = {
+        "aten": losses.weaker([before["aten"]], [after["aten"]], losses.ATEN),
+        "onednn": losses.weaker(before["onednn"], after["onednn"], losses.ONEDNN),
+    }
     changes = [
-        Change(f"{phrase}: {_listed(before[key])} -> {_listed(after[key])}")
+        Change(f"{phrase}: {_listed(before[key])} -> {_listed(after[key])}", loss=weaker.get(key, ""))
         for key, phrase in words.items()
         if before[key] != after[key]
     ]
@@ -233,7 +265,7 @@ def library(old: Side, new: Side) -> list[Change]:
             if created[0] != created[1]
             else "asks its cache "
         )
-        changes.append(Change(f"oneDNN: {again}{text}"))
+        changes.append(Change(f"oneDNN: {again}{text}", loss=losses.ANEW if created[1] > created[0] else ""))
     if before["unparsed"] != after["unparsed"]:
         changes.append(
             Change(f"lines of oneDNN's log that could not be read: {before['unparsed']} -> {after['unparsed']}")

@@ -12,7 +12,7 @@ from typing import Any
 from ipexperf.judge import sections
 from ipexperf.judge.operators import operators
 from ipexperf.judge.sections import Change, Side
-from ipexperf.result import Structure
+from ipexperf.result import Gate, Structure
 
 Fingerprint = Mapping[str, Any]
 WORDS = {
@@ -50,6 +50,10 @@ class Difference:
         if self.total is None or change.seconds is None:
             return None
         return change.seconds / self.total
+
+    def losses(self) -> list[str]:
+        """The changes that can only cost time, each with the kind of its loss."""
+        return [f"{change.loss}: {change.text}" for change in self.changes if change.loss]
 
     def lines(self) -> list[str]:
         """Each change in words, with its share if it has one."""
@@ -90,11 +94,12 @@ def judge(
     baseline: str | None,
     before: Callable[[], Fingerprint | None],
     *,
-    gate: bool = False,
+    gate: Gate = "warn",
 ) -> Structure:
     """Compare a case's launches with the accepted digest. `before` looks up the fingerprint of that digest.
 
-    With `gate` a changed structure fails the test. An unstable or unknown one never does.
+    Only a changed structure can fail the test: with `loss` if it can only cost time, with `fail` always. An unstable
+    or unknown one never does.
     """
     state, structure = of(launches)
     if state.outcome != "same" or structure is None:
@@ -108,8 +113,16 @@ def judge(
     old = before()
     if old is None:
         reason = "the digest is not the baseline's, and this history does not have the run that was accepted"
-        return Structure("changed", reason, fails=gate)
-    return Structure("changed", "the digest is not the baseline's", tuple(diff(old, structure).lines()), fails=gate)
+        return Structure("changed", reason, fails=gate == "fail")
+    difference = diff(old, structure)
+    losses = tuple(difference.losses())
+    return Structure(
+        "changed",
+        f"the digest is not the baseline's{', and what changed can only cost time' if losses else ''}",
+        tuple(difference.lines()),
+        losses,
+        fails=gate == "fail" or (gate == "loss" and bool(losses)),
+    )
 
 
 def between(other: Fingerprint | None, own: Fingerprint | None) -> Structure:
@@ -122,7 +135,10 @@ def between(other: Fingerprint | None, own: Fingerprint | None) -> Structure:
         return Structure("unknown", "the arms' fingerprints are of different versions")
     if other["digest"] == own["digest"]:
         return Structure("same")
-    return Structure("changed", "the two arms run otherwise", tuple(diff(other, own).lines()))
+    difference = diff(other, own)
+    return Structure(
+        "changed", "the two arms run different kernels", tuple(difference.lines()), tuple(difference.losses())
+    )
 
 
 def memory(old: Fingerprint, new: Fingerprint) -> str:

@@ -16,10 +16,12 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, start
 from ipexperf.plan.presets import PRESETS
-from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, seconds, settings, window, words
+from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, seconds, settings, share, window, words
 
 if TYPE_CHECKING:
     import pytest
+
+    from ipexperf.result import Gate
 
 
 def preset(text: str) -> str:
@@ -165,10 +167,18 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perf-structure",
-        one_of("warn", "fail"),
-        "warn",
-        "warn or fail if a case runs different kernels than its baseline",
+        one_of("loss", "fail", "warn"),
+        "loss",
+        "fail a test whose case runs different kernels than its baseline: loss (those that can only cost time), fail "
+        "(any), or warn (none)",
         "WORD",
+    ),
+    Option(
+        "--perf-contended",
+        share,
+        0.5,
+        "fail the run if more than this share of its cases does not count because the machine was busy",
+        "F",
     ),
     Option("--perf-yardstick", flag, False, "let each case take turns with the yardstick made by `ipexperf yardstick`"),
     Option("--perf-timeout", seconds, 600.0, "time limit of one request to a worker, in seconds", "S"),
@@ -231,7 +241,8 @@ class Options:
     max_pairs: int | None = None
     inconclusive: str = "pass"
     timeout: float = 600.0
-    structure: str = "warn"
+    structure: Gate = "loss"
+    contended: float = 0.5
     yardstick: bool = False
     threads: int | None = None
     placement: places.Wish | None = None

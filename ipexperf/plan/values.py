@@ -48,6 +48,11 @@ def fraction(text: str) -> float:
     return value
 
 
+def share(text: str) -> float:
+    """A fraction above 0, up to the whole: '0.5', '50%' or '100%'."""
+    return 1.0 if text.strip() in ("1", "1.0", "100%") else fraction(text)
+
+
 def rate(text: str) -> float:
     """The rate of an alarm: a fraction below one half."""
     value = fraction(text)

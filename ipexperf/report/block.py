@@ -34,7 +34,7 @@ def failure_block(
     measurement: Measurement, verdict: Verdict, differences: Sequence[str], reproduce: str, accept: str
 ) -> str:
     """The text shown for a failed case instead of a traceback."""
-    structure = ", WHAT RAN CHANGED" if verdict.structure is not None and verdict.structure.fails else ""
+    structure = f", {_alarm(verdict.structure)}" if verdict.structure is not None and verdict.structure.fails else ""
     lines = [f"{measurement.case.id} (batch {measurement.case.batch}): {verdict.outcome.upper()}{structure}"]
     for label, text in _rows(measurement, verdict, differences, reproduce, accept):
         indent = " " * (LABEL + 2)
@@ -90,13 +90,19 @@ def _compared(evidence: Evidence | None, differences: Sequence[str]) -> Iterator
 
 
 def _structure_lines(structure: Structure | None) -> Iterator[tuple[str, str]]:
-    """What ran differently from the baseline."""
+    """What ran differently from the baseline, after what can only cost time."""
     if structure is None or structure.outcome in ("same", "unknown"):
         return
-    asked = " (--perf-structure fail)" if structure.fails else ""
+    for index, loss in enumerate(structure.losses):
+        yield "" if index else "lost", loss
+    asked = " (--perf-structure fail)" if structure.fails and not structure.losses else ""
     yield "what ran", f"{structure.outcome}{asked}: {structure.reason}"
     for change in structure.changes:
         yield "", change
+
+
+def _alarm(structure: Structure) -> str:
+    return "AN OPTIMISATION WAS LOST" if structure.losses else "WHAT RAN CHANGED"
 
 
 def _failures(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:

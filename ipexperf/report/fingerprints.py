@@ -24,20 +24,33 @@ def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, 
     """The cases that ran differently from their baseline, and those that cannot be compared."""
     structures = [(x.case.id, verdict.structure) for x in measurements if (verdict := verdicts.get(x.case.uid))]
     pairs = any(AGAINST in dict(x.case.knobs) for x in measurements)
-    changed = [(name, one) for name, one in structures if one is not None and one.outcome == "changed"]
+    lost = [(name, one) for name, one in structures if one is not None and one.losses and not pairs]
+    changed = [
+        (name, one)
+        for name, one in structures
+        if one is not None and one.outcome == "changed" and (name, one) not in lost
+    ]
     unstable = [name for name, one in structures if one is not None and one.outcome == "unstable"]
     lines = []
+    if lost:
+        lines.append(f"OPTIMISATIONS LOST ({len(lost)}): these run what can only cost time")
+        lines += _few([(name, one.losses, one.reason) for name, one in lost])
     if changed:
         other = "the other arm does" if pairs else "their baseline did"
         lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run different kernels than {other}")
-        for name, one in changed[:TOLD]:
-            more = f" (and {plural(len(one.changes) - 1, 'more change')})" if len(one.changes) > 1 else ""
-            lines.append(f"    {name}: {one.changes[0] if one.changes else one.reason}{more}")
-        if len(changed) > TOLD:
-            lines.append(f"    and {plural(len(changed) - TOLD, 'more case')}")
+        lines += _few([(name, one.changes, one.reason) for name, one in changed])
     if unstable:
         lines.append(f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {_names(unstable)}")
     return lines
+
+
+def _few(cases: Sequence[tuple[str, Sequence[str], str]]) -> list[str]:
+    """A line for each of the first cases: its first change, or else the reason."""
+    lines = []
+    for name, changes, reason in cases[:TOLD]:
+        more = f" (and {plural(len(changes) - 1, 'more change')})" if len(changes) > 1 else ""
+        lines.append(f"    {name}: {changes[0] if changes else reason}{more}")
+    return [*lines, *([f"    and {plural(len(cases) - TOLD, 'more case')}"] if len(cases) > TOLD else [])]
 
 
 def _names(names: Sequence[str]) -> str:

@@ -44,9 +44,11 @@ def annotated(cases: Iterable[Row], line: str, *, fails: bool) -> list[str]:
             continue
         name = f"{row.case.id} (batch {row.case.batch})"
         structure = row.verdict.structure
-        if row.verdict.fails:
+        if structure is not None and structure.fails and structure.losses:
+            by_level["error"].append((f"lost: {name}", "; ".join(structure.losses)))
+        elif row.verdict.fails:
             by_level["error"].append((f"{row.outcome}: {name}", row.verdict.reason))
-        elif row.verdict.contended:
+        if row.verdict.contended:
             by_level["warning"].append((f"contended: {name}", row.verdict.reason))
         if structure is not None and structure.outcome == "changed":
             by_level["warning"].append((f"what ran changed: {name}", "; ".join(structure.changes) or structure.reason))

@@ -28,6 +28,7 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
     if verdict.structure is not None:
         pairs.append(("structure", verdict.structure.outcome))
         pairs += [("structure_change", change) for change in verdict.structure.changes]
+        pairs += [("structure_loss", loss) for loss in verdict.structure.losses]
     return [*pairs, ("verdict", verdict.outcome), ("reason", verdict.reason), ("policy", verdict.policy)]
 
 

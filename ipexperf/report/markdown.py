@@ -110,8 +110,11 @@ def _ratio(verdict: Verdict | None) -> str:
 
 def _why(row: Row) -> str:
     reason = _plain(row.verdict.reason) if row.verdict else ""
-    changed = row.verdict.structure.changes[:1] if row.verdict and row.verdict.structure else ()
-    structure_text = "".join(f"; what ran changed: {_plain(change)}" for change in changed)
+    structure = row.verdict.structure if row.verdict else None
+    lost = structure.losses[:1] if structure and structure.fails else ()
+    changed = structure.changes[:1] if structure and not lost else ()
+    structure_text = "".join(f"; **lost**: {_plain(loss)}" for loss in lost)
+    structure_text += "".join(f"; what ran changed: {_plain(change)}" for change in changed)
     name = f"{outcomes.row(row.outcome).emoji} `{_code(row.case.id)}` (batch {row.case.batch})"
     return f"{name}: **{row.outcome}**: {reason}{structure_text}"
 

@@ -145,13 +145,15 @@ def _named_odd(one: Odd) -> str:
     return f"{one.seat.case.id}{twin}: {one.factor:.3g} times in round {one.number}"
 
 
-def run_lines(line: str, slower: Sequence[str], *, fails: bool) -> list[str]:
+def run_lines(line: str, slower: Sequence[str], *, fails: bool, spoilt: bool = False) -> list[str]:
     """The verdict on the run as a whole, for above the table."""
     lines = wrapped(f"{line}: {named(slower)}" if slower else line)
     if fails:
         lines += labelled(
             "THE RUN FAILS", "no test failed, but half of the stable cases or more became slower together"
         )
+    if spoilt:
+        lines += labelled("THE RUN FAILS", "more of its cases do not count than --perf-contended allows")
     return lines
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bench_cases import alone
 
-from ipexperf.judge import structure
+from ipexperf.judge import losses, structure
 
 pytest.importorskip("torch")
 
@@ -42,6 +42,12 @@ def said(old: dict[str, Any], new: dict[str, Any]) -> str:
     return "\n".join(structure.diff(old, new).lines())
 
 
+def lost(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
+    """The kinds of losses. The way back has none."""
+    assert structure.diff(new, old).losses() == []
+    return {change.loss for change in structure.diff(old, new).changes} - {""}
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize(("limit", "kernel"), [("SSE41", "jit:sse41"), ("AVX", "jit:avx")])
 def test_instructions_that_were_masked_are_named(stock: Found, limit: str, kernel: str) -> None:
@@ -52,6 +58,7 @@ def test_instructions_that_were_masked_are_named(stock: Found, limit: str, kerne
     assert f"ONEDNN_MAX_CPU_ISA: not set -> {limit}" in told
     assert "oneDNN's instructions: " in told
     assert "aten::" not in told
+    assert lost(stock["plain"], masked["plain"]) == {losses.WEAKER}
 
 
 @pytest.mark.parametrize(
@@ -65,49 +72,75 @@ def test_instructions_that_were_masked_are_named(stock: Found, limit: str, kerne
 def test_work_that_slipped_in_is_one_line(stock: Found, before: str, after: str, only: str) -> None:
     """An extra copy, an extra cast, weights that are loaded in each step: that, and nothing else."""
     assert [line.split("; ")[0] for line in said(stock[before], stock[after]).splitlines()] == [only]
+    assert lost(stock[before], stock[after]) == set()
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "lines"),
+    ("before", "after", "lines", "kinds"),
     [
         (
             "jit",
             "not frozen",
             ["graph no longer frozen: ", "+2 aten::batch_norm a step (0 -> 2): BatchNorm that is not folded"],
+            {losses.UNFROZEN, losses.UNFOLDED},
         ),
-        ("bf16", "bf16, autocast off", ["aten::conv2d a step (4 -> 2), bfloat16 no more", "bfloat16 -> float32 in "]),
-        ("int8", "int8, observed", ["+1 aten::aminmax a step (0 -> 1): an observer that watches values"]),
-        ("plain", "channels_last off", ["images acdb", "reorder: +"]),
+        (
+            "bf16",
+            "bf16, autocast off",
+            ["aten::conv2d a step (4 -> 2), bfloat16 no more", "bfloat16 -> float32 in "],
+            {losses.WIDER},
+        ),
+        (
+            "int8",
+            "int8, observed",
+            ["+1 aten::aminmax a step (0 -> 1): an observer that watches values"],
+            {losses.OBSERVER},
+        ),
+        ("plain", "channels_last off", ["images acdb", "reorder: +"], set()),
     ],
 )
-def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: list[str]) -> None:
+def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: list[str], kinds: set[str]) -> None:
     told = said(stock[before], stock[after])
     assert [line for line in lines if line not in told] == [], told
+    assert lost(stock[before], stock[after]) == kinds
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    ("before", "after", "lines"),
+    ("before", "after", "lines", "kinds"),
     [
         (
             "plain",
             "weights_prepack off",
             ["torch_ipex::convolution_forward a step (4 -> 0): no packed convolution is left"],
+            {losses.UNPACKED},
         ),
-        ("plain", "conv_bn_folding off", ["+2 aten::batch_norm a step (0 -> 2): BatchNorm that is not folded"]),
-        ("plain", "level O0", ["no packed convolution is left", "+2 aten::batch_norm a step (0 -> 2)"]),
-        ("plain", "channels_last off", ["reorder: +"]),
-        ("jit", "not frozen", ["graph no longer frozen: "]),
+        (
+            "plain",
+            "conv_bn_folding off",
+            ["+2 aten::batch_norm a step (0 -> 2): BatchNorm that is not folded"],
+            {losses.UNFOLDED},
+        ),
+        (
+            "plain",
+            "level O0",
+            ["no packed convolution is left", "+2 aten::batch_norm a step (0 -> 2)"],
+            {losses.UNPACKED, losses.UNFOLDED},
+        ),
+        ("plain", "channels_last off", ["reorder: +"], set()),
+        ("jit", "not frozen", ["graph no longer frozen: "], {losses.UNFROZEN, losses.UNFUSED}),
         (
             "jit",
             "fusion off",
             ["relu no longer fused: 2 relu alone (2 -> 0 fused)", "fused eltwise_relu -> none in 2 of 2 calls"],
+            {losses.UNFUSED, losses.UNPACKED},
         ),
     ],
 )
-def test_what_ipex_lost_is_named(ipex: Found, before: str, after: str, lines: list[str]) -> None:
+def test_what_ipex_lost_is_named(ipex: Found, before: str, after: str, lines: list[str], kinds: set[str]) -> None:
     told = said(ipex[before], ipex[after])
     assert [line for line in lines if line not in told] == [], told
+    assert lost(ipex[before], ipex[after]) == kinds
 
 
 def test_only_batchnorm_is_named_where_only_that_is_not_folded(ipex: Found) -> None:

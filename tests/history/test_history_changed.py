@@ -52,7 +52,7 @@ def test_a_change_names_its_runs_its_commits_and_what_differs(history):
     slower, faster = found.changes
     assert (faster.last_commit, faster.first_commit) == (f"{MOVED - 1:08d}", f"{MOVED:08d}")
     assert faster.commits == f"{MOVED - 1:08d}..{MOVED:08d}"
-    assert faster.first_started_at[:10] == "2026-05-15"
+    assert (faster.first_started_at[:10], faster.known_started_at[:10]) == ("2026-05-15", "2026-05-18")
     assert faster.differences == (
         "torch: 2.8.0+cpu -> 2.9.0+cpu",
         "kernel: 6.1 -> 6.5",
@@ -81,8 +81,11 @@ def test_the_direction_is_that_of_the_metric(history):
     ("asked", "models"),
     [
         ({"since": "2026-05-15"}, ["slower", "faster"]),
-        ({"since": "2026-05-16"}, ["slower"]),
-        ({"since": "2026-05-17"}, []),
+        ({"since": "2026-05-18"}, ["slower", "faster"]),
+        ({"since": "2026-05-19"}, ["slower"]),
+        ({"since": "2026-05-20"}, []),
+        ({"since": "last~6"}, ["slower", "faster"]),
+        ({"since": "last~5"}, ["slower"]),
         ({"since": "last"}, []),
         ({"since": f"{MOVED:08d}"}, ["slower", "faster"]),
         ({"until": "2026-05-17"}, []),
@@ -91,8 +94,34 @@ def test_the_direction_is_that_of_the_metric(history):
     ],
 )
 def test_changes_are_narrowed_by_when_they_came_and_by_axes(history, asked, models):
-    """What came before is not told again; four nights must have passed for a level to be one."""
+    """By when they could first be reported, with the fourth run of the new level: what was known before is not new."""
     assert [x.model for x in changes(history, ["step_time"], **asked).changes] == models
+
+
+def test_a_change_is_news_on_the_night_that_it_can_be_told(target):
+    """A pipeline that asks every night for what is new since the last run learns of it once, on the fourth night."""
+    told = []
+    with History.open(target) as nightly:
+        for number in range(20):
+            step = 0.01 if number < 12 else 0.012
+            uid = nightly.start_run(ENVIRONMENT, {"started_at": f"2026-05-{number + 1:02d}T02:00:00Z"})
+            nightly.record(uid, make_measurement(make_case("one"), steps=(step,)), OK)
+            told.append(len(changes(nightly, ["step_time"], since="last").changes))
+    assert told == [0] * 15 + [1] + [0] * 4
+
+
+def test_runs_whose_accuracy_was_lost_are_in_no_series(target):
+    """A network that answers wrongly may be as fast as it likes: nothing improved."""
+    wrong = Verdict("invalid", "accuracy changed from the baseline's 0.9 to 0.1", policy=OK.policy)
+    with History.open(target) as opened:
+        for number in range(24):
+            uid = opened.start_run(ENVIRONMENT, {"started_at": f"2026-05-{number + 1:02d}T02:00:00Z"})
+            lost = number >= 12
+            for model, verdict in (("wrong", wrong if lost else OK), ("right", OK)):
+                step = 0.008 if lost else 0.01
+                opened.record(uid, make_measurement(make_case(model), steps=(step,)), verdict)
+        found = changes(opened, ["step_time", "throughput"])
+    assert {x.model for x in found.changes} == {"right"}
 
 
 def test_short_series_are_counted_and_not_judged(history):

@@ -30,6 +30,16 @@ def test_a_level_that_moved_is_found_with_its_size():
     assert change.ratio == pytest.approx(1.1, rel=0.02)
     assert (change.before, change.after) == (change.index, 50 - change.index)
     assert change.score > 5
+    assert change.earliest <= 30 <= change.latest
+
+
+def test_a_clear_step_has_no_doubt_and_a_faint_one_has_a_range():
+    """Half as large again as the noise allows: it may have begun some nights before or after."""
+    (clear,) = find(noisy([0.010] * 30 + [0.012] * 20))
+    assert (clear.earliest, clear.latest) == (30, 30)
+    (faint,) = find(noisy([0.010] * 60 + [0.0104] * 60))
+    assert faint.earliest < faint.latest
+    assert faint.earliest <= faint.index <= faint.latest
 
 
 def test_a_step_up_and_back_are_two_changes():
@@ -59,6 +69,20 @@ def test_four_such_nights_are_a_change(place):
 def test_noise_whose_neighbours_are_alike_is_rarely_a_change():
     """A year of nights without any change: what the calibration promises, on other seeds than its own."""
     assert sum(len(find(noisy([0.010] * 365, seed=seed))) for seed in range(40)) <= 4
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3])
+@pytest.mark.parametrize("since", [100, 150])
+def test_runs_that_only_scatter_more_are_no_change(since, rho):
+    """A machine that became ten times as noisy: its runs have another spread, and the same level."""
+    calm, wild = (noisy([0.010] * 200, sd=sd, seed=sd * 1000 + since, rho=rho) for sd in (0.003, 0.03))
+    assert find(calm[:since] + wild[since:]) == []
+
+
+def test_a_step_in_the_noisier_part_is_still_found():
+    """Fifty runs of either level are enough to see 8 % through 1.5 %."""
+    calm, wild = noisy([0.010] * 100, sd=0.003), noisy([0.010] * 50 + [0.0108] * 50, sd=0.015, seed=3)
+    assert any(abs(change.index - 150) <= 1 and 1.05 < change.ratio < 1.11 for change in find(calm + wild))
 
 
 def test_a_drift_is_not_taken_for_noise():
@@ -95,6 +119,13 @@ def test_equal_numbers_are_calm_and_a_step_between_them_is_told():
     assert (change.index, change.ratio) == (30, pytest.approx(65 / 64))
 
 
+def test_numbers_at_the_ends_of_what_there_is_are_a_finite_change():
+    """A counter that went from almost nothing to almost everything."""
+    (change,) = find([1e-300] * 10 + [1e300] * 10)
+    assert change.index == 10
+    assert math.isfinite(change.ratio)
+
+
 @pytest.mark.parametrize(
     ("ratio", "higher_is_better", "direction"),
     [
@@ -107,7 +138,7 @@ def test_equal_numbers_are_calm_and_a_step_between_them_is_told():
 )
 def test_a_direction_depends_on_the_metric(ratio, higher_is_better, direction):
     """A time that grows is worse, a throughput that grows is better, and an accuracy only changed."""
-    assert Change(4, ratio, 9.0, 4, 4).direction(higher_is_better=higher_is_better) == direction
+    assert Change(4, ratio, 9.0, 4, 4, 4, 4).direction(higher_is_better=higher_is_better) == direction
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])

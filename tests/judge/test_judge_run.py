@@ -43,6 +43,18 @@ def test_a_plain_regression_stays_one() -> None:
     assert (run.verdicts["a"], run.line, run.shift, run.fails) == (SLOW, "", None, True)
 
 
+@pytest.mark.parametrize(
+    ("busy", "share", "spoilt"), [(0, 0.5, False), (2, 0.5, False), (3, 0.5, True), (3, 1.0, False)]
+)
+def test_a_run_of_which_too_much_does_not_count_is_spoilt(busy: int, share: float, spoilt: bool) -> None:  # noqa: FBT001
+    """Its other cases may all be fine. It says how many do not count."""
+    contended = Verdict("invalid", "machine contended", contended=True)
+    verdicts = {str(x): contended if x < busy else OK for x in range(4)}
+    run = settle(verdicts, POLICY, contended=share)
+    assert (run.spoilt, run.fails) == (spoilt, False)
+    assert run.line == ("3 of 4 cases do not count, because the machine was busy" if spoilt else "")
+
+
 @given(st.integers(0, 400), st.integers(1, 50))
 def test_however_many_cases_share_the_alarm_rate_the_run_keeps_it(cases: int, more: int) -> None:
     share = POLICY.shared(cases)

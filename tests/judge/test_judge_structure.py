@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.judge import structure
-from ipexperf.result import Structure
+from ipexperf.result import Gate, Structure
 
 CONVOLUTION = {
     "primitive": "convolution",
@@ -224,7 +224,7 @@ def test_what_one_side_does_not_have_is_not_compared() -> None:
     assert found.unknown == ("operators: not the same twice, now", "flops: not captured now")
 
 
-def judged(*launches: Any, baseline: str | None, before: Any = None, gate: bool = False) -> Structure:
+def judged(*launches: Any, baseline: str | None, before: Any = None, gate: Gate = "warn") -> Structure:
     return structure.judge(launches, baseline, lambda: before, gate=gate)
 
 
@@ -233,17 +233,30 @@ AFTER = captured(flops=2)
 
 
 def test_the_same_digest_is_the_same() -> None:
-    assert judged(BEFORE, BEFORE, baseline=structure.name(BEFORE), gate=True) == Structure("same")
+    assert judged(BEFORE, BEFORE, baseline=structure.name(BEFORE), gate="fail") == Structure("same")
 
 
 def test_another_digest_is_a_warning_and_fails_where_it_was_asked_to() -> None:
     found = judged(AFTER, AFTER, baseline=structure.name(BEFORE), before=BEFORE)
     assert (found.outcome, found.fails) == ("changed", False)
     assert found.changes == ("floating point operations of a step: 1 -> 2",)
-    assert judged(AFTER, baseline=structure.name(BEFORE), before=BEFORE, gate=True).fails
+    assert judged(AFTER, baseline=structure.name(BEFORE), before=BEFORE, gate="fail").fails
+    assert not judged(AFTER, baseline=structure.name(BEFORE), before=BEFORE, gate="loss").fails
     lost = judged(AFTER, baseline=structure.name(BEFORE))
     assert (lost.outcome, lost.changes) == ("changed", ())
     assert "does not have the run" in lost.reason
+
+
+def test_a_loss_fails_unless_it_is_only_to_be_warned_of() -> None:
+    """It can only cost time, so it needs no clock."""
+    fused = captured(primitives=[CONVOLUTION])
+    alone = captured(primitives=[{**CONVOLUTION, "fused": "", "attributes": ""}])
+    gates: tuple[Gate, ...] = ("warn", "loss", "fail")
+    found = [judged(alone, baseline=structure.name(fused), before=fused, gate=gate) for gate in gates]
+    assert [one.fails for one in found] == [False, True, True]
+    (loss,) = {one.losses for one in found}
+    assert loss == ("a fusion lost: convolution: fused eltwise_relu -> none in 53 of 53 calls",)
+    assert "can only cost time" in found[0].reason
 
 
 @pytest.mark.parametrize(
@@ -261,7 +274,7 @@ def test_another_digest_is_a_warning_and_fails_where_it_was_asked_to() -> None:
 )
 def test_what_is_not_known_or_not_stable_never_fails(launches: list[Any], baseline: str | None, outcome: str) -> None:
     """An old baseline, a lost profiler, a random network: each says why, and none is an alarm."""
-    found = judged(*launches, baseline=baseline, gate=True)
+    found = judged(*launches, baseline=baseline, gate="fail")
     assert (found.outcome, found.fails) == (outcome, False)
     assert found.reason
 
@@ -291,6 +304,7 @@ def test_arms_that_run_otherwise_are_told_and_are_no_alarm() -> None:
     found = structure.between(captured(primitives=[CONVOLUTION]), captured(primitives=[slow]))
     assert (found.outcome, found.fails) == ("changed", False)
     assert found.changes == ("convolution: brgconv:avx512_core_amx -> jit:avx2 in 53 of 53 calls",)
+    assert found.losses == (f"weaker instructions: {found.changes[0]}",)
     assert structure.between(captured(primitives=[slow]), captured(primitives=[slow])).outcome == "same"
 
 

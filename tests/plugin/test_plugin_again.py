@@ -148,11 +148,16 @@ def test_what_the_machine_disturbed_is_measured_again_after_the_others(suite: Su
     assert len(list(suites.iter("testcase"))) == 2
 
 
-def test_a_machine_that_stays_busy_fails_nothing_and_is_told(suite: Suite) -> None:
-    """Four tries, two of them after the other cases; then it is invalid, and loudly so."""
+@pytest.mark.parametrize(("allowed", "status"), [(None, 1), ("100%", 0)])
+def test_a_machine_that_stays_busy_fails_no_test_but_the_run(suite: Suite, allowed: str | None, status: int) -> None:
+    """Four tries, two of them after the other cases; then it is invalid. A run of nothing else must not look green."""
     suite.busy(99)
-    result = suite.run("tiny", "-s")
+    result = suite.run("tiny", "-s", *(("--perf-contended", allowed) if allowed else ()))
     result.assert_outcomes(passed=1)
+    assert result.ret == status
+    told = " ".join(result.stdout.str().split())
+    assert ("1 of 1 case does not count, because the machine was busy" in told) == bool(status)
+    assert ("more of its cases do not count than --perf-contended allows" in told) == bool(status)
     assert outcomes(suite) == ["contended"] * 3 + ["ok"]
     assert suite.query("SELECT outcome FROM verdict") == [("invalid",)]
     assert "CONTENDED (1): measured on a busy machine" in result.stdout.str()

@@ -1,4 +1,4 @@
-"""What ran is held against the baseline beside the speed: a warning, or a failed test where that was asked for."""
+"""What ran is held against the baseline beside the speed: a warning, or a failed test if it can only cost time."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.process
 ID = "tiny-fake-fp32-looked_at-plain"
 FUSED = {"ipex_prepack::convolution_relu_run": 17}
 ALONE = {"aten::_convolution": 17, "aten::relu": 17}
+MORE = {"ipex_prepack::convolution_relu_run": 18}
 TOLD = "relu no longer fused: 17 relu alone (17 -> 0 fused)"
 
 
@@ -66,20 +67,40 @@ def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(looked: L
     same.assert_outcomes(passed=1)
     assert "STRUCTURE" not in same.stdout.str()
 
-    warned = looked.run(ALONE, "--junitxml=junit.xml")
+    warned = looked.run(MORE, "--junitxml=junit.xml")
     warned.assert_outcomes(passed=1)
     assert "STRUCTURE CHANGED (1): these run different kernels than their baseline did" in warned.stdout.str()
-    assert f"{ID}: {TOLD}" in " ".join(warned.stdout.str().split())
     names = [x.get("value") for x in ET.parse("junit.xml").getroot().iter("property") if x.get("name") == "structure"]  # noqa: S314 - our own file
     assert names == ["changed"]
 
-    failed = looked.run(ALONE, "--perf-structure", "fail")
+    failed = looked.run(MORE, "--perf-structure", "fail")
     failed.assert_outcomes(failed=1)
     assert failed.ret == 1
     told = failed.stdout.str()
     assert "WHAT RAN CHANGED" in told
     assert "what ran    changed (--perf-structure fail)" in told
-    assert TOLD in told
+
+
+def test_a_lost_optimisation_fails_unless_it_is_only_to_be_warned_of(looked: Looked) -> None:
+    """It needs no clock: the summary, the block, JUnit, `show` and `why` say what was lost."""
+    looked.run(FUSED).assert_outcomes(passed=1)
+    looked.told("baseline", "accept", "last", "--reason", "first light")
+    looked.run(FUSED).assert_outcomes(passed=1)
+
+    warned = looked.run(ALONE, "--perf-structure", "warn", "--junitxml=junit.xml")
+    warned.assert_outcomes(passed=1)
+    text = " ".join(warned.stdout.str().split())
+    assert "OPTIMISATIONS LOST (1): these run what can only cost time" in text
+    assert f"{ID}: a fusion lost: {TOLD}" in text
+    properties = [(x.get("name"), x.get("value")) for x in ET.parse("junit.xml").getroot().iter("property")]  # noqa: S314 - our own file
+    assert ("structure_loss", f"a fusion lost: {TOLD}") in properties
+
+    failed = looked.run(ALONE)
+    failed.assert_outcomes(failed=1)
+    assert failed.ret == 1
+    told = failed.stdout.str()
+    assert "AN OPTIMISATION WAS LOST" in told
+    assert f"lost        a fusion lost: {TOLD}" in told
     assert structures(looked.suite) == ["unknown", "same", "changed", "changed"]
 
     shown = looked.told("why", "last", ID)
@@ -104,4 +125,4 @@ def test_a_structure_that_is_random_never_fails(looked: Looked) -> None:
 def test_a_wrong_word_is_one_sentence(suite: Suite) -> None:
     result = suite.run("tiny", "--perf-structure", "shrug")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "expected one of warn, fail, got 'shrug'" in result.stderr.str()
+    assert "expected one of loss, fail, warn, got 'shrug'" in result.stderr.str()
