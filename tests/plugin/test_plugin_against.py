@@ -147,7 +147,7 @@ def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> No
     result.assert_outcomes(failed=1)
     out = result.stdout.str()
     line = "convolution: brg:avx2 -> jit:sse41 in 17 of 17 calls"
-    assert "  what ran    changed: the two arms run otherwise" in out
+    assert "  what ran    changed: the two arms run different kernels" in out
     assert f"              {line}" in out
     assert "STRUCTURE CHANGED (1): these run different kernels than the other arm does" in out
     found = properties(suite)
