@@ -2,6 +2,7 @@
 
 IpexperfError
 ├── UsageError          what the user asked for cannot be done: one sentence, exit code 4 (pytest) or 2 (CLI)
+│   └── LockError       a lock cannot be read, or its environment cannot be made
 ├── WorkerError         a launch ended without a measurement; `outcome` says how
 ├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
@@ -17,6 +18,10 @@ class IpexperfError(Exception):
 
 class UsageError(IpexperfError):
     """The request of the user cannot be met. The message is one sentence: what, why, what instead."""
+
+
+class LockError(UsageError):
+    """A lock cannot be read, or its environment cannot be made."""
 
 
 class WorkerError(IpexperfError):

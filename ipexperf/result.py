@@ -298,6 +298,16 @@ class BaselineEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineEvidence:
+    """The same software now and when its baseline was accepted: what changed is the machine."""
+
+    ratio: float
+    """How many times as long a step takes now."""
+    outcome: Outcome
+    differences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PairsEvidence:
     """What a verdict on pairs was based on: the other arm, and the log ratio of each pair."""
 
@@ -311,6 +321,10 @@ class PairsEvidence:
     """How many of them were left out as outliers."""
     apart: str = ""
     """Why the arms did not take turns, or an empty text."""
+    lock: str = ""
+    """The digest of the lock whose software the other arm ran, if that was a baseline's."""
+    machine: MachineEvidence | None = None
+    """How the other arm did beside the baseline's stored numbers, which the same software gave."""
 
     @property
     def testable(self) -> bool:

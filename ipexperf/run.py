@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ipexperf import baseline_source
+from ipexperf import baseline_source, live_baseline
 from ipexperf.bench import registry
 from ipexperf.compare import against
 from ipexperf.conduct import interrupts, placement, yardstick
@@ -21,12 +21,13 @@ from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan import groups, matrix
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
-from ipexperf.result import Measurement, RoundRecord, Verdict
+from ipexperf.result import Measurement, PairsEvidence, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.against import Against, AgainstRun
     from ipexperf.compare.group import GroupRun
+    from ipexperf.compare.sequence import Comparison
     from ipexperf.history.store import Status
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Constants
@@ -81,9 +82,12 @@ class Run:
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
         baseline_source.check(options)
+        live_baseline.check(options)
         _check_rounds(options)
         self.plan = plan(options)
         self._against = against.find(options, self.plan.cases)
+        self._live = live_baseline.LiveBaselines()
+        """The cases that are judged beside the software of their baseline. Known when the run is opened."""
         if options.yardstick:
             yardstick.find(options.cache or folder / ".ipexperf")
         self.measurements: list[Measurement] = []
@@ -123,6 +127,10 @@ class Run:
         else:
             self._known.read_files()
         self._recorder.open()
+        cache = self.options.cache or self._folder / ".ipexperf"
+        self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, cache, self._say)
+        for one in self._live.arms:
+            one.check(self.options)
 
     @property
     def uid(self) -> str | None:
@@ -174,13 +182,23 @@ class Run:
     def _measure(self, group: Group) -> None:
         """Measure the rounds of a group. Whatever was measured is kept, however this ends."""
         try:
-            if self._against is not None:
-                self._measure_pairs(group, self._against)
-            else:
-                self._measure_rounds(group)
+            for against, cases in self._parts(group):
+                part = dataclasses.replace(group, cases=cases)
+                if against is not None:
+                    self._measure_pairs(part, against)
+                else:
+                    self._measure_rounds(part)
         finally:
             for case in group.cases:
                 self._expected.pop(case, None)
+
+    def _parts(self, group: Group) -> list[tuple[Against | None, tuple[Case, ...]]]:
+        """The cases of a group by what they are compared with, each part in rounds of its own."""
+        parts: dict[str, tuple[Against | None, list[Case]]] = {}
+        for case in group.cases:
+            against = self._against or self._live.against.get(case)
+            parts.setdefault(against.lock if against else "", (against, []))[1].append(case)
+        return [(against, tuple(cases)) for against, cases in parts.values()]
 
     def _measure_pairs(self, group: Group, against: Against) -> None:
         from ipexperf.compare.against import AgainstRun
@@ -200,11 +218,35 @@ class Run:
                     self._keep(measurement, verdict, policy)
             self._keep_rounds(running)
             raise
+        alone = self._without_baseline(running) if against.lock else ()
         for case, (measurement, verdict, policy) in running.judged().items():
+            if case in alone:
+                continue
             with self._failing_its_test(case):
+                if against.lock:
+                    verdict = self._watched(measurement, verdict, running.comparisons().get(case))  # noqa: PLW2901
                 self._judged[case] = self._keep(measurement, verdict, policy)
         with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
             self._keep_rounds(running)
+        if alone:
+            self._measure_rounds(Group(group.name, alone))
+
+    def _without_baseline(self, running: AgainstRun) -> tuple[Case, ...]:
+        """The cases that the software of their baseline does not run. They are measured alone, unless it must."""
+        if self.options.against is not None or self.options.baseline == "live":
+            return ()
+        for case, reason in (lost := running.without_other()).items():
+            self._live.give_up(case, reason)
+            self._say(f"{case.id}: {self._live.stored[case]}: it is judged by stored numbers")
+        return tuple(lost)
+
+    def _watched(self, measurement: Measurement, verdict: Verdict, comparison: Comparison | None) -> Verdict:
+        """The verdict, with how the baseline's software did beside the stored numbers."""
+        if comparison is None or not isinstance(verdict.evidence, PairsEvidence):
+            return verdict
+        accepted, policy = self._known.baseline(measurement), self._known.policy(measurement)
+        watched = live_baseline.machine(comparison, accepted, policy)
+        return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.evidence, machine=watched))
 
     def _measure_rounds(self, group: Group) -> None:
         from ipexperf.compare.group import GroupRun
@@ -386,9 +428,10 @@ class Run:
         from ipexperf.judge.environment import differences
         from ipexperf.report.block import failure_block
 
-        if self._against is not None:
-            changed = verdict.evidence.differences if verdict.evidence else ()
-            return failure_block(measurement, verdict, changed, self._reproduce(measurement.case), "")
+        if isinstance(verdict.evidence, PairsEvidence):
+            changed = verdict.evidence.differences
+            accept = self._accept(measurement) if verdict.evidence.lock else ""
+            return failure_block(measurement, verdict, changed, self._reproduce(measurement.case), accept)
         before = self._known.baseline(measurement)
         since = differences(before.environment, measurement.environment) if before else []
         return failure_block(measurement, verdict, since, self._reproduce(measurement.case), self._accept(measurement))
@@ -398,7 +441,8 @@ class Run:
 
         # The user's own network is reproduced by its target; its cases have a derived name.
         model = registry.models.get(case.model)
-        arm = None if self._against is None else self._against.words.text
+        against = self._against or self._live.against.get(case)
+        arm = None if against is None else against.words.text
         return command(case, self.plan.launches, target=model.target or "", plain_size=model.size, against=arm)
 
     def _accept(self, measurement: Measurement) -> str:
@@ -441,6 +485,7 @@ class Run:
         failed = any(verdict.fails for verdict in self.verdicts.values())
         return [
             *run_lines(settled.line, slower, fails=settled.fails and not failed, spoilt=settled.spoilt),
+            *self._live.lines(),
             *summary_lines(
                 self.measurements,
                 settled.verdicts,

@@ -170,7 +170,10 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
         (("--b", "OMP_NUM_THREADS=0"), "arm b 'OMP_NUM_THREADS=0': OMP_NUM_THREADS: expected a whole number from 1 on"),
         (("--b", "OMP_NUM_THREADS=2,1"), "arm b 'OMP_NUM_THREADS=2,1': OMP_NUM_THREADS: expected a whole number"),
         (("--a", "/bin/true"), "--a=/bin/true can't run workers: no message"),
-        (("--b", "nowhere"), "arm b 'nowhere': 'nowhere' is no interpreter, no KEY=VALUE, no knob, and none of model,"),
+        (
+            ("--b", "nowhere"),
+            "arm b 'nowhere': 'nowhere' is no interpreter, no lock, no KEY=VALUE,",
+        ),
     ],
 )
 def test_what_ab_cannot_do_is_one_sentence(

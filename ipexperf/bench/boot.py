@@ -1,4 +1,4 @@
-"""Start code of `bench` under any interpreter, by path: `PYTHON boot.py worker` or `PYTHON boot.py facts`.
+"""Start code of `bench` under any interpreter, by path: `PYTHON boot.py worker`, `PYTHON boot.py facts`.
 
 The package is loaded from this file's folder, and nothing else of our environment: with our site-packages on its
 path, the other interpreter would import our torch in place of the one to be measured.
@@ -13,6 +13,7 @@ ENTRIES = {
     "worker": "ipexperf.bench.process.worker",
     "server": "ipexperf.bench.process.server",
     "facts": "ipexperf.bench.machine.facts",
+    "inventory": "ipexperf.bench.machine.inventory",
     "placement": "ipexperf.bench.machine.placement",
 }
 

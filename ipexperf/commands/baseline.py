@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import getpass
+import os
 import sys
 from collections import defaultdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf import lock as locks
 from ipexperf.commands import console
 from ipexperf.errors import BaselineError, HistoryError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ipexperf.history.records import Recorded
     from ipexperf.history.store import History
     from ipexperf.judge.accept import Acceptance, Candidate
     from ipexperf.judge.baseline import Baselines
+    from ipexperf.lock import Lock
 
 
 def _say(text: str) -> None:
@@ -63,6 +69,7 @@ def run_accept(arguments: argparse.Namespace) -> int:
     from ipexperf.history.store import History
     from ipexperf.judge import baseline
     from ipexperf.judge.accept import accept
+    from ipexperf.judge.baseline import write_text
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     refused = 0
@@ -83,11 +90,90 @@ def run_accept(arguments: argparse.Namespace) -> int:
                 _say(f"refused   {case_id}: {why}")
             refused += len(acceptance.refused)
             if acceptance.accepted:
+                locked = _locks(history, acceptance, arguments)
+                for lock in locked:
+                    write_text(locks.path_of(arguments.baselines, lock.digest), lock.text)
                 path = _keep(history, arguments.baselines, accepted, acceptance)
                 for case_id in acceptance.accepted:
                     _say(f"accepted  {case_id}")
+                _remove_unused_locks(arguments.baselines)
+                _tell(locked, arguments)
                 _say(f"{path}: review it with `git add -N` and `git diff`, and commit it")
     return 1 if refused else 0
+
+
+def _locks(history: History, acceptance: Acceptance, arguments: argparse.Namespace) -> list[Lock]:
+    """The locks of the accepted cases. With --keep their packages are put into the store first."""
+    wanted = {}
+    for candidate in acceptance.candidates:
+        digest = candidate.environment.get("lock")
+        text = history.lock(digest) if digest else None
+        if digest is None or text is None:
+            continue  # recorded before locks were kept
+        path = locks.path_of(arguments.baselines, digest)
+        former = locks.read(path).name if path.exists() else ""
+        git = candidate.environment.get("git") or {}
+        lock = locks.parse(text, f"the lock of the run {candidate.run}")
+        wanted[digest] = dataclasses.replace(
+            lock, commit=candidate.commit, dirty=bool(git.get("dirty")), name=arguments.name or former
+        )
+        if arguments.keep:
+            _store(lock, str(candidate.environment["software"].get("executable")), arguments)
+    if arguments.name:
+        _check_name(arguments.name, wanted, arguments.baselines)
+    return list(wanted.values())
+
+
+def _check_name(name: str, wanted: Mapping[str, Lock], folder: Path) -> None:
+    """One name stands for one lock."""
+    if not locks.NAME.fullmatch(name):
+        raise UsageError(f"--name: '{name}' is no name: expected letters, digits, '.', '_', '-'")
+    other = next((lock for lock in locks.every(folder) if lock.name == name and lock.digest not in wanted), None)
+    if other is not None:
+        raise UsageError(f"--name: '{name}' is the name of the lock {other.digest} already")
+    if len(wanted) > 1:
+        raise UsageError(f"--name: the accepted cases have {len(wanted)} locks: name one by accepting it with --case")
+
+
+def _store(lock: Lock, python: str, arguments: argparse.Namespace) -> None:
+    """Put the packages of a lock into the store, from the interpreter that was measured."""
+    from ipexperf.commands import progress
+    from ipexperf.environments import make
+
+    installed = {(one.name, one.content): one for one in make.take_inventory(python).packages}
+    store = make.store_of(arguments.cache)
+    for package in lock.packages:
+        if arguments.keep == "perishable" and package.name not in lock.perishable:
+            continue
+        here = installed.get((package.name, package.content))
+        if here is None:
+            raise UsageError(f"--keep: {package.name} {package.version} is no longer installed for {python}")
+        store.add(here, progress.say)
+
+
+def _tell(locked: Sequence[Lock], arguments: argparse.Namespace) -> None:
+    """Say where the locks are, and what of them may not be had again."""
+    from ipexperf.environments import make
+
+    store = make.store_of(arguments.cache)
+    for lock in locked:
+        _say(f"lock      {locks.path_of(arguments.baselines, lock.digest)}: {len(lock.packages)} packages")
+        for package in lock.packages:
+            reason = lock.perishable.get(package.name)
+            if reason and store.find(package) is None:
+                _say(f"  {package.name} {package.version} may not be had again, as {reason}: keep it with --keep")
+    if not locked:
+        _say("no lock   these cases were recorded before locks were kept: they are judged by their numbers alone")
+
+
+def _remove_unused_locks(folder: Path) -> None:
+    """Remove locks that no baseline refers to any more. Those with a name stay, and git has the others."""
+    from ipexperf.judge import baseline
+
+    used = {case.lock for key in baseline.machine_keys(folder) for case in baseline.read(folder, key).cases}
+    for lock in locks.every(folder):
+        if lock.digest not in used and not lock.name:
+            locks.path_of(folder, lock.digest).unlink()
 
 
 def _keep(history: History, folder: Path, accepted: Baselines, acceptance: Acceptance) -> Path:
@@ -146,7 +232,8 @@ def run_list(arguments: argparse.Namespace) -> int:
         for case in file.cases:
             step = units.seconds(case.step_time)
             _say(f"  {case.case.id:<40} {step:>9}  {units.plural(len(case.sessions), 'session')}  "
-                 f"accepted {case.accepted_at[:10]} by {case.accepted_by}: {case.reason}")  # fmt: skip
+                 f"accepted {case.accepted_at[:10]} by {case.accepted_by}: {case.reason}"
+                 + (f"  lock {case.lock}" if case.lock else ""))  # fmt: skip
     return 0
 
 
@@ -199,6 +286,12 @@ def add_baseline(subparsers: console.Subparsers) -> None:
     accept.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
     accept.add_argument("--regression-ok", action="store_true", help="accept slower numbers too")
     accept.add_argument("--replace", action="store_true", help="forget the sessions accepted before")
+    accept.add_argument("--name", help="what to call the software that it ran on, for `--perf-against baseline:NAME`")
+    text = "put packages into the store that may not be had again (perishable, the default), or all of them"
+    accept.add_argument("--keep", nargs="?", const="perishable", choices=("perishable", "all"), help=text)
+    cache = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
+    text = "where the store is, as --perf-cache (default: $IPEXPERF_CACHE or .ipexperf)"
+    accept.add_argument("--cache", type=Path, default=cache, metavar="DIR", help=text)
     accept.add_argument("--expires", metavar="DATE", help="the last day of validity")
     accept.set_defaults(run=run_accept)
     add("list", "list the accepted baselines").set_defaults(run=run_list)

@@ -17,7 +17,7 @@ from ipexperf.conduct.conductor import now
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import arms, groups
-from ipexperf.result import Launch, PairsEvidence, SeatRecord
+from ipexperf.result import Gate, Launch, PairsEvidence, SeatRecord
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -41,6 +41,17 @@ class Against:
     """What the user said of the second arm."""
     names: tuple[str, str] = (f"the arm of {arm.FLAG}", "")
     """The names of both arms in failures."""
+    lock: str = ""
+    """The digest of the lock whose software the first arm runs, if that is a baseline's.
+
+    The second arm is then recorded as the planned case, because its series goes on.
+    """
+    gate: Gate = "warn"
+    """Which changes of structure fail a case."""
+
+    def recorded(self, case: Case) -> Case:
+        """The case under which the second arm is recorded."""
+        return case if self.lock else arms.measured(case, self.words)
 
     def check(self, options: Options) -> None:
         """Raise UsageError before anything is measured if the arm cannot import what it needs."""
@@ -134,6 +145,17 @@ class AgainstRun:
         now = self._contest.comparisons() if self._contest else ()
         return {entry.case: one for entry, one in zip(self._playing, now, strict=bool(self._contest))}
 
+    def without_other(self) -> dict[Case, str]:
+        """The cases whose other arm did not run or is not what it should be, so that nothing can be said, and why."""
+        reasons = {}
+        for case, comparison in self.comparisons().items():
+            failure = comparison.failure
+            if failure is not None and failure.arm is comparison.a:
+                reasons[case] = failure.error.reason
+            elif comparison.stop.why is Why.WRONG and (flaw := sequence.wrong(comparison.pairs[0].a.launch)):
+                reasons[case] = flaw
+        return reasons
+
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
         """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
         for one in self._rounds():
@@ -146,7 +168,7 @@ class AgainstRun:
         shared: dict[str, list[tuple[Case, Pair]]] = {}
         for case, comparison in self.comparisons().items():
             for pair in comparison.pairs:
-                shared.setdefault(pair.round.uid, []).append((arms.measured(case, self._against.words), pair))
+                shared.setdefault(pair.round.uid, []).append((self._against.recorded(case), pair))
         records = []
         for pairs in shared.values():
             case, first = pairs[0]
@@ -164,7 +186,7 @@ class AgainstRun:
     def _judged(self, entry: _Entry, comparison: Comparison | None, cut: str) -> Judged:
         from ipexperf.judge import against as judge
 
-        recorded = arms.measured(entry.case, self._against.words)
+        recorded = self._against.recorded(entry.case)
         if comparison is None:
             reason = entry.cut or ("" if entry.launches else cut)
             measurement = self._conductor.measurement(recorded, entry.launches, {}, self._started, reason)
@@ -179,7 +201,7 @@ class AgainstRun:
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
         verdict = judge.judge(measurement, comparison.decision, self._evidence(comparison), entry.policy)
-        return measurement, _with_structure(measurement, verdict), entry.policy
+        return measurement, _with_structure(measurement, verdict, self._against.gate), entry.policy
 
     def _evidence(self, comparison: Comparison) -> PairsEvidence:
         return PairsEvidence(
@@ -189,6 +211,7 @@ class AgainstRun:
             log_ratios=tuple(comparison.log_ratios),
             trimmed=comparison.decision.trimmed,
             apart=sequence.APART if comparison.apart else "",
+            lock=self._against.lock,
         )
 
 
@@ -220,6 +243,8 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
     arms.check(options)
     source = options.sources.get("against", arm.FLAG)
     words = arms.parse(options.against, source)
+    if words.lock:
+        return None  # its environment may take minutes to make, which is no matter of planning
     facts = arm.facts(words, options, source)
     others = {}
     for case in cases:
@@ -231,11 +256,11 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
     return Against(words, source, others, PairPolicy(**arms.policy(options)).shared(len(cases)))
 
 
-def _with_structure(measurement: Measurement, verdict: Verdict) -> Verdict:
+def _with_structure(measurement: Measurement, verdict: Verdict, gate: Gate) -> Verdict:
     """The verdict, with how the case's fingerprint differs from the other arm's."""
     from ipexperf.judge import structure
 
     if measurement.failure or not measurement.counted:
         return verdict
     first = measurement.counted[0]
-    return replace(verdict, structure=structure.between(first.against, first.fingerprint))
+    return replace(verdict, structure=structure.between(first.against, first.fingerprint, gate=gate))

@@ -12,9 +12,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from ipexperf import lock
 from ipexperf.bench import registry
+from ipexperf.bench.machine.inventory import Inventory
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
+from ipexperf.conduct import process
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.prerequisites import Prerequisites
 from ipexperf.conduct.pulse import Pulses
@@ -182,4 +185,19 @@ class Conductor:
                 "software": {"torch": None, "ipex": None},
                 "variables": {},
             }
-        return Measurement(case, tuple(launches), {**environment, "git": self._source}, started, now(), cut)
+        locked = self._locked({**environment, "git": self._source})
+        return Measurement(case, tuple(launches), locked, started, now(), cut)
+
+    def _locked(self, environment: Mapping[str, Any]) -> dict[str, Any]:
+        """The environment with the lock of its software in place of the worker's inventory."""
+        document = dict(environment)
+        inventory = document.pop("inventory", None)
+        if inventory is not None:
+            made = lock.make(
+                Inventory.from_json(inventory),
+                software=document["software"],
+                variables=process.tuned_by_user(os.environ),
+                placement=str(self._options.placement or ""),
+            )
+            document |= {"lock": made.digest, "lock_text": made.text}
+        return document

@@ -9,7 +9,7 @@ from typing import IO
 
 from ipexperf import bench
 from ipexperf.bench.machine import heap
-from ipexperf.bench.process.environment import VARIABLES
+from ipexperf.bench.process.environment import VARIABLES, tuned
 
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15
@@ -29,6 +29,8 @@ QUIET = {
     "TORCH_WARM_POOL": "0",
 }
 
+UNSET = "\0"
+"""The value of a variable that must not be set, even if the shell sets it. No real variable can have it."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 """Workers never download, whatever the shell says."""
 
@@ -36,12 +38,19 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_T
 def variables_for(python: str | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
     """Our environment with these variables. Another interpreter gets no PYTHONPATH, to import its own packages."""
     inherited = {name: value for name, value in os.environ.items() if not (python and name == "PYTHONPATH")}
-    return {**inherited, **(variables or {})}
+    together = {**inherited, **(variables or {})}
+    return {name: value for name, value in together.items() if value != UNSET}
 
 
 def quiet(variables: Mapping[str, str]) -> dict[str, str]:
     """Variables that keep a worker quiet: log levels, and idle threads unless the caller chose a wait policy."""
     return QUIET if "OMP_WAIT_POLICY" in variables else {**WAITING, **QUIET}
+
+
+def tuned_by_user(shell: Mapping[str, str]) -> dict[str, str]:
+    """The variables by which the user tunes libraries, without those that we set for every arm of a round."""
+    ours = {*WAITING, *QUIET}
+    return {name: value for name, value in tuned(shell).items() if name not in ours}
 
 
 def environment_of(python: str | None, variables: Mapping[str, str] | None, *, bare: bool = False) -> dict[str, str]:

@@ -8,17 +8,17 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ipexperf.case import AGAINST
-from ipexperf.result import AnchorEvidence, BaselineEvidence, Evidence, PairsEvidence
+from ipexperf.result import AnchorEvidence, BaselineEvidence, Evidence, MachineEvidence, PairsEvidence
 
-OPTIONAL = ("between_sessions", "between_sessions_known", "anchor")
-"""Left out of the document if they are None."""
+OPTIONAL = ("between_sessions", "between_sessions_known", "anchor", "lock", "machine")
+"""Left out of the document if they are None or empty."""
 
 
 def document(evidence: Evidence | None) -> dict[str, Any] | None:
     """The document of this evidence. The key `against` distinguishes pairs from a baseline."""
     if evidence is None:
         return None
-    return {name: value for name, value in asdict(evidence).items() if value is not None or name not in OPTIONAL}
+    return {name: value for name, value in asdict(evidence).items() if value not in (None, "") or name not in OPTIONAL}
 
 
 def read(stored: Mapping[str, Any] | None) -> Evidence | None:
@@ -32,4 +32,6 @@ def read(stored: Mapping[str, Any] | None) -> Evidence | None:
         values["log_ratios"] = tuple(math.nan if ratio is None else ratio for ratio in values["log_ratios"])
     if anchor := values.get("anchor"):
         values["anchor"] = AnchorEvidence(**anchor)
+    if machine := values.get("machine"):
+        values["machine"] = MachineEvidence(**{**machine, "differences": tuple(machine["differences"])})
     return kind(**values)

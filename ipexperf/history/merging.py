@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Table
 
 # The order in which tables are written: referenced tables come first.
-DIMENSIONS = (schema.environment, schema.case, schema.series, schema.run, schema.policy, schema.round_)
+DIMENSIONS = (schema.environment, schema.lock, schema.case, schema.series, schema.run, schema.policy, schema.round_)
 FACTS = (
     schema.measurement,
     schema.launch,

@@ -13,7 +13,7 @@ from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rolling import roll
 from ipexperf.history.rows import case_of
-from ipexperf.history.schema import case, environment, launch, measurement, policy, run, samples, series, verdict
+from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
 from ipexperf.history.values import series_uid, unpack, utc
 from ipexperf.result import METRICS, PRIMARY, Structure, Verdict
 
@@ -110,6 +110,11 @@ class Queries:
             )
             stored = connection.execute(query.limit(1)).scalar_one_or_none()
             return _environment_document(row["doc"] if stored is None else stored, row["meta"])
+
+    def lock(self, digest: str) -> str | None:
+        """Return the text of a lock, or None if this history does not have it."""
+        with reading(self._engine, self._name) as connection:
+            return connection.execute(select(lock.c.text).where(lock.c.uid == digest)).scalar_one_or_none()
 
     def span(self, since: str | None, until: str | None) -> dict[str, str | None]:
         """Return the first moment of a range of dates, moments or runs, and the first moment after it, in UTC."""

@@ -23,15 +23,25 @@ if TYPE_CHECKING:
 
 # Time spent waiting for a core explains a sample but is never judged, so it is a series but not a metric.
 _SAMPLED = {"step_time": "wall", "cpu_time": "cpu", "run_delay": "delay"}
+ELSEWHERE = ("git", "lock_text")
+"""Parts of an environment that are not stored with it."""
 _UNJUDGED = Metric("run_delay", "s", higher_is_better=False)
 
 
 def environment_row(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of an environment, without the commit: otherwise every commit would be a new environment."""
+    """Return the row of an environment, without the commit: otherwise every commit would be a new environment.
+
+    The text of its lock has a row of its own.
+    """
     if not isinstance(document.get("machine_key"), str):
         raise HistoryError("an environment needs a `machine_key`, which says what can be compared.")
-    stored = finite({key: value for key, value in document.items() if key != "git"})
+    stored = finite({key: value for key, value in document.items() if key not in ELSEWHERE})
     return {"uid": content_uid(stored), "machine_key": stored["machine_key"], "doc": stored}
+
+
+def lock_row(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the row of an environment's lock, or None if it has none."""
+    return {"uid": document["lock"], "text": document["lock_text"]} if document.get("lock_text") else None
 
 
 def versions(environment: Mapping[str, Any]) -> dict[str, str | None]:

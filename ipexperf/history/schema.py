@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest migration. A history with this revision is opened without alembic."""
 
 metadata = MetaData(
@@ -40,6 +40,15 @@ environment = Table(
     Column("uid", String(64), nullable=False, unique=True),
     Column("machine_key", Text, nullable=False, index=True),
     Column("doc", JSON, nullable=False),
+)
+
+# What can be installed again of an environment. Its uid is the digest that the environment's document names.
+lock = Table(
+    "lock",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("text", Text, nullable=False),
 )
 
 case = Table(

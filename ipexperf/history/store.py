@@ -11,7 +11,18 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import rounds, rows
 from ipexperf.history.database import open_engine, writing
 from ipexperf.history.query import Queries
-from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, samples, series, verdict
+from ipexperf.history.schema import (
+    baseline,
+    case,
+    environment,
+    launch,
+    lock,
+    measurement,
+    run,
+    samples,
+    series,
+    verdict,
+)
 from ipexperf.history.schema import policy as policies
 from ipexperf.history.values import content_uid, finite, now, run_uid, series_uid, utc
 from ipexperf.result import PRIMARY
@@ -39,7 +50,7 @@ _RUN = (
 )
 _NAMED = {
     table: select(table.c.id).where(table.c.uid == bindparam("uid"))
-    for table in (environment, case, policies, baseline)
+    for table in (environment, lock, case, policies, baseline)
 }
 _SERIES = (
     select(series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
@@ -199,7 +210,7 @@ class _Recorder:
         row = rows.environment_row(document)
         if row["uid"] == self._run.environment_uid:
             return int(self._run.environment_id)
-        environment_id = identify(self._connection, environment, row)
+        environment_id = environment_of(self._connection, document)
         versions = rows.versions(document)
         first = not self._connection.execute(select(exists().where(measurement.c.run_id == self._run.id))).scalar_one()
         if self._run.torch_version is None or (first and versions["torch_version"] is not None):
@@ -269,6 +280,9 @@ def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
 
 
 def environment_of(connection: Connection, document: Mapping[str, Any]) -> int:
+    """Return the id of an environment. Insert it with its lock if it is new."""
+    if locked := rows.lock_row(document):
+        identify(connection, lock, locked)
     return identify(connection, environment, rows.environment_row(document))
 
 

@@ -14,10 +14,11 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+from ipexperf import lock
 from ipexperf.case import AXES, Case
-from ipexperf.errors import BaselineError
+from ipexperf.errors import BaselineError, LockError
 from ipexperf.judge import yardstick
-from ipexperf.judge.environment import FINDINGS
+from ipexperf.judge.environment import FINDINGS, PACKAGES
 from ipexperf.judge.spread import centre
 from ipexperf.result import METRICS, PRIMARY, RELATIVE
 
@@ -56,6 +57,11 @@ class CaseBaseline:
     environment: Mapping[str, Any]
     fingerprint: str | None = None
     """The fingerprint's version and digest in the newest session. None in old baselines without one."""
+
+    @property
+    def lock(self) -> str:
+        """The digest of the lock of its newest session. Empty in old baselines without one."""
+        return str(self.environment.get("lock") or "")
 
     @property
     def level(self) -> float:
@@ -154,7 +160,10 @@ def read(directory: Path, machine_key: str) -> Baselines:
     if document.get("machine_key") != machine_key:
         raise BaselineError(f"{path} belongs to machine_key {document.get('machine_key')!r}: its name must match")
     try:
-        return Baselines(machine_key, _cases(document["cases"], document["environments"]))
+        environments = {name: _restored(one, directory) for name, one in document["environments"].items()}
+        return Baselines(machine_key, _cases(document["cases"], environments))
+    except LockError as error:
+        raise BaselineError(str(error)) from error
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise BaselineError(
             f"{path} is damaged ({type(error).__name__}: {error}): restore it with git, or accept anew"
@@ -163,12 +172,15 @@ def read(directory: Path, machine_key: str) -> Baselines:
 
 def write(directory: Path, baselines: Baselines) -> Path:
     """Write the file atomically, in a stable order and format."""
-    path = path_of(directory, baselines.machine_key)
-    text = dumps(baselines)
+    return write_text(path_of(directory, baselines.machine_key), dumps(baselines))
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file of the baselines' folder, whole or not at all."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=directory, prefix=f".{path.name}.", delete=False
+            "w", encoding="utf-8", newline="\n", dir=path.parent, prefix=f".{path.name}.", delete=False
         ) as stream:
             temporary = Path(stream.name)
             try:
@@ -193,7 +205,7 @@ def dumps(baselines: Baselines) -> str:
     environments: dict[str, Any] = {}
     cases = []
     for baseline in sorted(baselines.cases, key=lambda x: slot(x.case)):
-        environment = rounded(baseline.environment)
+        environment = rounded(_stored(baseline.environment))
         digest = hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
         environments[digest] = _ordered(environment)
         cases.append(
@@ -231,6 +243,27 @@ def dumps(baselines: Baselines) -> str:
         raise BaselineError(
             f"the baselines of {baselines.machine_key} hold a value that JSON cannot: {error}"
         ) from error
+
+
+def _stored(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The environment as the file keeps it. Its lock has a file of its own, which lists the packages."""
+    document = {name: value for name, value in environment.items() if name != "lock_text"}
+    if document.get("lock"):
+        software = document.get("software", {})
+        document["software"] = {name: value for name, value in software.items() if name != PACKAGES}
+    return document
+
+
+def _restored(document: Any, directory: Path) -> Any:
+    """The environment with the packages of its lock, if that is there."""
+    digest = document.get("lock")
+    if not digest:
+        return document
+    path = lock.path_of(directory, str(digest))
+    if not path.exists():
+        return document
+    versions = lock.read(path).versions
+    return {**document, "software": {**document.get("software", {}), PACKAGES: versions}}
 
 
 def _ordered(value: Any) -> Any:

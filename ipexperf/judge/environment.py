@@ -13,6 +13,8 @@ FINDINGS = ("variables", "software", "hardware", "placement")
 """The sections whose differences explain a verdict. Not `git`, which differs in every run."""
 VOLATILE = frozenset({"frequency_khz", "executable"})
 """Fields that change without meaning: the clock at one moment, the path of an interpreter."""
+PACKAGES = "packages"
+"""The part of the software that lists installed packages."""
 LONGEST = 60
 """Values longer than this are not shown, only that they changed."""
 PLACEMENT = ("cpu", "cpu_model", "cores", "threads")
@@ -24,8 +26,20 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
     lines: list[str] = []
     for section in sections:
         before, after = (dict(_flat(_named(side.get(section, {})))) for side in (old, new))
-        lines += _changes(before, after, sorted({*before, *after} - VOLATILE))
+        names = sorted({*before, *after} - VOLATILE)
+        if not all(PACKAGES in side.get(section, {}) for side in (old, new)):
+            # One of them was recorded before packages were: that one lacks them is no difference.
+            names = [name for name in names if not name.startswith(f"{PACKAGES}.")]
+        # What a library says of itself needs no second line with what its installer said.
+        own = set(names)
+        names = [name for name in names if not _said_twice(name, own)]
+        lines += _changes(before, after, names)
     return list(dict.fromkeys(lines))
+
+
+def _said_twice(name: str, names: set[str]) -> bool:
+    """Whether a package also has a field of its own, such as torch."""
+    return name.startswith(f"{PACKAGES}.") and name.removeprefix(f"{PACKAGES}.") in names
 
 
 def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

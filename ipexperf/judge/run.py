@@ -63,6 +63,8 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float 
     settled = {name: _shifted(x, shift, policy, name in slower) for name, x in verdicts.items()} if shift else verdicts
     rest = tuple(name for name in slower if settled[name].outcome != "platform_shift")
     lines = [_headline(verdicts, settled, shift)] if shift else []
+    if machine := machine_line(verdicts, policy):
+        lines.append(machine)
     if rest:
         lines.append(
             f"{len(rest)} of {len(stable)} stable cases {'is' if len(rest) == 1 else 'are'} slower than chance "
@@ -129,10 +131,36 @@ def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], s
 
 
 def _stable(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
-    """The slowdown of each case whose noise is known. Cases with assumed noise prove nothing about the platform."""
+    """The slowdown of each case whose noise is known. Cases with assumed noise prove nothing about the platform.
+
+    Nor do those beside a live baseline: the platform is the same on both sides.
+    """
     return {
-        name: x.ratio for name, x in verdicts.items() if x.outcome in SPEED and x.ratio is not None and _testable(x)
+        name: x.ratio
+        for name, x in verdicts.items()
+        if x.outcome in SPEED and x.ratio is not None and _testable(x) and not _live(x)
     }
+
+
+def _live(verdict: Verdict) -> bool:
+    return isinstance(verdict.evidence, PairsEvidence) and bool(verdict.evidence.lock)
+
+
+def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
+    """What live baselines say of the machine: the same software beside its own stored numbers. Empty: nothing moved."""
+    evidence = [x.evidence.machine for x in verdicts.values() if isinstance(x.evidence, PairsEvidence)]
+    watched = [one for one in evidence if one is not None]
+    moved = [one for one in watched if one.outcome in ("regressed", "improved")]
+    if not watched or 2 * len(moved) < len(watched):
+        return ""
+    median = math.exp(statistics.median(math.log(one.ratio) for one in watched))
+    if abs(math.log(median)) <= math.log1p(policy.tolerance):
+        return ""
+    word = f"{median - 1:.1%} slower" if median > 1 else f"{1 - median:.1%} faster"
+    common = [line for line in watched[0].differences if all(line in one.differences for one in watched)]
+    changed = f"; changed since: {', '.join(common)}" if common else "; nothing that is recorded of it changed"
+    cases = f"{len(watched)} live baseline{'' if len(watched) == 1 else 's'}"
+    return f"platform shift: with the same software, the median of {cases} is {word} than when it was accepted{changed}"
 
 
 def _common_differences(verdicts: Mapping[str, Verdict]) -> list[str]:

@@ -125,8 +125,8 @@ def judge(
     )
 
 
-def between(other: Fingerprint | None, own: Fingerprint | None) -> Structure:
-    """Compare the two arms of a pair. A difference is no alarm, because it may be intended."""
+def between(other: Fingerprint | None, own: Fingerprint | None, *, gate: Gate = "warn") -> Structure:
+    """Compare the two arms of a pair. By default a difference is no alarm, because it may be intended."""
     for word, one in (("the other arm: ", other), ("", own)):
         state, _ = of([one])
         if state.outcome != "same":
@@ -136,8 +136,13 @@ def between(other: Fingerprint | None, own: Fingerprint | None) -> Structure:
     if other["digest"] == own["digest"]:
         return Structure("same")
     difference = diff(other, own)
+    losses = tuple(difference.losses())
     return Structure(
-        "changed", "the two arms run different kernels", tuple(difference.lines()), tuple(difference.losses())
+        "changed",
+        "the two arms run different kernels",
+        tuple(difference.lines()),
+        losses,
+        fails=gate == "fail" or (gate == "loss" and bool(losses)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,10 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start
 from ipexperf.plan.options import Options
 
+BASELINE = "baseline"
+LOCKS = (f"{BASELINE}:", "run:", "lock:")
+"""How an arm names the software of a lock, beside `baseline` alone."""
+_EXPECTED = f"no interpreter, no lock, no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
 OF_PAIRS = ("tolerance", "alpha", "max_pairs")
 """The options that set the judge's policy for pairs."""
 OF_BASELINES = ("baseline_from", "window")
@@ -33,9 +37,16 @@ class ArmWords:
 
     text: str = ""
     python: str | None = None
+    lock: str = ""
+    """What names the lock whose software it runs: `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def more(self) -> bool:
+        """Whether it differs from the plan in more than its lock."""
+        return bool(self.python or self.variables or self.axes or self.knobs)
 
     @property
     def threads(self) -> int | None:
@@ -52,46 +63,58 @@ class ArmWords:
 
 
 def parse(text: str, source: str) -> ArmWords:
-    """Parse words: an interpreter's path, KEY=VALUE for the environment, name=value for the case."""
-    python = None
+    """Parse words: an interpreter's path or a lock, KEY=VALUE for the environment, name=value for the case."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
-    knobs_by_name = knobs.everyone()
+    software = []
+    where = f"{source} '{text}'"
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"{source} '{text}': {str(error).lower()}") from None
+        raise UsageError(f"{where}: {str(error).lower()}") from None
     for word in words:
         name, equals, value = word.partition("=")
-        if equals and any(name in kind for kind in parts.values()):
-            raise UsageError(f"{source} '{text}': {name} is there twice")
-        if equals and name in AXES:
-            matrix.check(name, [value], source)
-            parts["axes"][name] = value
-        elif equals and name in knobs_by_name:
-            parts["knobs"][name] = value
-        elif equals and name.isidentifier() and name.islower():
-            # A misspelled knob must not silently become an environment variable.
-            kind = registry.unknown("axis or knob", name, [*AXES, *sorted(knobs_by_name)])
-            raise UsageError(f"{source} '{text}': {kind} (variables have capitals)")
-        elif equals and name.replace("_", "").isalnum() and name[0].isalpha():
-            parts["variables"][name] = _variable(name, value, f"{source} '{text}'")
+        if not equals or word.startswith(LOCKS):
+            software.append(word)
+            continue
+        if any(name in kind for kind in parts.values()):
+            raise UsageError(f"{where}: {name} is there twice")
+        parts[_kind(name, value, word, source, where)][name] = value
+    python, lock = _software(software, where)
+    return ArmWords(text, python, lock, **parts)
+
+
+def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
+    """What a word of the form name=value sets. Check its value."""
+    knobs_by_name = knobs.everyone()
+    if name in AXES:
+        matrix.check(name, [value], source)
+        return "axes"
+    if name in knobs_by_name:
+        return "knobs"
+    if name.isidentifier() and name.islower():
+        # A misspelled knob must not silently become an environment variable.
+        kind = registry.unknown("axis or knob", name, [*AXES, *sorted(knobs_by_name)])
+        raise UsageError(f"{where}: {kind} (variables have capitals)")
+    if name.replace("_", "").isalnum() and name[0].isalpha():
+        if name == THREADS and not (value.isdecimal() and int(value)):
+            raise UsageError(f"{where}: {name}: expected a whole number from 1 on, got '{value}'")
+        return "variables"
+    raise UsageError(f"{where}: '{word}' is {_EXPECTED}")
+
+
+def _software(words: Sequence[str], where: str) -> tuple[str | None, str]:
+    """The interpreter and the lock that an arm names. It has at most one of them."""
+    python, lock = None, ""
+    for word in words:
+        if python or lock:
+            raise UsageError(f"{where}: an arm has only one interpreter, not both '{python or lock}' and '{word}'")
+        if word == BASELINE or (word.startswith(LOCKS) and not word.endswith(":")):
+            lock = word
         elif os.access(word, os.X_OK) and Path(word).is_file():
-            if python is not None:
-                raise UsageError(
-                    f"{source} '{text}': an arm has only one interpreter, not both '{python}' and '{word}'"
-                )
             python = word
         else:
-            allowed = f"no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
-            raise UsageError(f"{source} '{text}': '{word}' is no interpreter, {allowed}")
-    return ArmWords(text, python, **parts)
-
-
-def _variable(name: str, value: str, where: str) -> str:
-    """Check the value of a variable that we interpret ourselves, and return it."""
-    if name == THREADS and not (value.isdecimal() and int(value)):
-        raise UsageError(f"{where}: {name}: expected a whole number from 1 on, got '{value}'")
-    return value
+            raise UsageError(f"{where}: '{word}' is {_EXPECTED}")
+    return python, lock
 
 
 def check(options: Options) -> None:

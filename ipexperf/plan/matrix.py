@@ -52,6 +52,8 @@ class Plan:
     cases: tuple[Case, ...]
     left_out: tuple[LeftOut, ...]
     launches: int
+    facts: Facts
+    """What the workers' interpreter and machine have."""
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -227,7 +229,7 @@ def make(options: Options, facts: Facts) -> Plan:
         left_out.append(LeftOut(cell, reason))
     _refuse_what_was_named(options, cases, left_out)
     _refuse_knobs_without_a_case(options, cases, left_out)
-    return Plan(tuple(cases), tuple(left_out), options.launches or PRESETS[options.preset].launches)
+    return Plan(tuple(cases), tuple(left_out), options.launches or PRESETS[options.preset].launches, facts)
 
 
 def _refuse_what_was_named(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:

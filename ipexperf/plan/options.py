@@ -102,6 +102,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB"),
     Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
     Option(
+        "--perf-baseline",
+        one_of("auto", "live", "stored"),
+        "auto",
+        "live: in turns with the software that the baseline was accepted on; stored: by its numbers; auto: live where "
+        "that software differs and can be installed again",
+        "WORD",
+    ),
+    Option(
         "--perf-baseline-from",
         one_of("files", "history"),
         "files",
@@ -154,7 +162,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-samples", positive, 12, "minimum number of samples per launch", "N"),
     Option("--perf-seconds", seconds, 0.6, "minimum sampling time per launch, in seconds", "S"),
     Option("--perf-budget", seconds, None, "start no launch after this many seconds", "S"),
-    Option("--perf-against", str, None, "measure in pairs with this arm: PYTHON, KEY=VALUE, stack=stock, ...", "ARM"),
+    Option(
+        "--perf-against",
+        str,
+        None,
+        "measure in pairs with this arm: baseline, PYTHON, KEY=VALUE, stack=stock, ...",
+        "ARM",
+    ),
     Option("--perf-tolerance", fraction, None, "with pairs: ignore slowdowns up to this fraction (default: 5%%)", "F"),
     Option("--perf-alpha", rate, None, "with pairs: false alarm rate of each case (default: 0.005)", "P"),
     Option("--perf-max-pairs", positive, None, "with pairs: stop after this many (default: 24)", "N"),
@@ -219,6 +233,7 @@ class Options:
     preset: str = "quick"
     db: str = "ipexperf.db"
     baselines: Path = Path("baselines")
+    baseline: str = "auto"
     baseline_from: str = "files"
     window: int = 12
     report: Path | None = None

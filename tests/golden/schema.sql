@@ -79,6 +79,13 @@ CREATE TABLE launch (
 	CONSTRAINT fk_launch_case_id FOREIGN KEY(case_id) REFERENCES "case" (id), 
 	CONSTRAINT fk_launch_environment_id FOREIGN KEY(environment_id) REFERENCES environment (id)
 )
+CREATE TABLE lock (
+	id INTEGER NOT NULL, 
+	uid VARCHAR(64) NOT NULL, 
+	text TEXT NOT NULL, 
+	CONSTRAINT pk_lock PRIMARY KEY (id), 
+	CONSTRAINT uq_lock_uid UNIQUE (uid)
+)
 CREATE TABLE measurement (
 	series_id INTEGER NOT NULL, 
 	run_id INTEGER NOT NULL, 

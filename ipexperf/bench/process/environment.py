@@ -16,7 +16,7 @@ from typing import Any
 
 from ipexperf.bench.api import Device
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import facts, libraries, placement
+from ipexperf.bench.machine import facts, inventory, libraries, placement
 
 VARIABLES = re.compile(
     r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX_|TORCH|ATEN|CUDA|NEO|MALLOC|GLIBC_TUNABLES$|LD_PRELOAD$|PYTORCH)",
@@ -152,10 +152,18 @@ def document(device: Device) -> dict[str, Any]:
     described = device.describe()
     machine["accelerator"] = described if described["name"] != "cpu" else None
     versions = software()
+    installed = inventory.gather()
+    versions["packages"] = installed.versions
     machine["threads"] = versions.get("threads")
     return {
         "machine_key": machine_key(machine),
         "hardware": machine,
         "software": versions,
-        "variables": {name: value for name, value in sorted(os.environ.items()) if VARIABLES.match(name)},
+        "variables": tuned(os.environ),
+        "inventory": installed.to_json(),
     }
+
+
+def tuned(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that tune libraries."""
+    return {name: value for name, value in sorted(variables.items()) if VARIABLES.match(name)}

@@ -131,6 +131,13 @@ class Worker:
         registry.devices.get(request["device"]).start(Settings())
         return {}
 
+    def machine(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Describe the machine as the cases of a device will report it, without any case."""
+        registry.load(tuple(request["load"]))
+        device = registry.devices.get(request["device"])
+        device.start(Settings())
+        return dict(environment.document(device)["hardware"])
+
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
         """Train the case's model and save its weights."""
         from ipexperf.bench.artifacts.weights import train

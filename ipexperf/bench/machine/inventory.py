@@ -1,0 +1,198 @@
+"""The packages that this interpreter can import, and a digest of what is installed of each.
+
+`PYTHON boot.py inventory` answers for any interpreter. Nothing is imported for it, torch least of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.machine.facts import PACKAGES
+
+OURS = "ipexperf"
+INSTALLERS = frozenset({"pip", "uv"})
+CONTROLLER_EXTRAS = frozenset({"", "dev", "postgresql"})
+"""Extras of ipexperf whose packages serve the controller, not the workers. The empty name: what it always requires."""
+DIGITS = 16
+_UNLIKE = re.compile(r"^\"?(\.\./)+bin/|\.dist-info/|__pycache__")
+"""Rows of RECORD that two installations need not share: scripts, which name their interpreter, and metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An installed distribution."""
+
+    name: str
+    """Normalised: lower case, with `-` for each run of `-`, `_` and `.`."""
+    version: str
+    content: str
+    """Digest of the files that its installer recorded, without scripts. Empty if it recorded none."""
+    folder: str = ""
+    """The folder of packages that holds it."""
+    origin: str = ""
+    """Empty for a package of an index; else `file`, `editable`, `url`, or `git+URL@COMMIT`."""
+    requires: tuple[str, ...] = ()
+    """Its `Requires-Dist` lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """An interpreter and the packages that a worker under it may import."""
+
+    python: str
+    platform: str
+    packages: tuple[Package, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {package.name: package.version for package in self.packages}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Inventory:
+        packages = (Package(**{**one, "requires": tuple(one["requires"])}) for one in document["packages"])
+        return cls(document["python"], document["platform"], tuple(packages))
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@functools.cache
+def gather() -> Inventory:
+    """Describe this interpreter. Cached: what is installed does not change while a worker runs."""
+    installed: dict[str, Package] = {}
+    for folder in dict.fromkeys(sys.path):
+        for package in _packages(Path(folder or ".")):
+            installed.setdefault(package.name, package)  # the first on the path is the one that is imported
+    kind = f"{platform.python_implementation()} {sys.platform} {platform.machine()}"
+    packages = sorted(_used(installed), key=lambda one: one.name)
+    return Inventory(platform.python_version(), kind, tuple(packages))
+
+
+def _packages(folder: Path) -> Iterable[Package]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return  # a zip file, or a folder that does not exist: it holds no installed package
+    for entry in entries:
+        if entry.suffix == ".dist-info" and (package := _package(folder, entry)) is not None:
+            yield package
+
+
+def _package(folder: Path, information: Path) -> Package | None:
+    """One distribution, or None for the remains of an uninstalled one."""
+    try:
+        headers = _headers(information / "METADATA")
+    except OSError:
+        return None
+    names, versions = headers.get("Name"), headers.get("Version")
+    if not names or not versions:
+        return None
+    content = _content(information / "RECORD")
+    requires = tuple(headers.get("Requires-Dist", ()))
+    return Package(normalised(names[0]), versions[0], content, str(folder), _origin(information), requires)
+
+
+def _headers(path: Path) -> dict[str, list[str]]:
+    """The header fields of a METADATA file. The description that follows them may be long, and is not read."""
+    headers: dict[str, list[str]] = {}
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if not line.strip():
+                break
+            name, colon, value = line.partition(":")
+            if colon and not line[0].isspace():
+                headers.setdefault(name, []).append(value.strip())
+    return headers
+
+
+def _content(record: Path) -> str:
+    """The digest of what was installed: of the rows of RECORD that all installations share."""
+    try:
+        rows = record.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    own = (row for row in rows if not _UNLIKE.search(row))
+    return hashlib.sha256("\n".join(sorted(own)).encode()).hexdigest()[:DIGITS]
+
+
+def _origin(information: Path) -> str:
+    """Where a package came from, if not from an index (PEP 610)."""
+    try:
+        document = json.loads((information / "direct_url.json").read_text(encoding="utf-8"))
+        url = str(document["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    if "dir_info" in document:
+        return "editable" if document["dir_info"].get("editable") else "file"
+    if "vcs_info" in document:
+        return f"{document['vcs_info'].get('vcs')}+{url}@{document['vcs_info'].get('commit_id')}"
+    return "file" if url.startswith("file:") else "url"
+
+
+def _used(installed: Mapping[str, Package]) -> list[Package]:
+    """The packages that a worker may import: all but installers and what only ipexperf's controller needs.
+
+    An upgrade of a linter must not look like a change of what is measured.
+    """
+    own = installed.get(OURS)
+    if own is None:
+        return [package for name, package in installed.items() if name not in INSTALLERS]
+    of_controller, of_workers = _requirements_of_ours(own)
+    required = {name for package in installed.values() for name, extra in _requirements(package) if not extra}
+    roots = {normalised(name) for name in PACKAGES} | of_workers
+    roots |= set(installed) - required - of_controller - of_workers - INSTALLERS - {OURS}
+    reached: set[str] = set()
+    waiting = sorted(roots & set(installed))
+    while waiting:
+        name = waiting.pop()
+        if name not in reached and name != OURS:
+            reached.add(name)
+            waiting += [needed for needed, extra in _requirements(installed[name]) if needed in installed and not extra]
+    return [installed[name] for name in sorted(reached)]
+
+
+def _requirements_of_ours(own: Package) -> tuple[set[str], set[str]]:
+    """What ipexperf itself requires: the packages of its controller, and those of its workers."""
+    requirements = _requirements(own)
+    return (
+        {name for name, extra in requirements if extra in CONTROLLER_EXTRAS},
+        {name for name, extra in requirements if extra not in CONTROLLER_EXTRAS},
+    )
+
+
+def _requirements(package: Package) -> list[tuple[str, str]]:
+    """Each required package with the extra that asks for it, or an empty text."""
+    requirements = []
+    for line in package.requires:
+        name = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line)
+        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", line)
+        if name:
+            requirements.append((normalised(name.group()), extra.group(1) if extra else ""))
+    return requirements
+
+
+def main() -> None:
+    """Write the inventory as JSON to a separate descriptor, because this interpreter may print anything."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--into", type=int, required=True, metavar="DESCRIPTOR")
+    with os.fdopen(parser.parse_args().into, "w", encoding="utf-8") as into:
+        into.write(json.dumps(gather().to_json()) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""`ipexperf env list|make|verify|prune`: the environments that are made from the locks of baselines."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.commands import console, progress
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipexperf.environments.make import Environment
+    from ipexperf.lock import Lock
+
+GB = 10**9
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def add_env(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "env", "list, make, verify and remove the environments of locks")
+    below = parser.add_subparsers(metavar="list|make|verify|prune", required=True)
+
+    def add(name: str, purpose: str) -> argparse.ArgumentParser:
+        parser_of = console.declare(below, name, purpose)
+        default = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
+        text = "as --perf-cache (default: $IPEXPERF_CACHE or .ipexperf)"
+        parser_of.add_argument("--cache", type=Path, default=default, metavar="DIR", help=text)
+        console.add_baselines(parser_of, "their folder")
+        return parser_of
+
+    add("list", "list the environments and the kept wheels, with their sizes").set_defaults(run=run_list)
+    one = add("make", "make the environment of a lock, unless it is there")
+    one.add_argument("lock", metavar="LOCK", help="a file, or the name or the start of the digest of an accepted lock")
+    one.set_defaults(run=run_make)
+    other = add("verify", "check that an environment is what its lock says, file by file")
+    other.add_argument("lock", metavar="LOCK", nargs="?", help="as for make (default: every environment)")
+    other.set_defaults(run=run_verify)
+    prune = add("prune", "remove environments and kept wheels that no accepted lock needs")
+    prune.add_argument("names", metavar="NAME", nargs="*", help="remove these environments, needed or not")
+    prune.add_argument("--limit", type=_size, metavar="GB", help="remove the longest unused until so much is left")
+    prune.set_defaults(run=run_prune)
+
+
+def _size(text: str) -> int:
+    try:
+        number = float(text.removesuffix("GB"))
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1e6:
+        raise argparse.ArgumentTypeError(f"expected gigabytes such as 30, got '{text}'")
+    return round(number * GB)
+
+
+def _lock(arguments: argparse.Namespace) -> Lock:
+    """The lock that a file, a name or the start of a digest names."""
+    from ipexperf import lock
+
+    path = Path(arguments.lock)
+    return lock.read(path) if path.is_file() else lock.find(arguments.baselines, arguments.lock)
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """List the environments, the latest used first, and the store."""
+    from ipexperf import lock
+    from ipexperf.environments import make
+
+    accepted = {one.environment: one for one in lock.every(arguments.baselines)}
+    environments = make.every(arguments.cache)
+    for one in environments:
+        needed = accepted.get(one.folder.name)
+        state = f"of the accepted lock {needed.name or needed.digest}" if needed else "of no accepted lock"
+        _say(f"{one.folder.name}  {make.size(one.folder) / GB:6.2f} GB  made {one.made_at[:10]}  {state}")
+    store = make.store_of(arguments.cache)
+    for wheel in store.wheels():
+        _say(f"{wheel.content}  {wheel.bytes / GB:6.2f} GB  wheel {wheel.name} {wheel.version}")
+    if not environments and not store.wheels():
+        _say(f"there is no environment and no wheel in {arguments.cache}")
+    return 0
+
+
+def run_make(arguments: argparse.Namespace) -> int:
+    """Make an environment and print its interpreter."""
+    from ipexperf.environments import make
+
+    lock = _lock(arguments)
+    make.check_possible(lock)
+    _say(make.make(arguments.cache, lock, progress.say).python)
+    return 0
+
+
+def run_verify(arguments: argparse.Namespace) -> int:
+    """Check environments file by file. Prints what is wrong, which makes the exit status 1."""
+    from ipexperf.environments import make
+
+    environments: Sequence[Environment] = make.every(arguments.cache)
+    if arguments.lock is not None:
+        folder = make.folder_of(arguments.cache, _lock(arguments))
+        environments = [one for one in environments if one.folder.name == folder.name]
+    if not environments:
+        raise UsageError(f"there is no such environment in {arguments.cache}: make it with `ipexperf env make LOCK`")
+    wrong = 0
+    for one in environments:
+        lines = make.verify(one)
+        wrong += bool(lines)
+        _say(f"{one.folder.name}  {'as its lock says' if not lines else 'DAMAGED'}")
+        for line in lines:
+            _say(f"  {line}")
+    return 1 if wrong else 0
+
+
+def run_prune(arguments: argparse.Namespace) -> int:
+    """Remove environments and wheels. Without names: those that no accepted lock needs, or until a limit is kept."""
+    from ipexperf import lock
+    from ipexperf.environments import make
+
+    environments = make.every(arguments.cache)
+    if unknown := set(arguments.names) - {one.folder.name for one in environments}:
+        raise UsageError(f"there is no environment {min(unknown)} in {arguments.cache}: see `ipexperf env list`")
+    accepted = lock.every(arguments.baselines)
+    if arguments.names:
+        gone = [one for one in environments if one.folder.name in arguments.names]
+    elif arguments.limit is not None:
+        gone = _beyond(environments, arguments.limit)
+    else:
+        needed = {one.environment for one in accepted}
+        gone = [one for one in environments if one.folder.name not in needed]
+    for one in gone:
+        make.remove(one)
+        _say(f"removed {one.folder.name}")
+    if not arguments.names:
+        used = {package.content for one in accepted for package in one.packages}
+        for line in make.store_of(arguments.cache).prune(arguments.limit or 0, used):
+            _say(line)
+    make.clear_remains(arguments.cache)
+    return 0
+
+
+def _beyond(environments: Sequence[Environment], limit: int) -> list[Environment]:
+    """The longest unused environments, without which the others stay within the limit."""
+    from ipexperf.environments import make
+
+    left, gone = 0, []
+    for one in environments:  # the latest used first
+        left += make.size(one.folder)
+        if left > limit:
+            gone.append(one)
+    return gone
+
+
+COMMANDS = (add_env,)

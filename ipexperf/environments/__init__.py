@@ -1,0 +1,1 @@
+"""Environments made again from a lock, in a cache folder."""

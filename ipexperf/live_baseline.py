@@ -1,0 +1,302 @@
+"""Live baselines: each case beside the software that its baseline was accepted on, in the same rounds.
+
+A stored number was measured on another day. A baseline whose environment can be made again from its lock is measured
+again now, so that a change of driver, kernel, neighbours or heat hits both sides. A case whose software is exactly its
+baseline's has nothing to compare live: its stored numbers then watch the machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf import lock as locks
+from ipexperf.bench.process import environment as surroundings
+from ipexperf.case import Case
+from ipexperf.compare import arm
+from ipexperf.compare.against import Against
+from ipexperf.conduct import process
+from ipexperf.environments import make
+from ipexperf.errors import HistoryError, LockError, UsageError
+from ipexperf.judge import baseline, screen, spread, yardstick
+from ipexperf.judge.environment import differences, incomparable
+from ipexperf.judge.policy import PairPolicy, Policy
+from ipexperf.lock import Lock
+from ipexperf.plan import arms, matrix
+from ipexperf.result import PRIMARY, MachineEvidence
+
+if TYPE_CHECKING:
+    from ipexperf.bench.machine.facts import Facts
+    from ipexperf.compare.sequence import Comparison
+    from ipexperf.judge.baseline import CaseBaseline
+    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.options import Options
+
+FLAG = "--perf-baseline"
+SAME = "its software is exactly its baseline's"
+"""Why a case is judged by stored numbers although its baseline has a lock."""
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class LiveBaselines:
+    """By what the cases of a run are judged."""
+
+    against: dict[Case, Against] = field(default_factory=dict)
+    """The other arm of each case that is judged live."""
+    stored: dict[Case, str] = field(default_factory=dict)
+    """Why each other case is judged by stored numbers."""
+    locks: Mapping[Case, Lock] = field(default_factory=dict)
+    current: Lock | None = None
+    """The software of this run, if it was compared with a lock."""
+
+    @property
+    def arms(self) -> list[Against]:
+        """The other arms, one for each lock."""
+        return list({one.lock: one for one in self.against.values()}.values())
+
+    def give_up(self, case: Case, reason: str) -> None:
+        """Judge a case by stored numbers after all, because the software of its baseline does not run it."""
+        del self.against[case]
+        self.stored[case] = f"the software of its baseline does not run it: {reason}"
+
+    def lines(self) -> list[str]:
+        """By what each case was judged, in a few lines."""
+        lines = []
+        for digest in dict.fromkeys(lock.digest for lock in self.locks.values()):
+            cases = [case for case in self.against if self.locks[case].digest == digest]
+            if cases and self.current is not None:
+                lock = self.locks[cases[0]]
+                name = f"{digest} ({lock.name})" if lock.name else digest
+                lines.append(f"judged live against the lock {name}: {_cases(len(cases))}; {_short(lock, self.current)}")
+        reasons: dict[str, int] = {}
+        for reason in self.stored.values():
+            reasons[reason] = reasons.get(reason, 0) + 1
+        lines += [f"judged by stored numbers: {_cases(count)}: {reason}" for reason, count in reasons.items()]
+        return lines
+
+
+def _cases(count: int) -> str:
+    return f"{count} case{'' if count == 1 else 's'}"
+
+
+def _short(old: Lock, new: Lock, most: int = 3) -> str:
+    """The largest differences of two locks. Those of torch and its companions say most."""
+    first = {
+        name: place for place, name in enumerate(("torch", "intel-extension-for-pytorch", "torchvision", "python"))
+    }
+    rows = sorted(locks.differences(old, new), key=lambda one: first.get(one.name, len(first)))
+    rows = [one for one in rows if one.kind in ("package", "variable", "python")]
+    more = f" and {len(rows) - most} more" if len(rows) > most else ""
+    return f"{', '.join(map(str, rows[:most]))}{more}" if rows else "the same software"
+
+
+def check(options: Options) -> None:
+    """Refuse contradictory options before anything is planned."""
+    source = options.sources.get("baseline", "")
+    if not source.startswith("--") or options.baseline == "stored":
+        return
+    for name in ("against", "yardstick"):
+        if getattr(options, name):
+            raise UsageError(f"{options.sources[name]}: {source} judges against another arm already: leave one out")
+    if options.baseline_from != "files" and options.baseline == "live":
+        raise UsageError(f"{source}: only accepted baselines have a lock: leave out {options.sources['baseline_from']}")
+
+
+def machine(comparison: Comparison, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
+    """How the baseline's software did beside its stored numbers. None if these are of other hardware."""
+    sides = [pair.a for pair in comparison.pairs if pair.a.launch.metrics.get(PRIMARY, 0) > 0]
+    if accepted is None or not sides or yardstick.content(accepted.environment):
+        return None
+    if incomparable(accepted.environment, sides[0].environment):
+        return None
+    launches = [side.launch.metrics[PRIMARY] for side in sides]
+    compared = spread.compare(launches, [session.launches for session in accepted.sessions], policy)
+    changed = differences(accepted.environment, sides[0].environment, ("hardware",))
+    return MachineEvidence(math.exp(compared.log_ratio), screen.decide(compared, policy), tuple(changed))
+
+
+def current_lock(options: Options) -> Lock:
+    """The lock of what this run measures, as far as it is known before anything is measured."""
+    return locks.make(
+        make.take_inventory(options.python),
+        software={},
+        variables=process.tuned_by_user(os.environ),
+        placement=str(options.placement or ""),
+    )
+
+
+def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say: Say) -> LiveBaselines:
+    """Decide by what each case is judged. Makes the environments that are needed, which may take minutes.
+
+    With `--perf-baseline live` and `--perf-against baseline` each case must have a lock that can be made again.
+    """
+    words = named(options)
+    if words is None and (options.against is not None or options.yardstick or options.baseline_from != "files"):
+        return LiveBaselines()
+    must = words is not None or options.baseline == "live"
+    if options.baseline == "stored" and not must:
+        return LiveBaselines()
+    source = options.sources.get("against" if words else "baseline", FLAG)
+    words = words or arms.ArmWords(text=arms.BASELINE, lock=arms.BASELINE)
+    wanted, stored = _locks_of(words, options, cases, facts, source, must=must)
+    if not wanted:
+        return LiveBaselines({}, stored if must or any(reason != _NEVER for reason in stored.values()) else {})
+    current = current_lock(options)
+    against: dict[Case, Against] = {}
+    for lock in {lock.digest: lock for lock in wanted.values()}.values():
+        ours = [case for case, own in wanted.items() if own.digest == lock.digest]
+        if locks.same_software(lock, current) and not words.more:
+            stored |= dict.fromkeys(ours, SAME)
+            continue
+        try:
+            resolved = with_lock(words, lock, cache, say)
+            arm_facts = arm.facts(resolved, options, source)
+        except LockError as error:
+            if must:
+                raise UsageError(f"{source}: {error}") from error
+            stored |= dict.fromkeys(ours, f"its lock {lock.digest} cannot be made again: {error}")
+            continue
+        able, unable = _able(resolved, ours, arm_facts, options)
+        if unable and must:
+            case, reason = next(iter(unable.items()))
+            raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
+        stored |= unable
+        policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
+        one = Against(
+            resolved, source, able, policy, names=("its baseline", ""), lock=lock.digest, gate=options.structure
+        )
+        against |= dict.fromkeys(able, one)
+    return LiveBaselines(against, stored, wanted, current)
+
+
+_NEVER = "no baseline was accepted for it on this machine"
+
+
+def named(options: Options) -> ArmWords | None:
+    """The arm that names a lock by `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`, or None."""
+    if options.against is None:
+        return None
+    words = arms.parse(options.against, options.sources.get("against", arm.FLAG))
+    return words if words.lock else None
+
+
+def _locks_of(
+    words: ArmWords, options: Options, cases: Sequence[Case], facts: Facts, source: str, *, must: bool
+) -> tuple[dict[Case, Lock], dict[Case, str]]:
+    """The lock of each case, or why it has none."""
+    if words.lock != arms.BASELINE:
+        return dict.fromkeys(cases, lock_named(words.lock, options, source)), {}
+    wanted: dict[Case, Lock] = {}
+    stored: dict[Case, str] = {}
+    files = baselines_here(options, cases, facts)
+    for case in cases:
+        accepted = files.get(case)
+        reason = _why_unlocked(case, accepted)
+        if accepted is None or reason:
+            stored[case] = reason
+            continue
+        wanted[case] = locks.read(locks.path_of(options.baselines, accepted.lock))
+        _check_digest(wanted[case], accepted.lock, options.baselines)
+    if must and not wanted:
+        reason = next(iter(stored.values()), "there is no case")
+        raise UsageError(f"{source}: no case has a baseline that can be run again: {reason}")
+    return wanted, stored
+
+
+def _why_unlocked(case: Case, accepted: CaseBaseline | None) -> str:
+    if accepted is None:
+        return _NEVER
+    if accepted.case != case:
+        return "the work of its case changed since its baseline was accepted"
+    return "" if accepted.lock else "its baseline was accepted before locks were kept: accept it anew"
+
+
+def _check_digest(lock: Lock, digest: str, folder: Path) -> None:
+    if lock.digest != digest:
+        path = locks.path_of(folder, digest)
+        raise LockError(f"{path} was edited: its content has the digest {lock.digest}. Restore it with git")
+
+
+def baselines_here(options: Options, cases: Iterable[Case], facts: Facts) -> dict[Case, CaseBaseline]:
+    """The accepted baselines of these cases on this machine."""
+    files: dict[str, baseline.Baselines] = {}
+    answer = {}
+    for case in cases:
+        if case.device not in files:
+            files[case.device] = baseline.read(options.baselines, _machine_key(case.device, facts, options))
+        if accepted := files[case.device].find(case):
+            answer[case] = accepted
+    return answer
+
+
+def _machine_key(device: str, facts: Facts, options: Options) -> str:
+    """The machine_key that workers will report. A card is asked for its properties by a worker."""
+    machine = {**surroundings.hardware(), "cores": facts.cores, "accelerator": None}
+    if device != "cpu":
+        from ipexperf.conduct.worker import Worker
+
+        with Worker(options.python, matrix.variables(options, (device,)), options.timeout) as worker:
+            machine["accelerator"] = worker.ask("machine", device=device, load=options.load)["accelerator"]
+    return surroundings.machine_key(machine)
+
+
+def lock_named(reference: str, options: Options, source: str) -> Lock:
+    """The lock that `baseline:NAME`, `run:RUN` or `lock:FILE` names."""
+    kind, _, name = reference.partition(":")
+    if kind == "lock":
+        return locks.read(Path(name))
+    if kind == "run":
+        return _lock_of_run(name, options, source)
+    return locks.find(options.baselines, name)
+
+
+def _lock_of_run(selector: str, options: Options, source: str) -> Lock:
+    from ipexperf.history.store import History
+
+    try:
+        with History.open(options.db, create=False) as history:
+            digests = [recorded.environment.get("lock") for recorded in history.measurements(selector)]
+            usual = max({digest for digest in digests if digest}, key=digests.count, default=None)
+            text = history.lock(usual) if usual else None
+    except HistoryError as error:
+        raise UsageError(f"{source}: {error}") from error
+    if text is None:
+        raise UsageError(f"{source}: the run {selector} was recorded before locks were kept")
+    return locks.parse(text, f"the lock of the run {selector}")
+
+
+def with_lock(words: ArmWords, lock: Lock, cache: Path, say: Say) -> ArmWords:
+    """The arm with the interpreter and the variables of a lock. Makes its environment if need be."""
+    make.check_possible(lock)
+    environment = make.make(cache, lock, say)
+    unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
+    variables = {**unset, **dict(lock.variables), **words.variables}
+    text = (
+        words.text.replace(arms.BASELINE, f"{arms.BASELINE}:{lock.digest}")
+        if words.lock == arms.BASELINE
+        else words.text
+    )
+    return dataclasses.replace(words, text=text, python=environment.python, variables=variables)
+
+
+def _able(
+    words: ArmWords, cases: Iterable[Case], facts: Facts, options: Options
+) -> tuple[dict[Case, Case], dict[Case, str]]:
+    """The case of the other arm for each that can be measured in pairs, and why the others cannot."""
+    able, unable = {}, {}
+    for case in cases:
+        other, unmet = words.case(case, facts)
+        reason = arms.why_not(other, facts, unmet, words.threads) or arms.no_turns(case)
+        if options.start == "fork":
+            reason = reason or "--perf-start fork measures forked workers alone"
+        if reason:
+            unable[case] = reason
+        else:
+            able[case] = other
+    return able, unable

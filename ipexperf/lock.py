@@ -1,0 +1,304 @@
+"""The lock of a baseline: the software that it ran on, as a text that a reviewer can read and pip can install.
+
+A lock is data. Nothing in it is ever run: a line that is not one of ours is refused with its number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ipexperf.bench.machine.inventory import Inventory, Package
+from ipexperf.errors import LockError
+
+FORMAT = "ipexperf lock 1"
+FOLDER = "locks"
+"""The folder inside that of the baselines."""
+DIGITS = 12
+LIBRARIES = ("onednn", "mkl", "libc")
+"""What the environment of a launch says of libraries that are no packages. Not OpenMP, which varies by mode."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+_PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)(?P<notes>( +# .*)?)")
+_NOTE = re.compile(r"(content [0-9a-f]{16})?((^|, )from [^\s,]+)?")
+_HEADER = re.compile(r"# (?P<key>[a-z]+) (?P<value>.+)")
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\S*")
+
+Kind = Literal["python", "package", "library", "variable", "placement", "commit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs between two locks. None: absent on that side."""
+
+    kind: Kind
+    name: str
+    old: str | None
+    new: str | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.old or 'unset'} -> {self.new or 'unset'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What cases ran on: interpreter, packages, libraries, the user's variables, the commit of the measured source."""
+
+    python: str
+    platform: str
+    packages: tuple[Package, ...] = ()
+    """Without folders and requirements, which are of one machine, or known to an index."""
+    libraries: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    """Variables of the user's shell that tune libraries."""
+    placement: str = ""
+    commit: str | None = field(default=None, compare=False)
+    dirty: bool = field(default=False, compare=False)
+    """The commit of the measured source. Like the name not part of the digest: a lock names software."""
+    name: str = field(default="", compare=False)
+    """What people call it."""
+
+    @property
+    def text(self) -> str:
+        """The whole file."""
+        return "".join(f"{line}\n" for line in self._lines())
+
+    @property
+    def digest(self) -> str:
+        """What names this lock: a hash of its content."""
+        return _hash(replace(self, name="", commit=None, dirty=False).text)
+
+    @property
+    def environment(self) -> str:
+        """What names its installed packages: locks that differ in variables or the commit share an environment."""
+        pins = [f"python {self.python}", f"platform {self.platform}", *map(_pin, self.packages)]
+        return _hash("\n".join(pins))
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {package.name: package.version for package in self.packages}
+
+    @property
+    def perishable(self) -> dict[str, str]:
+        """The packages that may not be had again later, each with the reason."""
+        reasons = {package.name: _why_perishable(package) for package in self.packages}
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def _lines(self) -> Iterable[str]:
+        yield f"# {FORMAT}"
+        if self.name:
+            yield f"# name {self.name}"
+        yield f"# python {self.python}"
+        yield f"# platform {self.platform}"
+        if self.commit:
+            yield f"# commit {self.commit}{' dirty' if self.dirty else ''}"
+        if self.placement:
+            yield f"# placement {self.placement}"
+        for name, value in self.libraries:
+            yield f"# library {name} {json.dumps(value)}"
+        for name, value in self.variables:
+            yield f"# variable {name} {json.dumps(value)}"
+        yield from map(_pin, self.packages)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _pin(package: Package) -> str:
+    notes = [f"content {package.content}"] if package.content else []
+    notes += [f"from {package.origin}"] if package.origin else []
+    return f"{package.name}=={package.version}" + (f"  # {', '.join(notes)}" if notes else "")
+
+
+def _why_perishable(package: Package) -> str:
+    if package.origin == "editable":
+        return "it is an editable checkout"
+    if package.origin in ("file", "url"):
+        return f"it was installed from a {package.origin}"
+    if package.origin:
+        return f"it was built from {package.origin}"
+    if re.search(r"\.?(dev|a|b|rc)\d+", package.version):
+        return "its index may remove this pre-release"
+    if "+" in package.version:
+        return "the usual index has no versions with a local label"
+    return ""
+
+
+def make(
+    inventory: Inventory,
+    *,
+    software: Mapping[str, Any],
+    variables: Mapping[str, str],
+    placement: str = "",
+) -> Lock:
+    """The lock of what this interpreter has, and of what the libraries of a launch said of themselves."""
+    libraries = ((name, software.get(name)) for name in LIBRARIES)
+    return Lock(
+        python=inventory.python,
+        platform=inventory.platform,
+        packages=tuple(replace(package, folder="", requires=()) for package in inventory.packages),
+        libraries=tuple((name, str(value)) for name, value in libraries if value),
+        variables=tuple(sorted(variables.items())),
+        placement=placement,
+    )
+
+
+def parse(text: str, source: str) -> Lock:
+    """Read a lock. Raise LockError with the line that is not ours: options, addresses and markers are refused."""
+    values: dict[str, str] = {}
+    pairs: dict[str, list[tuple[str, str]]] = {"library": [], "variable": []}
+    packages: list[Package] = []
+    lines = text.splitlines()
+    if not lines or lines[0] != f"# {FORMAT}":
+        raise LockError(f"{source} is not a lock: its first line must be '# {FORMAT}'")
+    for number, line in enumerate(lines[1:], 2):
+        where = f"{source}, line {number}"
+        header = _HEADER.fullmatch(line)
+        if header is None:
+            packages.append(_package(line, where))
+            continue
+        key, value = header["key"], header["value"]
+        if key in pairs:
+            pairs[key].append(_pair(value, where))
+        elif key in ("name", "python", "platform", "commit", "placement") and key not in values:
+            values[key] = value
+        else:
+            raise LockError(f"{where}: '{key}' is unknown, or there twice")
+    return _checked(values, pairs, packages, source)
+
+
+def _checked(
+    values: Mapping[str, str], pairs: Mapping[str, list[tuple[str, str]]], packages: list[Package], source: str
+) -> Lock:
+    missing = [key for key in ("python", "platform") if key not in values]
+    if missing:
+        raise LockError(f"{source} names no {missing[0]}: it is damaged, accept the baseline anew")
+    if not _VERSION.fullmatch(values["python"]):
+        raise LockError(f"{source}: '{values['python']}' is no version of Python")
+    if "name" in values and not NAME.fullmatch(values["name"]):
+        raise LockError(f"{source}: '{values['name']}' is no name: expected letters, digits, '.', '_', '-'")
+    names = [package.name for package in packages]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise LockError(f"{source} has {twice[0]} twice")
+    commit, _, dirty = values.get("commit", "").partition(" ")
+    if dirty not in ("", "dirty") or not re.fullmatch(r"[0-9a-f]*", commit):
+        raise LockError(f"{source}: '{values['commit']}' is no commit")
+    return Lock(
+        python=values["python"],
+        platform=values["platform"],
+        packages=tuple(packages),
+        libraries=tuple(pairs["library"]),
+        variables=tuple(pairs["variable"]),
+        placement=values.get("placement", ""),
+        commit=commit or None,
+        dirty=bool(dirty),
+        name=values.get("name", ""),
+    )
+
+
+def _package(line: str, where: str) -> Package:
+    match = _PIN.fullmatch(line)
+    if match is None:
+        raise LockError(f"{where}: expected NAME==VERSION, got '{line[:80]}': options and addresses are refused")
+    notes = match["notes"].strip().removeprefix("# ")
+    if not _NOTE.fullmatch(notes):
+        raise LockError(f"{where}: expected '# content DIGEST, from ORIGIN' after the version, got '{notes[:80]}'")
+    content = re.search(r"content ([0-9a-f]+)", notes)
+    origin = re.search(r"from (\S+)", notes)
+    return Package(
+        match["name"], match["version"], content.group(1) if content else "", origin=origin.group(1) if origin else ""
+    )
+
+
+def _pair(text: str, where: str) -> tuple[str, str]:
+    name, _, encoded = text.partition(" ")
+    try:
+        value = json.loads(encoded)
+    except ValueError:
+        value = None
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
+        raise LockError(f"{where}: expected NAME \"VALUE\", got '{text[:80]}'")
+    return name, value
+
+
+def differences(old: Lock, new: Lock) -> list[Difference]:
+    """What differs, packages first. A package of the same version but other content differs in its content."""
+    rows: list[Difference] = []
+    before, after = ({one.name: one for one in side.packages} for side in (old, new))
+    for name in sorted({*before, *after}):
+        sides = [_shown(side.get(name), other.get(name)) for side, other in ((before, after), (after, before))]
+        if sides[0] != sides[1]:
+            rows.append(Difference("package", name, *sides))
+    if old.python != new.python:
+        rows.append(Difference("python", "python", old.python, new.python))
+    for kind, pairs in (("variable", (old.variables, new.variables)), ("library", (old.libraries, new.libraries))):
+        left, right = map(dict, pairs)
+        rows += [
+            Difference(kind, name, left.get(name), right.get(name))  # type: ignore[arg-type]
+            for name in sorted({*left, *right})
+            if left.get(name) != right.get(name)
+        ]
+    if old.placement != new.placement:
+        rows.append(Difference("placement", "placement", old.placement or None, new.placement or None))
+    return rows
+
+
+def _shown(package: Package | None, other: Package | None) -> str | None:
+    """The version, with the digest where two packages of one version differ in content."""
+    if package is None:
+        return None
+    same = other is not None and other.version == package.version
+    differs = same and other is not None and package.content and other.content and other.content != package.content
+    return f"{package.version} ({package.content})" if differs else package.version
+
+
+def same_software(old: Lock, new: Lock) -> bool:
+    """Whether two locks would measure alike: packages and variables are the same, and the series of Python."""
+    if series(old.python) != series(new.python):
+        return False
+    return not [one for one in differences(old, new) if one.kind in ("package", "variable")]
+
+
+def series(version: str) -> tuple[str, ...]:
+    """The part of Python's version that packages are built for. An environment is made with any patch of it."""
+    return tuple(version.split(".")[:2])
+
+
+def path_of(baselines: Path, digest: str) -> Path:
+    """The file of a lock in a folder of baselines."""
+    return baselines / FOLDER / f"{digest}.txt"
+
+
+def read(path: Path) -> Lock:
+    """Read a lock's file. Raise LockError if it is not there or damaged."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise LockError(f"there is no lock {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LockError(f"{path} cannot be read as a lock: {error}") from error
+    return parse(text, str(path))
+
+
+def every(baselines: Path) -> list[Lock]:
+    """All locks of a folder of baselines."""
+    return [read(path) for path in sorted((baselines / FOLDER).glob("*.txt"))]
+
+
+def find(baselines: Path, name: str) -> Lock:
+    """The accepted lock of this name, or whose digest begins so. Raise LockError if there is none, or several."""
+    there = every(baselines)
+    named = [lock for lock in there if name and lock.name == name] or [
+        lock for lock in there if lock.digest.startswith(name)
+    ]
+    if len(named) != 1:
+        known = ", ".join(sorted(lock.name or lock.digest for lock in there)) or "none"
+        many = "several locks" if named else "no lock"
+        raise LockError(f"there {'are' if named else 'is'} {many} '{name}' in {baselines / FOLDER} (there: {known})")
+    return named[0]

@@ -1,0 +1,241 @@
+"""Environments made from locks: whole or not at all, found again, and checked by what they say themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from small_wheels import a_wheel, an_environment
+
+from ipexperf import cli
+from ipexperf import lock as locks
+from ipexperf.bench.machine.inventory import Package
+from ipexperf.environments import copying, make
+from ipexperf.errors import LockError
+from ipexperf.lock import Lock
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter with three small packages, two of which share a namespace."""
+    folder = tmp_path_factory.mktemp("source")
+    wheels = [
+        a_wheel(folder, "pace", "1.0", {"pace/__init__.py": "TIMES = 1\n", "pace-1.0.data/data/lib/libpace.so": "x"}),
+        a_wheel(folder, "shared_one", "2.0", {"shared/one.py": "ONE = 1\n"}),
+        a_wheel(folder, "shared_two", "2.1", {"shared/two.py": "TWO = 2\n"}),
+    ]
+    return an_environment(folder / "env", *wheels)
+
+
+@pytest.fixture
+def lock(source: str) -> Lock:
+    return locks.make(make.take_inventory(source), software={"onednn": "3.7"}, variables={})
+
+
+@pytest.fixture(autouse=True)
+def only_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' own interpreter has nothing to copy from, and no index is asked."""
+    honest = make.take_inventory
+    monkeypatch.setattr(
+        make,
+        "take_inventory",
+        lambda python=None: honest(python) if python else dataclasses.replace(honest(), packages=()),
+    )
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+
+
+def test_an_environment_is_made_once_and_found_again(lock: Lock, source: str, tmp_path: Path) -> None:
+    told: list[str] = []
+    made = make.make(tmp_path, lock, told.append, also=[source])
+    assert (made.copied, made.stored, made.downloaded) == (3, 0, 0)
+    run = subprocess.run(
+        [made.python, "-c", "import pace, shared.one, shared.two; print(pace.TIMES)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout == "1\n"
+    assert (made.folder / "lib/libpace.so").read_text() == "x"
+    assert make.mismatches(lock, make.take_inventory(made.python)) == []
+    told.clear()
+    assert make.make(tmp_path, lock, told.append, also=[source]) == made
+    assert told == []
+    assert locks.read(made.lock) == lock
+
+
+def test_locks_that_differ_in_variables_share_an_environment(lock: Lock, source: str, tmp_path: Path) -> None:
+    made = make.make(tmp_path, lock, print, also=[source])
+    other = dataclasses.replace(lock, variables=(("OMP_NUM_THREADS", "1"),), libraries=())
+    assert make.find(tmp_path, other) == made
+
+
+def test_a_second_environment_shares_the_files_of_the_first(lock: Lock, source: str, tmp_path: Path) -> None:
+    made = make.make(tmp_path, lock, print, also=[source])
+    fewer = dataclasses.replace(lock, packages=lock.packages[:2])
+    again = make.make(tmp_path, fewer, print)
+    name = f"lib/python3.{sys.version_info[1]}/site-packages/pace/__init__.py"
+    assert (made.folder / name).samefile(again.folder / name)
+
+
+def test_what_no_place_has_is_named_and_nothing_is_left(lock: Lock, tmp_path: Path) -> None:
+    unknown = dataclasses.replace(lock, packages=(Package("no-such-package-anywhere", "1.0", "0" * 16),))
+    with pytest.raises(LockError, match=r"no-such-package-anywhere==1.0 cannot be installed: "):
+        make.make(tmp_path, unknown, print)
+    assert make.every(tmp_path) == []
+    assert not list((tmp_path / make.FOLDER).glob("*.part"))
+
+
+def test_a_package_from_no_index_needs_the_store(lock: Lock, source: str, tmp_path: Path) -> None:
+    local = dataclasses.replace(lock, packages=tuple(dataclasses.replace(one, origin="file") for one in lock.packages))
+    with pytest.raises(LockError, match=r"pace 1.0 came from no index .*accept with --keep"):
+        make.make(tmp_path, local, print)
+    store = make.store_of(tmp_path)
+    for package in make.take_inventory(source).packages:
+        store.add(package, print)
+    made = make.make(tmp_path, local, print)
+    assert (made.copied, made.stored, made.downloaded) == (0, 3, 0)
+
+
+def test_other_content_under_the_same_version_is_refused(lock: Lock, source: str, tmp_path: Path) -> None:
+    """The version of a package does not say which build it is."""
+    python = shutil.copytree(Path(source).parents[1], tmp_path / "env", symlinks=True) / "bin" / "python"
+    folder = next((tmp_path / "env/lib").glob("python3*/site-packages"))
+    record = folder / "pace-1.0.dist-info/RECORD"
+    record.write_text(record.read_text().replace("pace/__init__.py,sha256=", "pace/__init__.py,sha256=A"))
+    [line] = make.mismatches(lock, make.take_inventory(str(python)))
+    assert line == "pace 1.0: other content than the lock says"
+
+
+def test_a_copy_that_fails_in_the_middle_is_never_used(
+    lock: Lock, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = copying.install_from
+
+    def full(package: Package, *given: object, **named: bool) -> None:
+        if package.name == "shared-one":
+            raise OSError(28, "No space left on device")
+        honest(package, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(copying, "install_from", full)
+    with pytest.raises(LockError, match="No space left on device"):
+        make.make(tmp_path, lock, print, also=[source])
+    assert make.every(tmp_path) == []
+    monkeypatch.setattr(copying, "install_from", honest)
+    assert make.make(tmp_path, lock, print, also=[source]).copied == 3
+
+
+def test_two_that_make_the_same_at_once_make_it_once(lock: Lock, source: str, tmp_path: Path) -> None:
+    told: list[str] = []
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: make.make(tmp_path, lock, told.append, also=[source]), range(4)))
+    assert len({str(one.folder) for one in made}) == 1
+    assert sum(line.startswith("making an environment") for line in told) == 1
+
+
+def test_an_environment_that_changed_is_refused(lock: Lock, source: str, tmp_path: Path) -> None:
+    made = make.make(tmp_path, lock, print, also=[source])
+    shutil.rmtree(next(made.folder.glob("lib/python3*/site-packages/pace-1.0.dist-info")))
+    with pytest.raises(LockError, match=r"is no longer what its lock says \(pace: 1.0 -> not installed\)"):
+        make.find(tmp_path, lock)
+
+
+def test_verify_looks_at_every_file(lock: Lock, source: str, tmp_path: Path) -> None:
+    made = make.make(tmp_path, lock, print, also=[source])
+    assert make.verify(made) == []
+    next(made.folder.glob("lib/python3*/site-packages/pace/__init__.py")).write_text("TIMES = 9\n")
+    assert make.verify(made) == ["pace-1.0: pace/__init__.py is not what was installed"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"python": "3.2.1"}, "needs Python 3.2, and there is no python3.2 in PATH"),
+        ({"platform": "CPython linux riscv64"}, "the lock is of CPython linux riscv64, and this machine is "),
+        (
+            {"variables": (("LD_PRELOAD", "/no/such/libjemalloc.so"),)},
+            "preloads /no/such/libjemalloc.so, which is not on",
+        ),
+    ],
+)
+def test_what_this_machine_cannot_have_is_said_before_anything_is_made(
+    lock: Lock, changed: dict[str, object], told: str
+) -> None:
+    with pytest.raises(LockError) as error:
+        make.check_possible(dataclasses.replace(lock, **changed))  # type: ignore[arg-type]
+    assert told in str(error.value)
+
+
+def test_a_cache_that_cannot_be_written_is_one_sentence(lock: Lock, tmp_path: Path) -> None:
+    (tmp_path / make.FOLDER).write_text("a file")
+    with pytest.raises(LockError, match="no environment can be made in"):
+        make.make(tmp_path, lock, print)
+
+
+def env(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    status = cli.main(["env", *words])
+    captured = capsys.readouterr()
+    return status, captured.out + captured.err
+
+
+def test_the_command_lists_verifies_and_prunes(
+    lock: Lock, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--cache", str(tmp_path / "cache"), "--baselines", str(tmp_path / "baselines"))
+    assert env(capsys, "list", *where) == (0, f"there is no environment and no wheel in {tmp_path / 'cache'}\n")
+    made = make.make(tmp_path / "cache", lock, print, also=[source])
+    name = made.folder.name
+    (tmp_path / "baselines/locks").mkdir(parents=True)
+    accepted = locks.path_of(tmp_path / "baselines", lock.digest)
+    accepted.write_text(dataclasses.replace(lock, name="release").text)
+    capsys.readouterr()
+    status, out = env(capsys, "make", "release", *where)
+    assert (status, out) == (0, f"{made.python}\n")
+    status, out = env(capsys, "list", *where)
+    assert out.startswith(f"{name}    0.")
+    assert out.endswith("of the accepted lock release\n")
+    assert env(capsys, "verify", lock.digest[:5], *where) == (0, f"{name}  as its lock says\n")
+    assert env(capsys, "prune", *where) == (0, "")
+    assert make.every(tmp_path / "cache") == [made]
+    accepted.unlink()
+    (tmp_path / "cache" / make.FOLDER / "0123.part").mkdir()
+    assert env(capsys, "prune", *where) == (0, f"removed {name}\n")
+    assert [path for path in (tmp_path / "cache" / make.FOLDER).iterdir() if path.is_dir()] == []
+
+
+def test_what_the_command_cannot_do_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--cache", str(tmp_path / "cache"), "--baselines", str(tmp_path / "baselines"))
+    (tmp_path / "bad.txt").write_text("--index-url https://example.org\n")
+    for words, told in (
+        (("make", "nothing"), f"there is no lock 'nothing' in {tmp_path}/baselines/locks (there: none)"),
+        (("make", str(tmp_path / "bad.txt")), "is not a lock"),
+        (("verify",), "there is no such environment"),
+        (("prune", "0123"), "there is no environment 0123"),
+    ):
+        status, out = env(capsys, *words, *where)
+        assert status == 2
+        assert told in out
+
+
+def test_a_limit_is_a_number_of_gigabytes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["env", "prune", "--limit", "much"])
+    assert ended.value.code == 2
+    assert "expected gigabytes such as 30, got 'much'" in capsys.readouterr().err
+
+
+def test_an_environment_in_use_moves_to_the_end_of_the_queue(lock: Lock, source: str, tmp_path: Path) -> None:
+    first = make.make(tmp_path, lock, print, also=[source])
+    second = make.make(tmp_path, dataclasses.replace(lock, packages=lock.packages[:1]), print, also=[source])
+    os.utime(first.folder / make.MADE, (1, 1))
+    assert make.every(tmp_path) == [second, first]
+    make.find(tmp_path, lock)
+    assert make.every(tmp_path) == [first, second]
