@@ -137,11 +137,9 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
     With `--perf-baseline live` and `--perf-against baseline` each case must have a lock that can be made again.
     """
     words = named(options)
-    if words is None and (options.against is not None or options.yardstick or options.baseline_from != "files"):
+    if words is None and (options.against is not None or not arms.live_possible(options)):
         return LiveBaselines()
     must = words is not None or options.baseline == "live"
-    if options.baseline == "stored" and not must:
-        return LiveBaselines()
     source = options.sources.get("against" if words else "baseline", FLAG)
     words = words or arms.ArmWords(text=arms.BASELINE, lock=arms.BASELINE)
     wanted, stored = _locks_of(words, options, cases, facts, source, must=must)
@@ -201,7 +199,11 @@ def _locks_of(
         if accepted is None or reason:
             stored[case] = reason
             continue
-        wanted[case] = locks.read(locks.path_of(options.baselines, accepted.lock))
+        path = locks.path_of(options.baselines, accepted.lock)
+        if not path.exists() and not must:
+            stored[case] = f"{path}, its lock, is not there"
+            continue
+        wanted[case] = locks.read(path)
         _check_digest(wanted[case], accepted.lock, options.baselines)
     if must and not wanted:
         reason = next(iter(stored.values()), "there is no case")

@@ -238,7 +238,8 @@ def _failed(comparison: Comparison, number: int) -> list[Launch]:
 def find(options: Options, cases: Sequence[Case]) -> Against | None:
     """The other arm of a run, or None. Raise UsageError if some case cannot run in it."""
     if options.against is None:
-        arms.check_launches(options)
+        if not arms.live_possible(options):
+            arms.check_launches(options)
         return None
     arms.check(options)
     source = options.sources.get("against", arm.FLAG)

@@ -133,6 +133,11 @@ def check(options: Options) -> None:
             raise UsageError(f"{options.sources[name]}: pairs take turns until the judge is sure: say --perf-max-pairs")
 
 
+def live_possible(options: Options) -> bool:
+    """Whether baselines may be measured again in pairs, though no arm was named."""
+    return options.baseline != "stored" and options.baseline_from == "files" and not options.yardstick
+
+
 def check_launches(options: Options) -> None:
     """Refuse flags that are only for pairs."""
     for name in OF_PAIRS:

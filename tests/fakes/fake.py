@@ -166,6 +166,17 @@ def tiny() -> Step:
     return spin
 
 
+@model("paced")
+def paced() -> Step:
+    """As slow as the installed version of a package says."""
+    times = importlib.import_module("pace").TIMES
+
+    def step() -> int:
+        return [sum(number * number for number in range(TERMS)) for _ in range(times)][-1]
+
+    return step
+
+
 @model("other")
 def other() -> Step:
     return spin

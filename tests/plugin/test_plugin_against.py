@@ -288,7 +288,10 @@ def test_a_case_that_the_budget_left_no_time_for_is_told(suite: Suite) -> None:
         ),
         (("--perf-against", "A=1", "--perf-max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-against", "A=1", "--perf-alpha", "2"), "expected a fraction between 0 and 1"),
-        (("--perf-tolerance", "3%"), "--perf-tolerance: only pairs have that: say --perf-against ARM too"),
+        (
+            ("--perf-tolerance", "3%", "--perf-baseline", "stored"),
+            "--perf-tolerance: only pairs have that: say --perf-against ARM too",
+        ),
         (("--perf-inconclusive", "maybe"), "expected one of pass, fail, skip, got 'maybe'"),
     ],
 )

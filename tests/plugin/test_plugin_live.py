@@ -1,0 +1,210 @@
+"""A baseline that is run again: beside the software that it was accepted on, in the same rounds."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from plugin_suite import Suite
+
+sys.path.append(str(Path(__file__).parents[1] / "environments"))
+from small_wheels import a_wheel, an_environment
+from test_plugin_usage import refused
+
+from ipexperf import lock as locks
+from ipexperf.environments import make
+
+ID = "paced-fake-fp32-spin-plain"
+CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
+SHORT = ("--perf-launches", "2", "--perf-samples", "5", "--perf-seconds", "0.05")
+TURNS = """
+import functools
+
+from ipexperf.compare import against
+
+against.Effort = functools.partial(against.Effort, turns=3, most=3)
+"""
+
+
+@pytest.fixture(scope="module")
+def pythons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Interpreters with a package that sets the pace: as accepted, three times as slow, and one that cannot run."""
+    folder = tmp_path_factory.mktemp("pythons")
+    paces = {"1.0": "TIMES = 1\n", "1.1": "TIMES = 3\n", "1.2": "TIMES = 1\n", "0.9": "raise ImportError('too old')\n"}
+    return {
+        version: an_environment(folder / version, a_wheel(folder, "pace", version, {"pace.py": text}))
+        for version, text in paces.items()
+    }
+
+
+def run(suite: Suite, python: str, *more: str) -> pytest.RunResult:
+    pairs = any(word.startswith("--perf-against") for word in more)
+    length = ("--perf-max-pairs", "6", *(() if pairs else SHORT))
+    return suite.raw(*suite.load, *CELL, *length, f"--perf-python={python}", *more)
+
+
+def stored(suite: Suite, python: str) -> pytest.RunResult:
+    return suite.raw(*suite.load, *CELL, *SHORT, f"--perf-python={python}", "--perf-baseline=stored")
+
+
+def command(suite: Suite, *words: str) -> None:
+    subprocess.run([sys.executable, "-m", "ipexperf.cli", *words], cwd=suite.path, check=True, capture_output=True)
+
+
+@pytest.fixture
+def accepted(suite: Suite, pythons: dict[str, str]) -> Suite:
+    """A suite whose case was accepted on 1.0, with its packages kept."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(TURNS)
+    run(suite, pythons["1.0"]).assert_outcomes(passed=1)
+    words = ("baseline", "accept", "last", "--reason", "right", "--by", "me", "--name", "old", "--keep", "all")
+    command(suite, *words)
+    return suite
+
+
+def lock_of(suite: Suite) -> Path:
+    [path] = (suite.path / "baselines/locks").iterdir()
+    return path
+
+
+def test_other_software_is_judged_in_turns_with_that_of_the_baseline(accepted: Suite, pythons: dict[str, str]) -> None:
+    result = run(accepted, pythons["1.1"])
+    result.assert_outcomes(failed=1)
+    out = result.stdout.str()
+    assert "environment " in out
+    assert "1 packages from the store" in out
+    digest = lock_of(accepted).stem
+    assert f"judged live against the lock {digest} (old): 1 case; pace: 1.0 -> 1.1" in out
+    assert f"{ID} against its baseline: pair 1 of at most 6" in out
+    [(outcome, reason)] = accepted.query("SELECT outcome, reason FROM verdict ORDER BY run_id DESC LIMIT 1")
+    evidence = json.loads(reason)["baseline"]
+    assert outcome == "regressed"
+    assert (evidence["against"], evidence["lock"]) == (f"baseline:{digest}", digest)
+    assert "packages.pace: 1.0 -> 1.1" in evidence["differences"]
+    assert 0.5 < evidence["machine"]["ratio"] < 2
+
+
+def test_the_series_of_the_case_goes_on(accepted: Suite, pythons: dict[str, str]) -> None:
+    """Two arms that take turns are a matter of how, not of what: the case keeps its name."""
+    run(accepted, pythons["1.1"])
+    assert len(accepted.query('SELECT uid FROM "case"')) == 1
+    roles = accepted.query("SELECT DISTINCT role FROM seat ORDER BY role")
+    assert roles == [("against",), ("case",)]
+
+
+def test_the_same_software_costs_no_pair_and_its_numbers_watch_the_machine(
+    accepted: Suite, pythons: dict[str, str]
+) -> None:
+    result = run(accepted, pythons["1.0"])
+    result.assert_outcomes(passed=1)
+    out = result.stdout.str()
+    assert "judged by stored numbers: 1 case: its software is exactly its baseline's" in out
+    assert "pair 1" not in out
+    assert not (accepted.path / ".ipexperf/environments").exists()
+
+
+def test_stored_judges_by_numbers_alone(accepted: Suite, pythons: dict[str, str]) -> None:
+    result = stored(accepted, pythons["1.2"])
+    result.assert_outcomes(passed=1)
+    assert "judged" not in result.stdout.str().replace("that could be judged", "")
+
+
+@pytest.mark.parametrize("arm", ["baseline", "baseline:old", "lock", "run:last"])
+def test_an_arm_may_name_a_lock(accepted: Suite, pythons: dict[str, str], arm: str) -> None:
+    arm = f"lock:{lock_of(accepted)}" if arm == "lock" else arm
+    result = run(accepted, pythons["1.1"], f"--perf-against={arm}")
+    result.assert_outcomes(failed=1)
+    assert "judged live against the lock" in result.stdout.str()
+
+
+def test_a_lock_with_other_variables_is_its_software_under_them(accepted: Suite, pythons: dict[str, str]) -> None:
+    result = run(accepted, pythons["1.0"], "--perf-against=baseline OMP_NUM_THREADS=1")
+    out = result.stdout.str()
+    assert "pair 1 of at most 6" in out
+    assert "OMP_NUM_THREADS" in accepted.query("SELECT reason FROM verdict ORDER BY run_id DESC LIMIT 1")[0][0]
+
+
+def test_a_variable_that_was_not_set_is_not_set_for_the_baseline(
+    accepted: Suite, pythons: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    result = run(accepted, pythons["1.0"])
+    assert "judged live against the lock" in result.stdout.str()
+    [(reason,)] = accepted.query("SELECT reason FROM verdict ORDER BY run_id DESC LIMIT 1")
+    assert "ONEDNN_MAX_CPU_ISA: as it is -> AVX2" in json.loads(reason)["baseline"]["differences"]
+
+
+def test_where_the_lock_cannot_be_made_the_numbers_judge_and_the_reason_is_said(
+    accepted: Suite, pythons: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    for wheel in (accepted.path / ".ipexperf/store").glob("*/*"):
+        wheel.unlink()
+    result = run(accepted, pythons["1.1"])
+    out = result.stdout.str()
+    assert "judged by stored numbers: 1 case: its lock" in out
+    assert "cannot be made again: " in out
+    refused(run(accepted, pythons["1.1"], "--perf-baseline=live"), "--perf-baseline: pace 1.0 came from no index")
+
+
+def test_where_the_old_software_does_not_run_the_case_the_numbers_judge(
+    suite: Suite, pythons: dict[str, str], accepted: Suite
+) -> None:
+    """A case that the baseline's software cannot run any more must not fail for that."""
+    lock = lock_of(accepted)
+    other = lock.read_text().replace("pace==1.0", "pace==0.9")
+    [package] = make.take_inventory(pythons["0.9"]).packages
+    other = re.sub(r"content \w+, from \S+", f"content {package.content}, from {package.origin}", other)
+    make.store_of(accepted.path / ".ipexperf").add(package, print)
+    digest = locks.parse(other, "it").digest
+    lock.with_name(f"{digest}.txt").write_text(other)
+    lock.unlink()
+    [file] = (accepted.path / "baselines").glob("*.json")
+    file.write_text(file.read_text().replace(lock.stem, digest))
+    result = run(accepted, pythons["1.2"])
+    result.assert_outcomes(passed=1)
+    assert "the software of its baseline does not run it: " in result.stdout.str()
+    assert accepted.query("SELECT count(*) FROM launch WHERE outcome != 'ok'") == [(0,)]
+
+
+def test_what_is_no_baseline_is_one_sentence(suite: Suite, pythons: dict[str, str]) -> None:
+    python = pythons["1.0"]
+    for arm, told in (
+        ("--perf-against=baseline", "no case has a baseline that can be run again: no baseline was accepted for it"),
+        ("--perf-baseline=live", "no case has a baseline that can be run again: no baseline was accepted for it"),
+        ("--perf-against=baseline:old", "there is no lock 'old' in"),
+        ("--perf-against=lock:nowhere.txt", "there is no lock nowhere.txt"),
+        ("--perf-against=run:last", "no run matches 'last'"),
+        ("--perf-against=lock:", "'lock:' is no interpreter, no lock"),
+        ("--perf-baseline=alive", "expected one of auto, live, stored"),
+    ):
+        refused(run(suite, python, arm), told)
+
+
+def test_an_edited_lock_is_refused_before_anything_is_measured(accepted: Suite, pythons: dict[str, str]) -> None:
+    lock = lock_of(accepted)
+    text = lock.read_text()
+    lock.write_text(text.replace("pace==1.0", "pace==1.2"))
+    refused(run(accepted, pythons["1.1"]), "Restore it with git")
+    lock.write_text(text + "--index-url https://example.org\n")
+    refused(run(accepted, pythons["1.1"]), "options and addresses are refused")
+
+
+def test_a_lock_that_is_gone_leaves_the_numbers(accepted: Suite, pythons: dict[str, str]) -> None:
+    lock_of(accepted).unlink()
+    result = run(accepted, pythons["1.1"])
+    assert "judged by stored numbers: 1 case: " in result.stdout.str()
+    refused(run(accepted, pythons["1.1"], "--perf-baseline=live"), "there is no lock ")
+
+
+def test_live_and_another_arm_contradict_one_another(suite: Suite, pythons: dict[str, str]) -> None:
+    result = run(suite, pythons["1.0"], "--perf-baseline=live", "--perf-against=OMP_NUM_THREADS=1")
+    refused(result, "--perf-against: --perf-baseline judges against another arm already")
