@@ -1,0 +1,394 @@
+"""Find which of the changes between a good and a bad end make a case slower, with few questions.
+
+A question is a candidate: the good end with some changes of the bad end. The search halves the suspects between a
+candidate that was good and one that was bad. It assumes that a change does not undo the harm of another: whatever
+contains a bad candidate is bad. An answer that breaks this assumption ends the search without a name.
+
+Nothing is measured here. A search is a generator: it yields a candidate and is sent its answer. The same changes and
+answers give the same questions, so that an interrupted search is taken up again by sending the recorded answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, TypeAlias, TypeVar
+
+from ipexperf.judge.splits import Splits
+
+MAX_CULPRITS = 3
+"""Independent culprits that are looked for. Each costs a search of its own."""
+MAX_TOGETHER = 3
+"""Changes that are slow only together. A larger set is more likely to be the trace of a wrong answer."""
+MAX_UNSURE = 2
+"""Unsure answers before the search gives up. An unsure answer is the most expensive one: it took every measurement."""
+MAX_TRIES = 8
+"""Candidates without an answer in a row, for one split or one proof."""
+
+Outcome: TypeAlias = Literal["culprit", "together", "several", "inseparable", "alike", "cannot tell"]
+
+
+class Answer(Enum):
+    """What was seen of a candidate."""
+
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"
+    """The candidate cannot be installed or does not start."""
+    UNSURE = "unsure"
+    """The noise is larger than the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that differs between the ends. `kind` is a word such as package, variable or commit.
+
+    `good` and `bad` are what each end has, or None where it is absent.
+    """
+
+    kind: str
+    name: str
+    good: str | None
+    bad: str | None
+
+
+Candidate: TypeAlias = frozenset[Change]
+"""Changes that are taken from the bad end. The empty set is the good end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The end of a search.
+
+    - culprit: one change, proven: it is enough, and without it the bad end is good.
+    - together: one set of changes that is slow, and no part of it is.
+    - several: each of these sets is enough.
+    - inseparable: a culprit is in each of these sets, and no candidate that works could separate their changes.
+    - alike: the bad end is not bad.
+    - cannot tell: `suspects` are the changes that remain.
+
+    `last_good` and `first_bad` are the measured candidates that differ least, the good one within the bad one.
+    """
+
+    outcome: Outcome
+    reason: str
+    culprits: tuple[Candidate, ...] = ()
+    suspects: Candidate = frozenset()
+    questions: int = 0
+    last_good: Candidate | None = None
+    first_bad: Candidate | None = None
+
+
+T = TypeVar("T")
+Asking: TypeAlias = Generator[Candidate, Answer, T]
+
+
+def search(
+    changes: Sequence[Change],
+    fits: Callable[[Candidate], bool],
+    ties: Mapping[Change, Iterable[Change]] | None = None,
+) -> Asking[Finding]:
+    """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice.
+
+    Only candidates that fit are yielded. Both ends fit by definition. `ties` says of a change which others must be
+    taken with it. They only help to find candidates that fit: where `fits` is the requirements of packages, give the
+    ties of packages too. Give the changes in the same order when a search is taken up again.
+    """
+    return _Search(changes, fits, ties or {}).run()
+
+
+def questions_left(
+    changes: Sequence[Change],
+    fits: Callable[[Candidate], bool],
+    answers: Iterable[Answer] = (),
+    ties: Mapping[Change, Iterable[Change]] | None = None,
+) -> int:
+    """How many questions are left at most after these answers, the pending one included, if nothing surprises.
+
+    A skipped or unsure candidate, a culprit that is slow only with another and a second culprit are surprises: each
+    adds questions.
+    """
+    state = _Search(changes, fits, ties or {})
+    course = state.run()
+    try:
+        next(course)
+        for answer in answers:
+            course.send(answer)
+    except StopIteration:
+        return 0
+    return state.left()
+
+
+def listed(changes: Iterable[Change]) -> str:
+    """The names of changes in a sentence, sorted."""
+    names = sorted(change.name for change in changes)
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
+class _CannotTellError(Exception):
+    """Ends a search without a name."""
+
+    def __init__(self, reason: str, suspects: Candidate) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.suspects = suspects
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """A set that is enough to be bad.
+
+    Each part was shown to matter, and its changes were not separated. `extra` came along in the proof, although
+    nothing is known to tie it to the parts. `proof` is the candidate that was bad.
+    """
+
+    parts: tuple[Candidate, ...]
+    extra: Candidate
+    proof: Candidate
+
+    @property
+    def named(self) -> Candidate:
+        return self.extra.union(*self.parts)
+
+    @property
+    def exact(self) -> bool:
+        return not self.extra and all(len(part) == 1 for part in self.parts)
+
+
+class _Search:
+    """One search: what was answered, and what is still to be done."""
+
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        fits: Callable[[Candidate], bool],
+        ties: Mapping[Change, Iterable[Change]],
+    ) -> None:
+        self._everything: Candidate = frozenset(changes)
+        self._splits = Splits(changes, fits, ties)
+        self._answers: dict[Candidate, Answer] = {}
+        self._unsure = 0
+        self._suspects = self._everything
+        self._loose: Candidate = frozenset()
+        """Left out of the bad end for the proof, although nothing is known to tie them to the culprits."""
+        self._span = len(self._everything)
+        self._proofs = 3
+
+    def left(self) -> int:
+        """The questions left if nothing surprises: one for each halving, and the proofs."""
+        return self._proofs + (math.ceil(math.log2(self._span)) if self._span > 1 else 0)
+
+    def run(self) -> Asking[Finding]:
+        if not self._everything:
+            return Finding("alike", "nothing differs between both ends")
+        try:
+            return (yield from self._find())
+        except _CannotTellError as end:
+            return self._finding("cannot tell", end.reason, suspects=end.suspects)
+
+    def _find(self) -> Asking[Finding]:
+        answer = yield from self._ask(self._everything)
+        if answer is Answer.GOOD:
+            return self._finding("alike", "both ends are alike: the bad end is not slower than the good end")
+        if answer is Answer.SKIP:
+            raise _CannotTellError("the bad end could not be measured", self._everything)
+        if answer is Answer.UNSURE:
+            text = "the noise is larger than the difference between both ends"
+            raise _CannotTellError(text, self._everything)
+        causes = yield from self._causes()
+        yield from self._confirm(causes)
+        return self._named(causes)
+
+    def _causes(self) -> Asking[list[_Cause]]:
+        """All sets that are enough.
+
+        Every way to leave out one part of each known cause must make the bad end good. Where it does not, another
+        cause is left in it.
+        """
+        causes: list[_Cause] = []
+        to_leave_out: list[Candidate] = [frozenset()]
+        while to_leave_out:
+            removed = to_leave_out.pop(0)
+            rest = self._splits.largest_without(removed, self._everything)
+            cause = next((each for each in causes if each.proof <= rest), None)
+            if cause is None:
+                self._span, self._proofs = 1, 1 + len(to_leave_out)
+                bad = yield from self._bad_without(removed, causes)
+                if bad is None:
+                    continue
+                cause = yield from self._cause(bad, len(to_leave_out))
+                if len(causes) == MAX_CULPRITS:
+                    text = f"there are more than {MAX_CULPRITS} independent culprits"
+                    raise _CannotTellError(text, cause.named.union(*(each.named for each in causes)))
+                causes.append(cause)
+            for part in cause.parts:
+                if removed | part not in to_leave_out:
+                    to_leave_out.append(removed | part)
+        return causes
+
+    def _bad_without(self, removed: Candidate, causes: list[_Cause]) -> Asking[Candidate | None]:
+        """A bad candidate without these changes, or None if the bad end without them is good."""
+        suspects = removed.union(*(cause.named for cause in causes))
+        for candidate in self._splits.without(removed, self._everything):
+            answer = self._implied(candidate)
+            if answer is None:
+                self._suspects = suspects
+                answer = yield from self._ask(candidate)
+            if answer is Answer.UNSURE:
+                text = f"whether the bad end is good without {listed(removed)} is lost in the noise"
+                raise _CannotTellError(text, suspects)
+            if answer is Answer.GOOD:
+                self._loose |= self._everything - candidate - self._splits.needing(removed)
+                return None
+            if answer is Answer.BAD:
+                return candidate
+        raise _CannotTellError(f"the bad end could not be measured without {listed(removed)}", suspects)
+
+    def _cause(self, high: Candidate, proofs: int) -> Asking[_Cause]:
+        """A smallest set within a bad candidate that is enough.
+
+        Narrowing ends at a part that turns a good candidate bad. If the part alone is good, another part of the same
+        cause is in what was good with it.
+        """
+        low: Candidate = frozenset()
+        parts: list[Candidate] = []
+        while True:
+            if len(parts) == MAX_TOGETHER:
+                text = f"{listed(frozenset().union(*parts))} are not enough together"
+                raise _CannotTellError(text, high)
+            self._proofs = proofs + 2 + len(parts)
+            low, high = yield from self._narrow(low, high, frozenset().union(*parts))
+            parts.append(high - low)
+            required: Candidate = frozenset().union(*parts)
+            self._span, self._proofs, self._suspects = 1, proofs + 1 + len(parts), required
+            low, proof = yield from self._enough(required, high)
+            if low == proof:
+                return _Cause(tuple(parts), proof - self._splits.needed_by(required), proof)
+
+    def _enough(self, required: Candidate, high: Candidate) -> Asking[tuple[Candidate, Candidate]]:
+        """Ask for the smallest candidate with the required changes. If it is bad, it is returned as both."""
+        for candidate in self._splits.containing(required, high):
+            answer = self._implied(candidate)
+            if answer is None:
+                answer = yield from self._ask(candidate)
+            if answer is Answer.UNSURE:
+                raise _CannotTellError(f"whether {listed(required)} is enough is lost in the noise", high)
+            if answer is Answer.BAD:
+                return candidate, candidate
+            if answer is Answer.GOOD:
+                return candidate, high
+        return high, high
+
+    def _narrow(self, low: Candidate, high: Candidate, parts: Candidate) -> Asking[tuple[Candidate, Candidate]]:
+        """Bring a good and a bad candidate as near to one another as candidates between them have answers."""
+        tries = 0
+        unsure: list[Candidate] = []
+        while tries < MAX_TRIES:
+            candidate = self._splits.best(low, high, self._unanswered())
+            if candidate is None:
+                break
+            self._span, self._suspects = len(high - low), parts | (high - low)
+            answer = self._implied(candidate)
+            if answer is None:
+                answer = yield from self._ask(candidate)
+            if answer is Answer.GOOD:
+                low, tries = candidate, 0
+            elif answer is Answer.BAD:
+                high, tries = candidate, 0
+            else:
+                tries += 1
+                unsure += [candidate] if answer is Answer.UNSURE else []
+        if len(high - low) > 1 and any(low < candidate < high for candidate in unsure):
+            text = f"which of {listed(high - low)} matters is lost in the noise"
+            raise _CannotTellError(text, parts | (high - low))
+        return low, high
+
+    def _confirm(self, causes: list[_Cause]) -> Asking[None]:
+        """See each of several culprits be bad without the others once more, so that no name rests on one answer."""
+        for cause in causes:
+            others = [other for other in causes if other is not cause]
+            if any(self._shows_alone(candidate, cause, others) for candidate in self._of(Answer.BAD)):
+                continue
+            apart = [next((part for part in other.parts if not part & cause.named), None) for other in others]
+            removed: Candidate = frozenset().union(*(part for part in apart if part))
+            candidate = self._splits.largest_without(removed, self._everything)
+            if cause.proof <= candidate and candidate not in self._answers:
+                self._span, self._proofs, self._suspects = 1, len(causes), cause.named | removed
+                yield from self._ask(candidate)
+
+    def _shows_alone(self, candidate: Candidate, cause: _Cause, others: list[_Cause]) -> bool:
+        alone = cause.proof <= candidate and not any(other.proof <= candidate for other in others)
+        return alone and candidate != cause.proof
+
+    def _ask(self, candidate: Candidate) -> Asking[Answer]:
+        answer = yield candidate
+        if not isinstance(answer, Answer):
+            raise TypeError(f"a search must be sent an Answer, got {answer!r}")
+        self._answers[candidate] = answer
+        if answer is Answer.UNSURE:
+            self._unsure += 1
+            if self._unsure > MAX_UNSURE:
+                raise _CannotTellError(f"{self._unsure} answers were lost in the noise", self._suspects)
+            return answer
+        self._splits.note(candidate, works=answer is not Answer.SKIP)
+        against = self._contradiction(candidate, answer)
+        if against is not None:
+            text = "the answers contradict one another: a candidate is bad, and good with more changes of the bad end"
+            raise _CannotTellError(text, self._everything)
+        return answer
+
+    def _contradiction(self, candidate: Candidate, answer: Answer) -> Candidate | None:
+        if answer is Answer.BAD:
+            return next((good for good in self._of(Answer.GOOD) if candidate <= good), None)
+        if answer is Answer.GOOD:
+            return next((bad for bad in self._of(Answer.BAD) if bad <= candidate), None)
+        return None
+
+    def _implied(self, candidate: Candidate) -> Answer | None:
+        """The answer that is known already, or follows from those to other candidates."""
+        if candidate in self._answers:
+            return self._answers[candidate]
+        if not candidate or any(candidate <= good for good in self._of(Answer.GOOD)):
+            return Answer.GOOD
+        if any(bad <= candidate for bad in self._of(Answer.BAD)):
+            return Answer.BAD
+        return None
+
+    def _of(self, wanted: Answer) -> list[Candidate]:
+        return [candidate for candidate, answer in self._answers.items() if answer is wanted]
+
+    def _unanswered(self) -> set[Candidate]:
+        return {*self._of(Answer.SKIP), *self._of(Answer.UNSURE)}
+
+    def _named(self, causes: list[_Cause]) -> Finding:
+        if self._loose:
+            union = self._loose.union(*(cause.named for cause in causes))
+            return self._finding("inseparable", _inseparable([union]), (union,))
+        culprits = tuple(cause.named for cause in causes)
+        if not all(cause.exact for cause in causes):
+            return self._finding("inseparable", _inseparable(culprits), culprits)
+        if len(culprits) > 1:
+            names = ", ".join(listed(culprit) + (" together" if len(culprit) > 1 else "") for culprit in culprits)
+            return self._finding("several", f"each of these is enough to be slower: {names}", culprits)
+        names = listed(culprits[0])
+        if len(culprits[0]) > 1:
+            return self._finding("together", f"{names} are slower only together", culprits)
+        return self._finding("culprit", f"{names} is enough, and without it the bad end is not slower", culprits)
+
+    def _finding(
+        self, outcome: Outcome, reason: str, culprits: tuple[Candidate, ...] = (), suspects: Candidate = frozenset()
+    ) -> Finding:
+        last_good, first_bad = self._neighbours()
+        return Finding(outcome, reason, culprits, suspects, len(self._answers), last_good, first_bad)
+
+    def _neighbours(self) -> tuple[Candidate | None, Candidate | None]:
+        good = [frozenset[Change](), *self._of(Answer.GOOD)]
+        pairs = [(low, high) for high in self._of(Answer.BAD) for low in good if low < high]
+        return min(pairs, key=lambda pair: (len(pair[1] - pair[0]), len(pair[1])), default=(None, None))
+
+
+def _inseparable(culprits: Iterable[Candidate]) -> str:
+    sets = ", and ".join(listed(culprit) for culprit in culprits)
+    return f"{sets}: enough, and without it the bad end is not slower, but its parts could not be measured apart"
