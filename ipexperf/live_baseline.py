@@ -251,6 +251,11 @@ def _machine_key(device: str, facts: Facts, options: Options) -> str:
 def lock_named(reference: str, options: Options, source: str) -> Lock:
     """The lock that `baseline:NAME`, `run:RUN` or `lock:FILE` names."""
     kind, _, name = reference.partition(":")
+    if reference == arms.BASELINE:
+        there = locks.every(options.baselines)
+        if len(there) != 1:
+            raise UsageError(f"{source}: {options.baselines} has {len(there)} locks: name one as baseline:NAME")
+        return there[0]
     if kind == "lock":
         return locks.read(Path(name))
     if kind == "run":
@@ -285,6 +290,14 @@ def with_lock(words: ArmWords, lock: Lock, cache: Path, say: Say) -> ArmWords:
         else words.text
     )
     return dataclasses.replace(words, text=text, python=environment.python, variables=variables)
+
+
+def resolved(words: ArmWords, options: Options, say: Say, source: str) -> ArmWords:
+    """An arm with the interpreter of its lock, if it names one."""
+    if not words.lock:
+        return words
+    lock = lock_named(words.lock, options, source)
+    return with_lock(words, lock, options.cache or Path.cwd() / ".ipexperf", say)
 
 
 def _able(

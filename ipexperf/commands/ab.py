@@ -35,7 +35,7 @@ SLOWER = 1
 def add_ab(subparsers: console.Subparsers) -> None:
     parser = console.declare(subparsers, "ab", "compare two arms in live workers that take turns")
     parser.add_argument(
-        "--a", default="", metavar="ARM", help="first arm: PYTHON, KEY=VALUE, stack=stock, level=O0, ..."
+        "--a", default="", metavar="ARM", help="first arm: PYTHON, lock:FILE, KEY=VALUE, stack=stock, ..."
     )
     parser.add_argument("--b", default="", metavar="ARM", help="second arm: its slowdown is reported")
     turns = "turns of each worker a pair (default: until its ratio is known)"
@@ -106,14 +106,18 @@ def _keep(recorder: Recorder, running: AgainstRun) -> None:
 
 def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, Options]:
     """Both arms of every planned case. Raise UsageError if one of them cannot run."""
-    from ipexperf import run
+    from ipexperf import live_baseline, run
+    from ipexperf.commands import progress
     from ipexperf.compare import arm
     from ipexperf.compare.against import Against
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan import arms
 
     policy = PairPolicy(**arms.policy(options))
-    words = (arms.parse(arguments.a, "arm a"), arms.parse(arguments.b, "arm b"))
+    words = tuple(
+        live_baseline.resolved(arms.parse(text, f"arm {name}"), options, progress.say, f"arm {name}")
+        for name, text in (("a", arguments.a), ("b", arguments.b))
+    )
     if words[1].python is not None:  # else b is what the plan is made for
         options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)
