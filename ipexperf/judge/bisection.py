@@ -306,17 +306,25 @@ class _Search:
         return low, high
 
     def _confirm(self, causes: list[_Cause]) -> Asking[None]:
-        """See each of several culprits be bad without the others once more, so that no name rests on one answer."""
+        """Ask for what follows from the other answers, so that no claim about several changes rests on one answer.
+
+        No part of a cause is missing without need, and each of several causes is bad without the others. An answer
+        that says otherwise contradicts an earlier one. One that is missing changes nothing.
+        """
+        questions = []
         for cause in causes:
             others = [other for other in causes if other is not cause]
-            if any(self._shows_alone(candidate, cause, others) for candidate in self._of(Answer.BAD)):
-                continue
-            apart = [next((part for part in other.parts if not part & cause.named), None) for other in others]
-            removed: Candidate = frozenset().union(*(part for part in apart if part))
-            candidate = self._splits.largest_without(removed, self._everything)
-            if cause.proof <= candidate and candidate not in self._answers:
-                self._span, self._proofs, self._suspects = 1, len(causes), cause.named | removed
-                yield from self._ask(candidate)
+            if not any(self._shows_alone(candidate, cause, others) for candidate in self._of(Answer.BAD)):
+                apart = [next((part for part in other.parts if not part & cause.named), None) for other in others]
+                removed: Candidate = frozenset().union(*(part for part in apart if part))
+                questions.append(self._splits.largest_without(removed, self._everything))
+            if len(cause.parts) > 1:
+                questions += [self._splits.largest_without(part, cause.proof) for part in cause.parts]
+        questions = [one for one in dict.fromkeys(questions) if one and one not in self._answers]
+        for place, candidate in enumerate(questions):
+            self._span, self._proofs = 1, len(questions) - place
+            self._suspects = frozenset().union(*(cause.named for cause in causes))
+            yield from self._ask(candidate)
 
     def _shows_alone(self, candidate: Candidate, cause: _Cause, others: list[_Cause]) -> bool:
         alone = cause.proof <= candidate and not any(other.proof <= candidate for other in others)

@@ -1,0 +1,374 @@
+"""The search over changes: it names what is proven, says when it cannot, and needs few questions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from searches import answered, anything, candidates, explains, packages, tied, truth
+
+from ipexperf.judge.bisection import Answer, Candidate, Change, Finding, listed, questions_left, search
+
+THIRTY = packages(30)
+NAMING = {"culprit", "together", "several", "inseparable"}
+
+
+def found(
+    changes: tuple[Change, ...],
+    answer: Callable[[Candidate], Answer],
+    fits: Callable[[Candidate], bool] = anything,
+    ties: dict[Change, list[Change]] | None = None,
+) -> Finding:
+    """The finding, after checks that every search must pass."""
+    finding, questions = answered(search(changes, fits, ties), answer)
+    assert len(set(questions)) == len(questions) == finding.questions
+    assert all(fits(question) for question in questions if question != frozenset(changes))
+    assert frozenset() not in questions
+    assert (finding.outcome in NAMING) == bool(finding.culprits)
+    return finding
+
+
+@dataclass(frozen=True)
+class World:
+    """What is true of a made-up comparison. `failing` are the candidates that fit and do not work."""
+
+    changes: tuple[Change, ...]
+    culprits: tuple[Candidate, ...]
+    needs: tuple[tuple[Change, Change], ...]
+    failing: frozenset[Candidate]
+    apart: tuple[Candidate, ...]
+
+    def fits(self, candidate: Candidate) -> bool:
+        return all(other in candidate for one, other in self.needs if one in candidate)
+
+    def bad(self, candidate: Candidate) -> bool:
+        return any(culprit <= candidate for culprit in self.culprits)
+
+    def works(self, candidate: Candidate) -> bool:
+        ends = (frozenset(), frozenset(self.changes))
+        return candidate in ends or (candidate not in self.failing and tied(*self.apart)(candidate))
+
+    def answer(self, candidate: Candidate) -> Answer:
+        if not self.works(candidate):
+            return Answer.SKIP
+        return Answer.BAD if self.bad(candidate) else Answer.GOOD
+
+    def fitting(self) -> list[Candidate]:
+        return [candidate for candidate in candidates(self.changes) if self.fits(candidate)]
+
+    def ties(self) -> dict[Change, list[Change]]:
+        return {change: [other for one, other in self.needs if one == change] for change in self.changes}
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, skips: bool) -> World:
+    changes = packages(draw(st.integers(1, 7)))
+    some = st.sampled_from(changes)
+    culprit = st.frozensets(some, min_size=1, max_size=2)
+    return World(
+        changes,
+        tuple(draw(st.lists(culprit, min_size=1, max_size=3))),
+        tuple(draw(st.lists(st.tuples(some, some), max_size=6))),
+        draw(st.frozensets(st.frozensets(some), max_size=20)) if skips else frozenset(),
+        tuple(draw(st.lists(st.frozensets(some, min_size=1, max_size=3), max_size=2))) if skips else (),
+    )
+
+
+@settings(max_examples=400)
+@given(world=worlds(skips=True), knows_ties=st.booleans())
+def test_no_wrong_change_is_ever_named(*, world: World, knows_ties: bool) -> None:
+    finding = found(world.changes, world.answer, world.fits, world.ties() if knows_ties else None)
+    if finding.outcome == "cannot tell":
+        assert finding.suspects & frozenset().union(*world.culprits)
+    else:
+        assert explains(finding, world.bad, world.fitting())
+
+
+@settings(max_examples=400)
+@given(worlds(skips=False))
+def test_whatever_fits_can_be_explained_if_every_candidate_works(world: World) -> None:
+    finding = found(world.changes, world.answer, world.fits, world.ties())
+    assert finding.outcome in NAMING
+    if finding.outcome == "inseparable":
+        tied_sets = [one for one in finding.culprits if len(one) > 1]
+        assert any(is_tied(world, one, other) for culprit in tied_sets for one, other in combinations(culprit, 2))
+
+
+def is_tied(world: World, one: Change, other: Change) -> bool:
+    return all((one in candidate) == (other in candidate) for candidate in world.fitting())
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_requirements_without_any_pattern_only_make_the_finding_less_exact(data: st.DataObject) -> None:
+    changes = packages(data.draw(st.integers(1, 6)))
+    some = st.sampled_from(changes)
+    unfit = data.draw(st.frozensets(st.frozensets(some), max_size=50)) - {frozenset(), frozenset(changes)}
+    culprits = data.draw(st.lists(st.frozensets(some, min_size=1, max_size=2), min_size=1, max_size=3))
+    finding = found(changes, truth(*culprits), lambda candidate: candidate not in unfit)
+    if finding.outcome != "cannot tell":
+        fitting = [candidate for candidate in candidates(changes) if candidate not in unfit]
+        assert explains(finding, lambda candidate: truth(*culprits)(candidate) is Answer.BAD, fitting)
+
+
+@settings(max_examples=200)
+@given(worlds(skips=True), st.lists(st.integers(1, 20), max_size=4))
+def test_unsure_answers_never_lead_to_a_wrong_name(world: World, unsure: list[int]) -> None:
+    count = 0
+
+    def answer(candidate: Candidate) -> Answer:
+        nonlocal count
+        count += 1
+        return Answer.UNSURE if count in unsure else world.answer(candidate)
+
+    finding = found(world.changes, answer, world.fits, world.ties())
+    if finding.outcome == "cannot tell":
+        assert finding.suspects & frozenset().union(*world.culprits)
+    else:
+        assert explains(finding, world.bad, world.fitting())
+
+
+@settings(max_examples=200)
+@given(worlds(skips=True), st.lists(st.sampled_from(list(Answer)), max_size=80))
+def test_any_answers_end_the_search_and_keep_its_promises(world: World, answers: list[Answer]) -> None:
+    course = iter(answers)
+    found(world.changes, lambda _: next(course, Answer.GOOD), world.fits, world.ties())
+
+
+@settings(max_examples=100)
+@given(worlds(skips=True))
+def test_recorded_answers_lead_to_the_same_questions(world: World) -> None:
+    first, questions = answered(search(world.changes, world.fits), world.answer)
+    recorded = {question: world.answer(question) for question in questions}
+    again, same = answered(search(world.changes, world.fits), recorded.__getitem__)
+    assert (again, same) == (first, questions)
+
+
+def test_every_small_truth_is_found_exactly() -> None:
+    """All ways in which one, two or three of the singles and pairs of five changes are enough."""
+    changes = packages(5)
+    sets = [frozenset(taken) for count in (1, 2) for taken in combinations(changes, count)]
+    for count in (1, 2, 3):
+        for culprits in combinations(sets, count):
+            if any(one < other for one in culprits for other in culprits):
+                continue
+            finding = found(changes, truth(*culprits))
+            if set(finding.culprits) != set(culprits):
+                pytest.fail(f"{finding} is not {culprits}")
+            one_set = "together" if len(culprits[0]) == 2 else "culprit"
+            assert finding.outcome == (one_set if count == 1 else "several")
+
+
+def test_one_of_thirty_changes_is_found_in_eight_questions() -> None:
+    for culprit in THIRTY:
+        finding = found(THIRTY, truth({culprit}))
+        assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({culprit}),))
+        assert finding.questions <= 8
+        assert (finding.last_good, finding.first_bad) == (frozenset(), frozenset({culprit}))
+
+
+def test_a_pair_of_thirty_changes_is_found_in_sixteen_questions() -> None:
+    for pair in combinations(THIRTY, 2):
+        finding = found(THIRTY, truth(pair))
+        assert (finding.outcome, finding.culprits) == ("together", (frozenset(pair),))
+        assert finding.questions <= 16
+
+
+def test_two_independent_culprits_of_thirty_are_found_in_fifteen_questions() -> None:
+    for one, other in combinations(THIRTY, 2):
+        finding = found(THIRTY, truth({one}, {other}))
+        assert finding.outcome == "several"
+        assert set(finding.culprits) == {frozenset({one}), frozenset({other})}
+        assert finding.questions <= 15
+
+
+def test_three_changes_are_found_that_are_slow_only_together() -> None:
+    culprit = frozenset({THIRTY[2], THIRTY[17], THIRTY[29]})
+    finding = found(THIRTY, truth(culprit))
+    assert (finding.outcome, finding.culprits) == ("together", (culprit,))
+    assert finding.reason == "p02, p17 and p29 are slower only together"
+
+
+def test_more_than_three_independent_culprits_are_not_told() -> None:
+    finding = found(THIRTY, truth(*({change} for change in THIRTY[4:8])))
+    assert finding.outcome == "cannot tell"
+    assert finding.suspects == frozenset(THIRTY[4:8])
+
+
+def test_more_than_three_changes_together_are_not_told() -> None:
+    finding = found(THIRTY, truth(THIRTY[4:8]))
+    assert finding.outcome == "cannot tell"
+    assert finding.suspects >= frozenset(THIRTY[4:8])
+
+
+def test_nothing_is_asked_if_nothing_differs() -> None:
+    finding = found((), truth())
+    assert (finding.outcome, finding.questions) == ("alike", 0)
+
+
+def test_only_the_bad_end_is_asked_if_both_ends_are_alike() -> None:
+    finding = found(THIRTY, truth())
+    assert (finding.outcome, finding.questions) == ("alike", 1)
+
+
+def test_a_single_change_is_the_culprit_if_the_bad_end_is_bad() -> None:
+    (change,) = packages(1)
+    finding = found((change,), truth({change}))
+    assert (finding.outcome, finding.culprits, finding.questions) == ("culprit", (frozenset({change}),), 1)
+
+
+@pytest.mark.parametrize("answer", [Answer.SKIP, Answer.UNSURE])
+def test_a_bad_end_without_an_answer_leaves_every_change_suspect(answer: Answer) -> None:
+    finding = found(THIRTY, lambda _: answer)
+    assert (finding.outcome, finding.suspects, finding.questions) == ("cannot tell", frozenset(THIRTY), 1)
+
+
+@pytest.mark.parametrize("knows_ties", [True, False])
+def test_packages_pinned_to_one_another_move_together(*, knows_ties: bool) -> None:
+    pinned = (THIRTY[3], THIRTY[17], THIRTY[28])
+    ties = {one: list(pinned) for one in pinned} if knows_ties else None
+    for culprit in THIRTY:
+        finding = found(THIRTY, truth({culprit}), tied(pinned), ties)
+        if culprit in pinned:
+            assert (finding.outcome, finding.culprits) == ("inseparable", (frozenset(pinned),))
+        else:
+            assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({culprit}),))
+        assert finding.questions <= 9
+
+
+def test_two_large_groups_are_split_if_their_ties_are_known() -> None:
+    odd, even = THIRTY[1:20:2], THIRTY[:20:2]
+    ties = {one: list(group) for group in (odd, even) for one in group}
+    finding = found(THIRTY, truth({THIRTY[7]}), tied(odd, even), ties)
+    assert (finding.outcome, finding.culprits) == ("inseparable", (frozenset(odd),))
+    finding = found(THIRTY, truth({THIRTY[25]}), tied(odd, even), ties)
+    assert finding.outcome == "culprit"
+
+
+def test_a_package_that_needs_a_newer_one_is_named_alone() -> None:
+    """The newer one is good without it. That it comes along is no reason to suspect it."""
+    plain, extension, other = packages(3)
+
+    def fits(candidate: Candidate) -> bool:
+        return plain in candidate or extension not in candidate
+
+    finding = found((plain, extension, other), truth({extension}), fits, {extension: [plain]})
+    assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({extension}),))
+    assert finding.first_bad == {plain, extension}
+    assert finding.last_good == {plain}
+
+
+def test_groups_that_start_only_together_are_named_as_a_set() -> None:
+    """Nothing said beforehand that they belong together: candidates that separate them are skipped."""
+    group = (THIRTY[3], THIRTY[17], THIRTY[28])
+    works = tied(group)
+    for culprit in THIRTY:
+        answer = truth({culprit})
+        finding = found(THIRTY, lambda one, answer=answer: answer(one) if works(one) else Answer.SKIP)
+        expected = frozenset(group) if culprit in group else frozenset({culprit})
+        assert finding.culprits == (expected,)
+        assert finding.outcome == ("inseparable" if culprit in group else "culprit")
+        assert finding.questions <= 29
+
+
+def test_a_search_whose_candidates_never_start_names_all_of_them() -> None:
+    everything = frozenset(THIRTY)
+    finding = found(THIRTY, lambda one: Answer.BAD if one == everything else Answer.SKIP)
+    assert (finding.outcome, finding.culprits) == ("inseparable", (everything,))
+    assert "could not be measured apart" in finding.reason
+
+
+def test_an_unsure_answer_at_any_place_costs_the_name_or_a_question() -> None:
+    for culprit in THIRTY:
+        for place in range(1, 12):
+            count = 0
+
+            def answer(candidate: Candidate, culprit: Change = culprit, place: int = place) -> Answer:
+                nonlocal count
+                count += 1
+                return Answer.UNSURE if count == place else truth({culprit})(candidate)
+
+            finding = found(THIRTY, answer)
+            if finding.outcome == "cannot tell":
+                assert culprit in finding.suspects
+                assert "noise" in finding.reason
+            else:
+                assert finding.culprits == (frozenset({culprit}),)
+                assert finding.questions <= 10
+
+
+def test_a_third_unsure_answer_ends_the_search() -> None:
+    finding = found(THIRTY, lambda one: Answer.BAD if len(one) == 30 else Answer.UNSURE)
+    assert (finding.outcome, finding.questions) == ("cannot tell", 4)
+    assert finding.suspects == frozenset(THIRTY)
+
+
+def test_answers_that_contradict_one_another_name_nothing() -> None:
+    """A change of the bad end repairs what another broke: alone it is slow, with the other it is not."""
+    repair, harm, other = packages(3)
+
+    def answer(candidate: Candidate) -> Answer:
+        if harm in candidate and (repair not in candidate or other in candidate):
+            return Answer.BAD
+        return Answer.GOOD
+
+    finding = found((repair, harm, other), answer)
+    assert (finding.outcome, finding.suspects) == ("cannot tell", {harm, repair, other})
+    assert "contradict" in finding.reason
+
+
+def test_one_wrong_answer_about_a_single_culprit_never_names_another() -> None:
+    """At most a finding is lost. Only if the bad end itself is wrongly good, both ends are said to be alike."""
+    changes = packages(9)
+    for culprit in changes:
+        for place in range(2, 30):
+            count = 0
+
+            def answer(candidate: Candidate, culprit: Change = culprit, place: int = place) -> Answer:
+                nonlocal count
+                count += 1
+                right = truth({culprit})(candidate)
+                if count != place:
+                    return right
+                return Answer.GOOD if right is Answer.BAD else Answer.BAD
+
+            finding = found(changes, answer)
+            assert finding.outcome == "cannot tell" or finding.culprits == (frozenset({culprit}),)
+
+
+@settings(max_examples=200)
+@given(st.integers(1, 40), st.data())
+def test_the_questions_left_are_never_more_than_estimated_for_one_culprit(count: int, data: st.DataObject) -> None:
+    changes = packages(count)
+    answer = truth({data.draw(st.sampled_from(changes))})
+    _, questions = answered(search(changes, anything), answer)
+    answers = [answer(question) for question in questions]
+    for asked in range(len(answers) + 1):
+        assert questions_left(changes, anything, answers[:asked]) >= len(answers) - asked
+    assert questions_left(changes, anything) <= math.ceil(math.log2(count)) + 3
+    assert questions_left(changes, anything, answers) == 0
+
+
+def test_the_number_of_questions_is_bounded_whatever_is_answered() -> None:
+    chance = random.Random(5)  # noqa: S311 - a simulation, no secret
+    for _ in range(100):
+        weights = [chance.random() for _ in Answer]
+        finding = found(THIRTY, lambda _, weights=weights: chance.choices(list(Answer), weights)[0])
+        assert finding.questions <= 120
+
+
+def test_a_search_refuses_what_is_no_answer() -> None:
+    course = search(THIRTY, anything)
+    next(course)
+    with pytest.raises(TypeError, match="must be sent an Answer"):
+        course.send("good")  # type: ignore[arg-type]
+
+
+def test_names_are_listed_as_in_a_sentence() -> None:
+    assert [listed(THIRTY[:count]) for count in range(4)] == ["", "p00", "p00 and p01", "p00, p01 and p02"]

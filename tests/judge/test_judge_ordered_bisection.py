@@ -1,0 +1,150 @@
+"""The search over an ordered list finds the first slow entry, past those that cannot be measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from searches import answered
+
+from ipexperf.judge.bisection import Answer
+from ipexperf.judge.ordered_bisection import OrderedFinding, ordered_questions_left, search_ordered
+
+
+def bad_from(first: int) -> Callable[[int], Answer]:
+    return lambda index: Answer.BAD if index >= first else Answer.GOOD
+
+
+def found(count: int, answer: Callable[[int], Answer], *, confirm: bool = False) -> OrderedFinding:
+    """The finding, after checks that every search must pass."""
+    finding, questions = answered(search_ordered(count, confirm=confirm), answer)
+    assert len(set(questions)) == len(questions) == finding.questions
+    assert all(0 < question < count for question in questions)
+    return finding
+
+
+@given(st.integers(2, 2000), st.data())
+def test_the_first_slow_entry_is_found_in_as_many_questions_as_halvings(count: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(1, count - 1))
+    finding = found(count, bad_from(first))
+    assert (finding.outcome, finding.last_good, finding.first_bad) == ("culprit", first - 1, first)
+    assert finding.suspects == range(first, first + 1)
+    assert finding.questions <= 1 + math.ceil(math.log2(count - 1))
+
+
+def test_every_pattern_of_answers_of_a_short_list_is_explained() -> None:
+    """Five entries between the ends, each of them measurable, skipped or unsure, for every first slow one."""
+    for states in product([None, Answer.SKIP, Answer.UNSURE], repeat=5):
+        without = {index: state for index, state in enumerate(states, 1) if state}
+        for first in range(1, 7):
+            finding = found(7, lambda index, first=first, without=without: without.get(index, bad_from(first)(index)))
+            assert first in finding.suspects
+            around = range(finding.suspects.start - 1, finding.suspects.stop)
+            assert (finding.last_good, finding.first_bad) == (around[0], around[-1])
+            between = [without.get(index) for index in around[1:-1]]
+            if finding.outcome == "culprit":
+                assert finding.suspects == range(first, first + 1)
+            elif finding.outcome == "inseparable":
+                assert between
+                assert set(between) == {Answer.SKIP}
+            else:
+                assert finding.outcome == "cannot tell"
+                assert Answer.UNSURE in between
+
+
+def test_a_range_of_entries_that_cannot_be_measured_is_named() -> None:
+    finding = found(100, lambda index: Answer.SKIP if 40 <= index < 45 else bad_from(42)(index))
+    assert (finding.outcome, finding.suspects) == ("inseparable", range(40, 46))
+    assert (finding.last_good, finding.first_bad) == (39, 45)
+
+
+def test_entries_that_cannot_be_measured_elsewhere_do_no_harm() -> None:
+    finding = found(100, lambda index: Answer.SKIP if 40 <= index < 60 else bad_from(70)(index))
+    assert (finding.outcome, finding.first_bad) == ("culprit", 70)
+
+
+@pytest.mark.parametrize("place", range(1, 9))
+def test_one_unsure_answer_at_any_place_is_asked_around_or_told(place: int) -> None:
+    for first in range(1, 30):
+        count = 0
+
+        def answer(index: int, first: int = first) -> Answer:
+            nonlocal count
+            count += 1
+            return Answer.UNSURE if count == place else bad_from(first)(index)
+
+        finding = found(30, answer)
+        assert first in finding.suspects
+        assert finding.outcome in ("culprit", "cannot tell")
+        assert (finding.outcome == "culprit") == (len(finding.suspects) == 1)
+
+
+@given(st.integers(2, 200), st.lists(st.sampled_from(list(Answer)), max_size=300), st.booleans())
+def test_any_answers_end_the_search(count: int, answers: list[Answer], confirm: bool) -> None:  # noqa: FBT001
+    course = iter(answers)
+    found(count, lambda _: next(course, Answer.SKIP), confirm=confirm)
+
+
+@given(st.integers(2, 60), st.data())
+def test_one_wrong_answer_moves_a_confirmed_entry_by_one_at_most(count: int, data: st.DataObject) -> None:
+    """The answer to the bad end excepted: if that is wrongly good, both ends are said to be alike."""
+    first = data.draw(st.integers(1, count - 1))
+    wrong = data.draw(st.integers(2, 12))
+    asked = 0
+
+    def answer(index: int) -> Answer:
+        nonlocal asked
+        asked += 1
+        right = bad_from(first)(index)
+        if asked != wrong:
+            return right
+        return Answer.GOOD if right is Answer.BAD else Answer.BAD
+
+    finding = found(count, answer, confirm=True)
+    assert finding.outcome == "cannot tell" or abs(finding.suspects.start - first) <= 1
+
+
+@pytest.mark.parametrize("confirm", [False, True])
+def test_the_questions_left_are_never_more_than_estimated(*, confirm: bool) -> None:
+    for count in range(2, 40):
+        for first in range(1, count):
+            answer = bad_from(first)
+            _, questions = answered(search_ordered(count, confirm=confirm), answer)
+            answers = [answer(question) for question in questions]
+            for asked in range(len(answers) + 1):
+                left = ordered_questions_left(count, answers[:asked], confirm=confirm)
+                assert left >= len(answers) - asked
+            assert ordered_questions_left(count, answers, confirm=confirm) == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"), [(Answer.GOOD, "alike"), (Answer.SKIP, "cannot tell"), (Answer.UNSURE, "cannot tell")]
+)
+def test_nothing_more_is_asked_if_the_bad_end_is_not_bad(answer: Answer, outcome: str) -> None:
+    finding = found(10, lambda _: answer)
+    assert (finding.outcome, finding.questions, finding.first_bad) == (outcome, 1, None)
+
+
+def test_one_entry_is_both_ends() -> None:
+    assert found(1, bad_from(0)).outcome == "alike"
+
+
+def test_two_entries_need_one_question() -> None:
+    finding = found(2, bad_from(1))
+    assert (finding.outcome, finding.first_bad, finding.questions) == ("culprit", 1, 1)
+
+
+def test_an_empty_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one entry"):
+        search_ordered(0)
+
+
+def test_a_search_refuses_what_is_no_answer() -> None:
+    course = search_ordered(5)
+    next(course)
+    with pytest.raises(TypeError, match="must be sent an Answer"):
+        course.send("good")  # type: ignore[arg-type]
