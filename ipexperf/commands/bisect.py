@@ -57,13 +57,12 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     registry.load(options.load)
     cache = (options.cache or Path.cwd() / ".ipexperf").absolute()
     progress = Progress()
-    good, bad = (
-        bisect.end(text, f"--{name}", options, cache, progress.say)
-        for name, text in (("good", arguments.good), ("bad", arguments.bad))
-    )
+    good = bisect.end(arguments.good, "--good", options, cache, progress.say)
     # Weights and the like are made by the good end: a candidate may be unable to.
-    options = dataclasses.replace(options, python=good.python)
-    case = _case(options)
+    own = dataclasses.replace(options, python=good.python)
+    case = _case(own)
+    bad = bisect.end(arguments.bad, "--bad", options, cache, progress.say)
+    options = own
     search = bisect.Search.of(good.lock, bad.lock, [good.inventory, bad.inventory])
     log = bisect.Log(bisect.log_path(cache, case, good.lock.digest, bad.lock.digest), fresh=arguments.fresh)
     progress.say(f"{len(search.changes)} differences between both ends; the answers are kept in {log.path}")

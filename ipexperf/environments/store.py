@@ -1,116 +1,240 @@
-"""Wheels kept by content: what no index may have any more when a lock is made again."""
+"""Wheels of installed packages, kept by content in a folder, so that an environment can be made again.
+
+    <store>/<content>/<wheel>           the wheel of a package with this content
+    <store>/<content>/<wheel>.sha256    its SHA-256, as `sha256sum --check` reads it; the time of this file: last use
+    <store>/.part/                      what is being written
+    <store>/.lock                       locked by the process that writes
+
+One process writes at a time, and it clears `.part/` first: what lies there is of a process that was killed.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ipexperf.bench.machine.inventory import Package, normalised
-from ipexperf.environments import wheels
+from ipexperf.environments.wheels import repack
 from ipexperf.errors import LockError
 
 GB = 10**9
 LIMIT = 20 * GB
-OLD = 24 * 3600
-"""Seconds after which a temporary file is of a killed process."""
+"""Bytes that a store may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A kept wheel."""
+    """A wheel in the store."""
 
-    path: Path
     name: str
+    """Normalised, as in `Package`."""
     version: str
     content: str
+    """The content of the package that it was made of."""
     bytes: int
     used: float
     """When it was last used, in seconds since the epoch."""
+    path: Path
 
 
 class Store:
-    """A folder of wheels: `<content>/<wheel>`, each with its SHA-256 beside it."""
+    """A folder of wheels that holds at most `limit` bytes."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self.folder = folder
         self._limit = limit
 
     def add(self, package: Package, say: Callable[[str], None]) -> Path:
-        """Keep an installed distribution. Return its wheel, which may be there already."""
-        if (found := self.find(package)) is not None:
-            return found
-        place = self.folder / package.content
-        say(f"keeping {package.name} {package.version}")
+        """Keep an installed package, and return its wheel. Nothing happens if the store has it already.
+
+        The content of an editable package says where its checkout is, not what is in it. It is built each time, and
+        replaces a wheel that differs. Raises LockError if the wheel can't be made, does not fit, or can't be written.
+        """
+        if not _is_content(package.content):
+            raise LockError(f"{package.name} {package.version} cannot be kept: its installer recorded no files of it")
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            path = wheels.repack(package, place)
-            if self.size() > self._limit:
-                path.unlink()
-                raise LockError(
-                    f"{package.name} {package.version} does not fit: {self.folder} may hold {self._limit / GB:.0f} GB; "
-                    "make room with `ipexperf env prune`"
-                )
-            digest = path.with_name(f"{path.name}.sha256")
-            digest.write_text(_sha256(path), encoding="utf-8")
+            if package.origin != "editable" and (path := self._intact(package, say)):
+                return path
+            with self._writing(say) as part:
+                if package.origin != "editable" and (path := self._intact(package, _nothing)):
+                    return path  # another process added it meanwhile
+                say(f"keeping {package.name} {package.version}")
+                return self._move_in(package, repack(package, part), say)
         except OSError as error:
             raise LockError(f"{package.name} {package.version} cannot be kept in {self.folder}: {error}") from error
-        return path
 
     def find(self, package: Package, *, check: bool = False) -> Path | None:
-        """The wheel of this package and content, or None. `check`: raise LockError if it is damaged."""
-        for path in (self.folder / package.content).glob("*.whl") if package.content else ():
-            name, version = path.name.split("-")[:2]
-            digest = path.with_name(f"{path.name}.sha256")
-            if normalised(name) != package.name or not digest.exists() or not _alike(version, package.version):
-                continue  # without a digest it is still being written, or its writer was killed
-            if check and digest.read_text(encoding="utf-8") != _sha256(path):
-                raise LockError(f"{path} is damaged: remove it")
-            os.utime(path)
-            return path
-        return None
+        """The wheel of a package with this name, version and content, or None. This is a use of it.
+
+        With `check`, raises LockError if the wheel is damaged.
+        """
+        wheel = self._wheel(package)
+        if wheel is None:
+            return None
+        if check and not _is_intact(wheel.path):
+            raise LockError(f"{wheel.path} is damaged: keep {package.name} again where it is still installed")
+        with suppress(OSError):  # others may only read a shared store: the time of their use is not noted
+            os.utime(_digest_file(wheel.path))
+        return wheel.path
 
     def wheels(self) -> list[Wheel]:
-        """All kept wheels, the latest used first."""
-        kept = []
-        for path in self.folder.glob("*/*.whl"):
+        """All wheels, the latest used first."""
+        wheels = []
+        for path in sorted(self.folder.glob("*/*.whl")):
             name, version = path.name.split("-")[:2]
-            state = path.stat()
-            kept.append(Wheel(path, normalised(name), version, path.parent.name, state.st_size, state.st_mtime))
-        return sorted(kept, key=lambda one: -one.used)
+            with suppress(FileNotFoundError):  # another process removed it meanwhile
+                size, used = path.stat().st_size, _digest_file(path).stat().st_mtime
+                wheels.append(Wheel(normalised(name), version.replace("_", "-"), path.parent.name, size, used, path))
+        return sorted(wheels, key=lambda one: -one.used)
 
     def size(self) -> int:
-        """The bytes of all kept wheels."""
-        return sum(one.bytes for one in self.wheels())
+        """The bytes of all wheels."""
+        return sum(wheel.bytes for wheel in self.wheels())
 
     def prune(self, limit: int, used: Collection[str]) -> list[str]:
-        """Remove the longest unused wheels until the store is within a limit. Never those of a content in `used`."""
+        """Remove the longest unused wheels until the store holds at most `limit` bytes, but no content in `used`.
+
+        Returns a line for each wheel that was removed, and one more if the limit can't be reached.
+        """
+        if not self.folder.is_dir():
+            return []
         lines = []
-        size = self.size()
-        for one in reversed(self.wheels()):
-            if size > limit and one.content not in used:
-                shutil.rmtree(one.path.parent)
-                size -= one.bytes
-                lines.append(f"removed the wheel {one.path.name}: {one.bytes / GB:.2f} GB")
-        for remains in self.folder.glob("*/.*"):
-            if time.time() - remains.stat().st_mtime > OLD:
-                shutil.rmtree(remains) if remains.is_dir() else remains.unlink()
+        try:
+            with self._writing(_nothing):
+                size = self.size()
+                for wheel in reversed(self.wheels()):
+                    if size > limit and wheel.content not in used:
+                        _remove(wheel.path)
+                        size -= wheel.bytes
+                        lines.append(f"removed the wheel {wheel.path.name}: {_gb(wheel.bytes)}")
+                self._clear()
+        except OSError as error:
+            raise LockError(f"{self.folder} cannot be pruned: {error}") from error
         if size > limit:
-            lines.append(f"{size / GB:.2f} GB of wheels are left, because accepted locks need them")
+            lines.append(f"{_gb(size)} of wheels are left, more than {_gb(limit)}, because accepted locks need them")
         return lines
 
+    def _wheel(self, package: Package) -> Wheel | None:
+        if not _is_content(package.content):
+            return None
+        # Packages that consist of requirements only have the same content, so the name and version count too.
+        wanted = (package.content, package.name, package.version)
+        return next((one for one in self.wheels() if (one.content, one.name, one.version) == wanted), None)
 
-def _alike(of_wheel: str, version: str) -> bool:
-    """Whether the version in a wheel's name, where some characters are replaced, is this one."""
-    return of_wheel.replace("_", "-").lower() == version.replace("_", "-").lower() or of_wheel == version.replace(
-        "-", "_"
-    )
+    def _intact(self, package: Package, say: Callable[[str], None]) -> Path | None:
+        """The wheel of a package, if it is there and not damaged."""
+        path = self.find(package)
+        if path is not None and not _is_intact(path):
+            say(f"{path} is damaged: it is replaced")
+            return None
+        return path
+
+    @contextmanager
+    def _writing(self, say: Callable[[str], None]) -> Iterator[Path]:
+        """An empty folder for what is being written. Only one process at a time is in the block."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / ".part"
+        with (self.folder / ".lock").open("w") as lock:  # closing it unlocks it, and so does the end of the process
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say(f"waiting for another process that writes to {self.folder}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            _remove_tree(part)
+            part.mkdir()
+            try:
+                yield part
+            finally:
+                _remove_tree(part)
+
+    def _move_in(self, package: Package, new: Path, say: Callable[[str], None]) -> Path:
+        """Move a new wheel into its place, if it fits."""
+        digest = _sha256(new)
+        old = self._wheel(package)
+        if old is not None and package.origin == "editable":
+            if _recorded(old.path) == digest and _is_intact(old.path):
+                return old.path
+            say(f"{package.name} {package.version}: its source has changed since it was kept, so its wheel is replaced")
+        size, held = new.stat().st_size, self.size() - (old.bytes if old else 0)
+        if held + size > self._limit:
+            raise LockError(
+                f"{package.name} {package.version} takes {_gb(size)}, and {self.folder} holds {_gb(held)} of at most "
+                f"{_gb(self._limit)}: make room with `ipexperf env prune`"
+            )
+        if old is not None:
+            _remove(old.path)
+        place = self.folder / package.content / new.name
+        place.parent.mkdir(exist_ok=True)
+        # The digest first: a wheel is there as soon as its own file is, and then both are complete.
+        written = _digest_file(new)
+        written.write_text(f"{digest}  {new.name}\n", encoding="utf-8")
+        written.replace(_digest_file(place))
+        new.replace(place)
+        return place
+
+    def _clear(self) -> None:
+        """Remove digests without a wheel, wheels without a digest, and empty folders: remains of killed processes."""
+        for folder in self.folder.iterdir():
+            if not folder.is_dir() or not _is_content(folder.name):
+                continue
+            for path in folder.glob("*.whl"):
+                if not _digest_file(path).exists():
+                    path.unlink()
+            for path in folder.glob("*.whl.sha256"):
+                if not path.with_suffix("").exists():
+                    path.unlink()
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+def _is_content(text: str) -> bool:
+    """Whether this is a digest, and so a name for a folder. A lock is a file that people may edit."""
+    return text.isalnum() and text.isascii()
+
+
+def _gb(size: int) -> str:
+    return f"{size / GB:.2f} GB"
+
+
+def _digest_file(wheel: Path) -> Path:
+    return wheel.with_name(f"{wheel.name}.sha256")
+
+
+def _recorded(wheel: Path) -> str:
+    return _digest_file(wheel).read_text(encoding="utf-8").partition(" ")[0]
+
+
+def _is_intact(wheel: Path) -> bool:
+    try:
+        return _recorded(wheel) == _sha256(wheel)
+    except (OSError, UnicodeDecodeError):  # of a bad disk, for example
+        return False
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _remove(wheel: Path) -> None:
+    """Remove a wheel, and then its digest, so that a wheel never lacks one."""
+    wheel.unlink()
+    _digest_file(wheel).unlink()
+    with suppress(OSError):  # it has other wheels
+        wheel.parent.rmdir()
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder if it exists."""
+    if folder.exists():
+        shutil.rmtree(folder)

@@ -1,135 +1,326 @@
-"""Make a wheel of a distribution from the files that are installed of it.
+"""Make a wheel of an installed distribution, from the files that are installed of it.
 
-An index may forget a nightly build, and a local file may be gone: what is installed is all there is. The wheel holds
-the same files, so the content of the package is the same wherever it is installed again. Scripts are left out: they
-name their interpreter, and no worker runs them.
+An index may drop a nightly build and a local file may be gone. Installing the wheel elsewhere gives the package the
+same content as here, by the rule of `inventory`.
 """
 
 from __future__ import annotations
 
 import base64
 import csv
+import email
 import hashlib
 import io
 import json
+import os
 import posixpath
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PathDistribution
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlparse
 
-from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import copying
+from ipexperf.bench.machine.inventory import Package, content_of, normalised
 from ipexperf.errors import LockError
 
-LEFT_OUT = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
-"""Metadata that describes one installation, not the package."""
-CHUNK = 2**20
+OF_ONE_INSTALLATION = frozenset(
+    {
+        "RECORD",
+        "RECORD.jws",
+        "RECORD.p7s",
+        "INSTALLER",
+        "REQUESTED",
+        "direct_url.json",
+        "provenance_url.json",
+        "uv_build.json",
+        "uv_cache.json",
+    }
+)
+"""Metadata that describes one installation, or signs its RECORD. It does not go into the wheel."""
+HASHES = frozenset({"sha256", "sha384", "sha512"})
+"""The hashes that RECORD may use."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in a wheel, so that the same files make the same wheel."""
-PACKAGES = "lib/python/site-packages"
-"""Where the folder of packages is in an environment, by depth."""
+"""The time of every file in a wheel, so that the same files make the same wheel. A zip file knows no earlier one."""
+EPOCH_SECONDS = "315532800"
+LEVEL = 1
+"""Of compression. Level 6 takes several times as long and saves about a tenth of a library."""
+PIECE = 2**20
+"""Bytes read at once: a library may be larger than the memory that is free."""
+BUILD_SECONDS = 3600.0
+"""Time limit for building an editable checkout."""
+_INSTALLED_PYTHON = re.compile(
+    rb"#!(?:/bin/sh\n'''exec' \"?(/[^\n\"]*?/python[0-9.]*)\"? \"\$0\" \"\$@\"\n' '''|(/.*/python[0-9.]*))"
+)
+"""The head of a script whose interpreter an installer filled in. The first form is for a path that is too long."""
 
 
-def repack(package: Package, folder: Path) -> Path:
-    """Write the wheel of an installed distribution into a folder, whole or not at all."""
-    if package.origin == "editable":
-        return _build(package, folder)
-    information = copying.information(package, Path(package.folder))
-    stem = information.name.removesuffix(".dist-info")
-    path = folder / f"{stem}-{_tag(information)}.whl"
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A file to put into a wheel."""
+
+    source: Path
+    name: str
+    """Its name in the wheel."""
+    digest: str
+    """Its recorded hash, or empty."""
+    size: str
+    """Its recorded size, or empty."""
+    script: bool = False
+
+
+def repack(package: Package, target_folder: Path) -> Path:
+    """Write the wheel of an installed distribution into a folder: whole, or not at all.
+
+    The same files make the same wheel. Of an editable checkout, the wheel is built from its source as it is now.
+    Raises LockError if a file is not as it was installed, or if no wheel can be made. METADATA is taken as it is: it
+    is no part of the content of a package, and published wheels have a wrong hash of it.
+    """
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as stream:
-            temporary = Path(stream.name)
-            try:
-                with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as wheel:
-                    _write(wheel, package, information, stem)
-                temporary.chmod(0o644)
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise LockError(f"{package.name} {package.version} cannot be kept in {folder}: {error}") from error
+        information = _information(package)
+        if package.origin == "editable":
+            return _build(package, information, target_folder)
+        return _pack(package, information, target_folder)
+    except (OSError, csv.Error, UnicodeDecodeError) as error:
+        raise _refusal(package, str(error)) from error
+
+
+def _refusal(package: Package, reason: str) -> LockError:
+    return LockError(f"{package.name} {package.version} cannot be kept: {reason}")
+
+
+def _information(package: Package) -> Path:
+    """The folder of its metadata, if that is still of the same installation."""
+    for path in sorted(Path(package.folder).glob("*.dist-info")):
+        name = path.name.removesuffix(".dist-info").rpartition("-")[0]
+        if normalised(name) != package.name or not (path / "METADATA").is_file():
+            continue  # the folder without METADATA is what an uninstallation left
+        if not (path / "RECORD").is_file():
+            raise _refusal(package, f"its installer left no RECORD of its files in {path}")
+        if PathDistribution(path).version == package.version and content_of(path / "RECORD") == package.content:
+            return path
+        raise _refusal(package, f"{package.folder} holds another installation of it by now")
+    raise _refusal(package, f"it is no longer in {package.folder}")
+
+
+def _pack(package: Package, information: Path, folder: Path) -> Path:
+    name = information.name.removesuffix(".dist-info").rpartition("-")[0]
+    build, tag = _build_and_tag(package, information)
+    parts = [name.replace("-", "_"), _in_file_name(package.version), *build, tag]
+    path = folder / f"{'-'.join(parts)}.whl"
+    with _whole(path) as part, zipfile.ZipFile(part, "x", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as wheel:
+        rows = [(member.name, *_add(wheel, member, package)) for member in _members(package, information)]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([*rows, (f"{information.name}/RECORD", "", "")])
+        wheel.writestr(_entry(f"{information.name}/RECORD", executable=False), text.getvalue())
     return path
 
 
-def _write(wheel: zipfile.ZipFile, package: Package, information: Path, stem: str) -> None:
-    rows = []
-    for source, name, digest in sorted(_members(information, stem), key=lambda one: one[1]):
-        found, size = _add(wheel, source, name)
-        if digest and found != digest:
-            raise LockError(
-                f"{package.name} {package.version} cannot be kept: {source} was edited after it was installed"
-            )
-        rows.append((name, found, str(size)))
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([*rows, (f"{information.name}/RECORD", "", "")])
-    wheel.writestr(zipfile.ZipInfo(f"{information.name}/RECORD", EPOCH), text.getvalue())
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A temporary file that takes a path's place when the block ends. On an error, nothing is left of it."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
-def _members(information: Path, stem: str) -> Iterator[tuple[Path, str, str]]:
-    """Each file to keep: where it is, its name in the wheel, and its recorded digest."""
-    for name, digest in copying.recorded(information / "RECORD"):
-        path = PurePosixPath(name)
-        if path.parts[0] == information.name and path.name in LEFT_OUT:
+def _in_file_name(version: str) -> str:
+    """A version as the name of a wheel spells it, where `-` separates the parts."""
+    return version.replace("-", "_")
+
+
+def _build_and_tag(package: Package, information: Path) -> tuple[list[str], str]:
+    """The build number, if it has one, and the tag of the wheel that was installed."""
+    try:
+        fields = email.message_from_string((information / "WHEEL").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise _refusal(package, "it was not installed from a wheel") from None
+    tags = [str(tag).strip().split("-") for tag in fields.get_all("Tag", [])]
+    if not tags or any(len(tag) != 3 for tag in tags):
+        raise _refusal(package, f"{information / 'WHEEL'} names no tag")
+    build = [str(fields["Build"]).strip()] if fields["Build"] else []
+    return build, "-".join(".".join(sorted(set(part))) for part in zip(*tags, strict=True))
+
+
+def _members(package: Package, information: Path) -> list[_Member]:
+    """The files to put into the wheel: its own files by name, and then its metadata, as the format recommends."""
+    generated = _generated_scripts(package, information)
+    members = {}
+    text = (information / "RECORD").read_text(encoding="utf-8")
+    for row in csv.reader(text.splitlines()):
+        if not row:
             continue
-        if path.parts[0] != "..":
-            yield information.parent / name, name, digest
+        recorded, digest, size = [*row, "", ""][:3]
+        path = PurePosixPath(posixpath.normpath(recorded))
+        of_metadata = path.parts[0] == information.name
+        if "__pycache__" in path.parts or (path.suffix == ".pyc" and not digest):
+            continue  # Python writes it again
+        if of_metadata and len(path.parts) == 2 and path.name in OF_ONE_INSTALLATION:
             continue
-        inside = PurePosixPath(posixpath.normpath(f"{PACKAGES}/{name}")).parts
-        if inside[0] == "..":
-            raise LockError(f"{stem} has a file outside its environment, and cannot be kept: {name}")
-        kind = "headers" if inside[0] == "include" else "data"
-        rest = "/".join(inside[1:] if kind == "headers" else inside)
-        yield information.parent / name, f"{stem}.data/{kind}/{rest}", digest
+        if re.fullmatch(r"(\.\./)+bin/[^/]+", str(path)) and path.name in generated:
+            continue  # the installer writes it again
+        if str(path) == f"{information.name}/METADATA":
+            digest = size = ""  # Intel edits it after hashing it, in intel-extension-for-pytorch 2.8.0 for one
+        if digest.partition("=")[0] not in HASHES and not (of_metadata and not digest):
+            raise _refusal(package, f"RECORD lists {recorded} without a hash, so nobody can tell if it was edited")
+        name, script = _place(package, information, path)
+        members[name] = _Member(information.parent / recorded, name, digest, size, script)
+    return sorted(members.values(), key=lambda one: (one.name.startswith(f"{information.name}/"), one.name))
 
 
-def _add(wheel: zipfile.ZipFile, source: Path, name: str) -> tuple[str, int]:
-    """Add a file piece by piece: libraries are larger than memory should be. Return its digest and size."""
+def _generated_scripts(package: Package, information: Path) -> set[str]:
+    """The scripts that an installer makes of its entry points."""
+    points = PathDistribution(information).entry_points
+    names = {point.name for group in ("console_scripts", "gui_scripts") for point in points.select(group=group)}
+    if package.name == "pip":  # pip knows its own entry points, and adds the version to each
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        series = re.search(r"python(\d+\.\d+)", package.folder)
+        names |= {"pip3", f"pip{series[1] if series else version}"}
+    return names
+
+
+def _place(package: Package, information: Path, path: PurePosixPath) -> tuple[str, bool]:
+    """The name in the wheel of an installed file, and whether it is a script.
+
+    Headers go where data goes: where an installer puts those of `headers` depends on how the user spelt the name of
+    the package, and on whether the environment is virtual.
+    """
+    if path.parts[0] != ".." and not path.is_absolute():
+        return str(path), False
+    folder = posixpath.abspath(information.parent)
+    environment = posixpath.normpath(posixpath.join(folder, "../../.."))
+    inside = PurePosixPath(posixpath.relpath(posixpath.join(folder, path), environment))
+    if path.is_absolute() or inside.parts[0] == "..":
+        raise _refusal(package, f"its file {path} is outside of {environment}")
+    data = f"{information.name.removesuffix('.dist-info')}.data"
+    if inside.parts[0] == "bin" and len(inside.parts) == 2:
+        return f"{data}/scripts/{inside.name}", True
+    return f"{data}/data/{inside}", False
+
+
+def _entry(name: str, *, executable: bool) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = (0o100755 if source.stat().st_mode & 0o100 else 0o100644) << 16
-    digest, size = hashlib.sha256(), 0
-    with source.open("rb") as stream, wheel.open(entry, "w", force_zip64=source.stat().st_size > 2**31) as target:
-        while piece := stream.read(CHUNK):
-            digest.update(piece)
-            size += len(piece)
-            target.write(piece)
-    return "sha256=" + base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode(), size
+    entry.external_attr = (0o100755 if executable else 0o100644) << 16
+    return entry
 
 
-def _tag(information: Path) -> str:
-    """The tag of the wheel's name, made of the tags that it was installed with."""
+def _add(wheel: zipfile.ZipFile, member: _Member, package: Package) -> tuple[str, str]:
+    """Add a file piece by piece, and check it meanwhile. Return its hash and size for RECORD.
+
+    These are the recorded ones, digit by digit: the content of a package is a digest of them.
+    """
     try:
-        text = (information / "WHEEL").read_text(encoding="utf-8")
-    except OSError as error:
-        raise LockError(f"{information.name} was not installed from a wheel, and cannot be kept") from error
-    tags = re.findall(r"^Tag: (\S+)-(\S+)-(\S+)\s*$", text, re.MULTILINE)
-    if not tags:
-        raise LockError(f"{information.name} names no tag, and cannot be kept")
-    return "-".join(".".join(dict.fromkeys(part)) for part in zip(*tags, strict=True))
+        state = member.source.stat()
+        stream = member.source.open("rb")
+    except FileNotFoundError:
+        raise _refusal(package, f"{member.source} was removed after it was installed") from None
+    entry = _entry(member.name, executable=bool(state.st_mode & 0o100))
+    read, written = hashlib.new(member.digest.partition("=")[0] or "sha256"), hashlib.sha256()
+    size = 0
+    # Half of the largest size without zip64, because a file may grow while it is read.
+    with stream, wheel.open(entry, "w", force_zip64=state.st_size > 2**30) as target:
+        while piece := stream.read(PIECE):
+            read.update(piece)
+            if member.script:
+                piece = piece if size else _portable(piece, member.source.parent)
+                written.update(piece)
+            target.write(piece)
+            size += len(piece)
+    found = _encoded(read.name, read.digest())
+    if member.digest and found != member.digest.rstrip("="):
+        raise _refusal(package, f"{member.source} was edited after it was installed")
+    if member.script:
+        return _encoded("sha256", written.digest()), str(size)
+    return member.digest or found, member.size or str(size)
 
 
-def _build(package: Package, folder: Path) -> Path:
-    """The wheel of an editable checkout, as its source is now."""
-    information = copying.information(package, Path(package.folder))
+def _encoded(kind: str, digest: bytes) -> str:
+    return f"{kind}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+def _portable(head: bytes, folder: Path) -> bytes:
+    """The beginning of a script, with `#!python` in place of an interpreter that an installer filled in.
+
+    That is the one in the folder of the script. Environments are copied and moved, so the interpreter of any virtual
+    environment counts, and one that does not exist. Any other was the author's choice.
+    """
+    match = _INSTALLED_PYTHON.match(head)
+    if match is None:
+        return head
+    interpreter = Path(os.fsdecode(match[1] or match[2]))
+    virtual = (interpreter.parent.parent / "pyvenv.cfg").exists()
+    if interpreter.exists() and not virtual and not interpreter.parent.samefile(folder):
+        return head
+    return b"#!python" + head[match.end() :]
+
+
+def _build(package: Package, information: Path, folder: Path) -> Path:
+    """The wheel of an editable checkout, made by its own build backend without downloading anything."""
+    source = _source(package, information)
+    with tempfile.TemporaryDirectory(prefix=".", dir=folder) as scratch:
+        place = Path(scratch).absolute()  # the build backend runs in the checkout
+        # setuptools would else build in the checkout, with the modules that an earlier build left there.
+        extra = place / "setup.cfg"
+        options = f"[build]\nbuild_base = {place / 'build'}\n[egg_info]\negg_base = {place}\n"
+        extra.write_text(options, encoding="utf-8")
+        python = information.parent / "../../../bin/python"
+        switches = ["--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", "--no-build-isolation"]
+        command = [sys.executable, "-m", "pip", "--python", str(python if python.exists() else sys.executable), "wheel"]
+        try:
+            done = subprocess.run(
+                [*command, *switches, "--wheel-dir", str(place), str(source)],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=BUILD_SECONDS,
+                env={"DIST_EXTRA_CONFIG": str(extra), **os.environ, "SOURCE_DATE_EPOCH": EPOCH_SECONDS},
+            )
+        except subprocess.TimeoutExpired:
+            raise _refusal(package, f"building {source} took more than {BUILD_SECONDS:.0f} s") from None
+        built = next(iter(place.glob("*.whl")), None)
+        if done.returncode or built is None:
+            raise _refusal(package, f"no wheel can be built of {source}: {_reason(done.stderr)}")
+        version = _version(built)
+        if version != package.version:
+            raise _refusal(package, f"{source} is version {version} by now")
+        name, _, *rest = built.name.split("-")
+        path = folder / "-".join([name, _in_file_name(version), *rest])
+        built.replace(path)
+    return path
+
+
+def _source(package: Package, information: Path) -> Path:
+    """The folder of an editable checkout."""
     try:
         url = json.loads((information / "direct_url.json").read_text(encoding="utf-8"))["url"]
-    except (OSError, ValueError, KeyError) as error:
-        raise LockError(f"{package.name} does not say where its source is, and cannot be kept") from error
-    source = unquote(urlparse(url).path)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".") as place:
-        options = ["--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", place]
-        command = [sys.executable, "-m", "pip", "wheel", *options, source]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        wheels: Iterable[Path] = Path(place).glob("*.whl")
-        wheel = next(iter(wheels), None)
-        if done.returncode or wheel is None:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise LockError(f"{package.name} cannot be kept: no wheel can be built of {source}: {last}")
-        return wheel.replace(folder / wheel.name)
+        source = Path(unquote(urlparse(url).path))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _refusal(package, f"its direct_url.json does not say where its source is: {error}") from error
+    if not source.is_dir():
+        raise _refusal(package, f"its source folder {source} does not exist")
+    return source
+
+
+def _version(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        names = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+        return str(email.message_from_bytes(archive.read(next(names)))["Version"])
+
+
+def _reason(errors: str) -> str:
+    """The line in the messages of pip that says what is wrong."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    causes = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unavailable|Invalid)\b.*:", line)]
+    return (causes or lines or ["no message"])[-1]

@@ -102,7 +102,7 @@ def _package(folder: Path, information: Path) -> Package | None:
     names, versions = headers.get("Name"), headers.get("Version")
     if not names or not versions:
         return None
-    content = _content(information / "RECORD")
+    content = content_of(information / "RECORD")
     requires = tuple(headers.get("Requires-Dist", ()))
     return Package(normalised(names[0]), versions[0], content, str(folder), _origin(information), requires)
 
@@ -120,7 +120,7 @@ def _headers(path: Path) -> dict[str, list[str]]:
     return headers
 
 
-def _content(record: Path) -> str:
+def content_of(record: Path) -> str:
     """The digest of what was installed: of the rows of RECORD that all installations share."""
     try:
         rows = record.read_text(encoding="utf-8").splitlines()
