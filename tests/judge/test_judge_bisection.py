@@ -80,7 +80,7 @@ def worlds(draw: st.DrawFn, *, skips: bool) -> World:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(world=worlds(skips=True), knows_ties=st.booleans())
 def test_no_wrong_change_is_ever_named(*, world: World, knows_ties: bool) -> None:
     finding = found(world.changes, world.answer, world.fits, world.ties() if knows_ties else None)
@@ -90,7 +90,7 @@ def test_no_wrong_change_is_ever_named(*, world: World, knows_ties: bool) -> Non
         assert explains(finding, world.bad, world.fitting())
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(worlds(skips=False))
 def test_whatever_fits_can_be_explained_if_every_candidate_works(world: World) -> None:
     finding = found(world.changes, world.answer, world.fits, world.ties())
