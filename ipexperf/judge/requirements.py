@@ -86,7 +86,7 @@ class Mixes:
         return ties
 
     def _taken(self, candidate: Candidate) -> set[str]:
-        taken = {canonicalize_name(change.name) for change in candidate if change.kind == "package"}
+        taken: set[str] = {canonicalize_name(change.name) for change in candidate if change.kind == "package"}
         unknown = sorted(taken - {name for name in self._names if self._differs(name)})
         if unknown:
             raise ValueError(f"expected packages that differ between both ends, got {', '.join(unknown)}")
