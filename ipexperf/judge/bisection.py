@@ -98,8 +98,8 @@ def search(
     taken with it. They only help to find candidates that fit: where `fits` is the requirements of packages, give the
     ties of packages too. Give the changes in the same order when a search is taken up again.
 
-    The proof of a culprit is one good and one bad answer. `confirm` asks about two more questions for each culprit, so
-    that one wrong answer hardly ever leads to a wrong name.
+    The proof of a culprit is one good and one bad answer. `confirm` asks up to four more questions for each, mostly
+    two, so that a single wrong answer hardly ever leads to a wrong name.
     """
     return _Search(changes, fits, ties or {}, confirm=confirm).run()
 
@@ -175,7 +175,7 @@ class _Search:
         *,
         confirm: bool,
     ) -> None:
-        self._to_confirm = 2 if confirm else 0
+        self._to_confirm = 4 if confirm else 0
         self._everything: Candidate = frozenset(changes)
         self._splits = Splits(changes, fits, ties)
         self._answers: dict[Candidate, Answer] = {}
@@ -322,39 +322,54 @@ class _Search:
         that says otherwise contradicts an earlier one. One that is missing changes nothing.
         """
         parts = [self._splits.largest_without(part, cause.proof) for cause in causes for part in cause.parts]
-        yield from self._ask_also(causes, [part for part in parts if part])
-        yield from self._ask_also(causes, [self._alone(cause, causes) for cause in causes if len(causes) > 1])
+        yield from self._ask_also(causes, parts)
+        alone = [candidate for cause in causes for candidate in self._alone(cause, causes)]
+        yield from self._ask_also(causes, alone)
         if self._to_confirm:
+            self._to_confirm = 2
+            alone = [candidate for cause in causes for candidate in self._alone(cause, causes, twice=True)]
+            yield from self._ask_also(causes, alone)
             self._to_confirm = 0
-            yield from self._ask_also(causes, [self._alone(cause, causes) for cause in causes])
             yield from self._ask_also(causes, self._good_once())
 
-    def _ask_also(self, causes: list[_Cause], candidates: Iterable[Candidate | None]) -> Asking[None]:
-        questions = [one for one in dict.fromkeys(candidates) if one is not None and one not in self._answers]
+    def _ask_also(self, causes: list[_Cause], candidates: Iterable[Candidate]) -> Asking[None]:
+        questions = [one for one in dict.fromkeys(candidates) if one and one not in self._answers]
         for place, candidate in enumerate(questions):
             self._span, self._proofs = 1, len(questions) - place
             self._suspects = frozenset().union(*(cause.named for cause in causes))
             yield from self._ask(candidate)
 
-    def _alone(self, cause: _Cause, causes: list[_Cause]) -> Candidate | None:
-        """A candidate that is bad if the cause needs no other change, as far as its proof is the only sign of that."""
+    def _alone(self, cause: _Cause, causes: list[_Cause], *, twice: bool = False) -> list[Candidate]:
+        """Candidates that show once more that the cause needs none of the other causes.
+
+        If `twice`, it is to be seen without each of the other changes once more.
+        """
         others = [other for other in causes if other is not cause]
         shown = [one for one in self._of(Answer.BAD) if self._shows_alone(one, cause, others)]
-        if shown and not self._to_confirm:
-            return None
+        if shown and not twice:
+            return []
         company = frozenset.intersection(*shown) - cause.proof if shown else frozenset[Change]()
         apart = [next((part for part in other.parts if not part & cause.named), frozenset()) for other in others]
         candidate = self._splits.largest_without(company.union(*apart), self._everything)
-        return candidate if cause.proof <= candidate else None
+        if candidate == cause.proof and company:
+            high = cause.proof | company
+            half = self._splits.best(cause.proof, high, self._unanswered()) or high
+            return [half, self._splits.largest_without(half - cause.proof, high)]
+        return [candidate] if cause.proof <= candidate else []
 
     def _good_once(self) -> list[Candidate]:
-        """Candidates with the changes that were seen in only one of the good candidates that no other contains."""
+        """Candidates with the changes that only one of the largest good candidates shows to be harmless."""
         good = self._of(Answer.GOOD)
         once = []
         for most in good:
             rest = most.difference(*(other for other in good if other != most))
-            if rest and not any(most < other for other in good):
-                once.append(next(self._splits.containing(rest, most)))
+            if not rest or any(most < other for other in good):
+                continue
+            candidate = next(self._splits.containing(rest, most))
+            if candidate == most:
+                candidate = self._splits.best(frozenset(), most, self._unanswered()) or most
+                once.append(next(self._splits.containing(rest - candidate, most)))
+            once.append(candidate)
         return once
 
     def _shows_alone(self, candidate: Candidate, cause: _Cause, others: list[_Cause]) -> bool:
