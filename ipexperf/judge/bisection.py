@@ -89,14 +89,19 @@ def search(
     changes: Sequence[Change],
     fits: Callable[[Candidate], bool],
     ties: Mapping[Change, Iterable[Change]] | None = None,
+    *,
+    confirm: bool = False,
 ) -> Asking[Finding]:
     """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice.
 
     Only candidates that fit are yielded. Both ends fit by definition. `ties` says of a change which others must be
     taken with it. They only help to find candidates that fit: where `fits` is the requirements of packages, give the
     ties of packages too. Give the changes in the same order when a search is taken up again.
+
+    The proof of a culprit is one good and one bad answer. `confirm` asks up to four more questions for each, mostly
+    two, so that a single wrong answer hardly ever leads to a wrong name.
     """
-    return _Search(changes, fits, ties or {}).run()
+    return _Search(changes, fits, ties or {}, confirm=confirm).run()
 
 
 def questions_left(
@@ -104,13 +109,15 @@ def questions_left(
     fits: Callable[[Candidate], bool],
     answers: Iterable[Answer] = (),
     ties: Mapping[Change, Iterable[Change]] | None = None,
+    *,
+    confirm: bool = False,
 ) -> int:
     """How many questions are left at most after these answers, the pending one included, if nothing surprises.
 
     A skipped or unsure candidate, a culprit that is slow only with another and a second culprit are surprises: each
     adds questions.
     """
-    state = _Search(changes, fits, ties or {})
+    state = _Search(changes, fits, ties or {}, confirm=confirm)
     course = state.run()
     try:
         next(course)
@@ -165,7 +172,10 @@ class _Search:
         changes: Sequence[Change],
         fits: Callable[[Candidate], bool],
         ties: Mapping[Change, Iterable[Change]],
+        *,
+        confirm: bool,
     ) -> None:
+        self._to_confirm = 4 if confirm else 0
         self._everything: Candidate = frozenset(changes)
         self._splits = Splits(changes, fits, ties)
         self._answers: dict[Candidate, Answer] = {}
@@ -178,7 +188,7 @@ class _Search:
 
     def left(self) -> int:
         """The questions left if nothing surprises: one for each halving, and the proofs."""
-        return self._proofs + (math.ceil(math.log2(self._span)) if self._span > 1 else 0)
+        return self._proofs + self._to_confirm + (math.ceil(math.log2(self._span)) if self._span > 1 else 0)
 
     def run(self) -> Asking[Finding]:
         if not self._everything:
@@ -311,20 +321,56 @@ class _Search:
         No part of a cause is missing without need, and each of several causes is bad without the others. An answer
         that says otherwise contradicts an earlier one. One that is missing changes nothing.
         """
-        questions = []
-        for cause in causes:
-            others = [other for other in causes if other is not cause]
-            if not any(self._shows_alone(candidate, cause, others) for candidate in self._of(Answer.BAD)):
-                apart = [next((part for part in other.parts if not part & cause.named), None) for other in others]
-                removed: Candidate = frozenset().union(*(part for part in apart if part))
-                questions.append(self._splits.largest_without(removed, self._everything))
-            if len(cause.parts) > 1:
-                questions += [self._splits.largest_without(part, cause.proof) for part in cause.parts]
-        questions = [one for one in dict.fromkeys(questions) if one and one not in self._answers]
+        parts = [self._splits.largest_without(part, cause.proof) for cause in causes for part in cause.parts]
+        yield from self._ask_also(causes, parts)
+        alone = [candidate for cause in causes for candidate in self._alone(cause, causes)]
+        yield from self._ask_also(causes, alone)
+        if self._to_confirm:
+            self._to_confirm = 2
+            alone = [candidate for cause in causes for candidate in self._alone(cause, causes, twice=True)]
+            yield from self._ask_also(causes, alone)
+            self._to_confirm = 0
+            yield from self._ask_also(causes, self._good_once())
+
+    def _ask_also(self, causes: list[_Cause], candidates: Iterable[Candidate]) -> Asking[None]:
+        questions = [one for one in dict.fromkeys(candidates) if one and one not in self._answers]
         for place, candidate in enumerate(questions):
             self._span, self._proofs = 1, len(questions) - place
             self._suspects = frozenset().union(*(cause.named for cause in causes))
             yield from self._ask(candidate)
+
+    def _alone(self, cause: _Cause, causes: list[_Cause], *, twice: bool = False) -> list[Candidate]:
+        """Candidates that show once more that the cause needs none of the other causes.
+
+        If `twice`, it is to be seen without each of the other changes once more.
+        """
+        others = [other for other in causes if other is not cause]
+        shown = [one for one in self._of(Answer.BAD) if self._shows_alone(one, cause, others)]
+        if shown and not twice:
+            return []
+        company = frozenset.intersection(*shown) - cause.proof if shown else frozenset[Change]()
+        apart = [next((part for part in other.parts if not part & cause.named), frozenset()) for other in others]
+        candidate = self._splits.largest_without(company.union(*apart), self._everything)
+        if candidate == cause.proof and company:
+            high = cause.proof | company
+            half = self._splits.best(cause.proof, high, self._unanswered()) or high
+            return [half, self._splits.largest_without(half - cause.proof, high)]
+        return [candidate] if cause.proof <= candidate else []
+
+    def _good_once(self) -> list[Candidate]:
+        """Candidates with the changes that only one of the largest good candidates shows to be harmless."""
+        good = self._of(Answer.GOOD)
+        once = []
+        for most in good:
+            rest = most.difference(*(other for other in good if other != most))
+            if not rest or any(most < other for other in good):
+                continue
+            candidate = next(self._splits.containing(rest, most))
+            if candidate == most:
+                candidate = self._splits.best(frozenset(), most, self._unanswered()) or most
+                once.append(next(self._splits.containing(rest - candidate, most)))
+            once.append(candidate)
+        return once
 
     def _shows_alone(self, candidate: Candidate, cause: _Cause, others: list[_Cause]) -> bool:
         alone = cause.proof <= candidate and not any(other.proof <= candidate for other in others)

@@ -1,0 +1,163 @@
+"""Say which mixes of the packages of two environments satisfy one another's requirements.
+
+A mix has each package from the good or from the bad end. Both ends were installed, so each requirement that breaks in a
+mix is between a package from one end and a package from the other. The table of such pairs is made once, and a mix is
+then checked without parsing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from packaging.markers import default_environment
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from ipexperf.judge.bisection import Candidate, Change
+
+Packages: TypeAlias = Mapping[str, tuple[str, Sequence[str]]]
+"""Of each package its version and its Requires-Dist texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """A package from one end does not accept another from the other end. The sides say whether it is the bad end."""
+
+    package: str
+    from_bad: bool
+    other: str
+    other_from_bad: bool
+    reason: str
+
+
+class Mixes:
+    """The mixes of two environments, under one version of Python such as "3.11".
+
+    Requirements of extras, on packages that neither end has, and those that an end breaks itself are ignored. So both
+    ends fit. `unreadable` lists the versions and requirements that are no valid ones, which are not checked.
+    """
+
+    def __init__(self, good: Packages, bad: Packages, python: str) -> None:
+        self._good: Packages = {canonicalize_name(name): package for name, package in good.items()}
+        self._bad: Packages = {canonicalize_name(name): package for name, package in bad.items()}
+        self._names = sorted({*self._good, *self._bad})
+        self._environment = _environment(python)
+        self.unreadable: list[str] = []
+        self._conflicts = self._all_conflicts()
+
+    def changes(self) -> list[Change]:
+        """The packages whose versions differ, sorted by name."""
+        return [
+            Change("package", name, _version(self._good, name), _version(self._bad, name))
+            for name in self._names
+            if self._differs(name)
+        ]
+
+    def mix(self, candidate: Candidate) -> dict[str, str]:
+        """The version of each package of the good end with these changes. Changes of other kinds are ignored."""
+        taken = self._taken(candidate)
+        versions = {name: _version(self._bad if name in taken else self._good, name) for name in self._names}
+        return {name: version for name, version in versions.items() if version is not None}
+
+    def conflicts(self, candidate: Candidate) -> list[str]:
+        """Why the mix does not fit, a sentence for each requirement that it breaks."""
+        taken = self._taken(candidate)
+        return [
+            conflict.reason
+            for conflict in self._conflicts
+            if (conflict.package in taken) is conflict.from_bad and (conflict.other in taken) is conflict.other_from_bad
+        ]
+
+    def fits(self, candidate: Candidate) -> bool:
+        return not self.conflicts(candidate)
+
+    def ties(self) -> dict[Change, list[Change]]:
+        """Of each change the others that must be taken with it: what a search needs to find mixes that fit."""
+        change_of = {change.name: change for change in self.changes()}
+        ties: dict[Change, list[Change]] = {}
+        for conflict in self._conflicts:
+            taken, missing = conflict.package, conflict.other
+            if not conflict.from_bad:
+                taken, missing = missing, taken
+            ties.setdefault(change_of[taken], []).append(change_of[missing])
+        return ties
+
+    def _taken(self, candidate: Candidate) -> set[str]:
+        taken: set[str] = {canonicalize_name(change.name) for change in candidate if change.kind == "package"}
+        unknown = sorted(taken - {name for name in self._names if self._differs(name)})
+        if unknown:
+            raise ValueError(f"expected packages that differ between both ends, got {', '.join(unknown)}")
+        return taken
+
+    def _differs(self, name: str) -> bool:
+        return _version(self._good, name) != _version(self._bad, name)
+
+    def _all_conflicts(self) -> list[_Conflict]:
+        """The requirements that one end fulfils and the other package's version of the other end breaks."""
+        conflicts = []
+        broken_at_ends = set()
+        for name in self._names:
+            for from_bad in (False, True) if self._differs(name) else (False,):
+                for requirement in self._requirements(name, from_bad=from_bad):
+                    other = canonicalize_name(requirement.name)
+                    for other_from_bad in (False, True):
+                        reason = self._broken(name, requirement, from_bad=from_bad, other_from_bad=other_from_bad)
+                        if reason is None:
+                            continue
+                        at_an_end = from_bad == other_from_bad or not (self._differs(name) and self._differs(other))
+                        if at_an_end:
+                            broken_at_ends.add((name, str(requirement)))
+                        else:
+                            conflict = _Conflict(name, from_bad, other, other_from_bad, reason)
+                            conflicts.append(((name, str(requirement)), conflict))
+        return [conflict for key, conflict in conflicts if key not in broken_at_ends]
+
+    def _broken(self, name: str, requirement: Requirement, *, from_bad: bool, other_from_bad: bool) -> str | None:
+        """Why this version of the other package is not accepted, or None if it is."""
+        other = canonicalize_name(requirement.name)
+        version = _version(self._bad if other_from_bad else self._good, other)
+        if version is not None and self._accepts(requirement, version):
+            return None
+        own = _version(self._bad if from_bad else self._good, name)
+        return f"{name} {own} needs {other}{requirement.specifier}, the mix has {version or f'no {other}'}"
+
+    def _requirements(self, name: str, *, from_bad: bool) -> list[Requirement]:
+        """The requirements that hold here, on packages of at least one end."""
+        requirements = []
+        for text in (self._bad if from_bad else self._good).get(name, ("", ()))[1]:
+            try:
+                requirement = Requirement(text)
+            except InvalidRequirement:
+                self._not_read(f"{name} needs {text}")
+                continue
+            holds = requirement.marker is None or requirement.marker.evaluate(self._environment)
+            if holds and canonicalize_name(requirement.name) in self._names:
+                requirements.append(requirement)
+        return requirements
+
+    def _accepts(self, requirement: Requirement, version: str) -> bool:
+        try:
+            # An installed pre-release counts: somebody chose it.
+            return requirement.specifier.contains(Version(version), prereleases=True)
+        except InvalidVersion:
+            self._not_read(f"{requirement.name} {version}")
+            return True
+
+    def _not_read(self, text: str) -> None:
+        if text not in self.unreadable:
+            self.unreadable.append(text)
+
+
+def _version(packages: Packages, name: str) -> str | None:
+    return packages[name][0] if name in packages else None
+
+
+def _environment(python: str) -> dict[str, str]:
+    """What markers are evaluated with: this machine, another Python, and no extra."""
+    short = ".".join(python.split(".")[:2])
+    full = python if python.count(".") > 1 else f"{python}.0"
+    here = cast("dict[str, str]", default_environment())
+    return here | {"python_version": short, "python_full_version": full, "extra": ""}

@@ -1,0 +1,180 @@
+"""A mix of two environments fits if its packages accept one another, and the reasons are told where they do not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from searches import answered, candidates, explains, truth
+
+from ipexperf.judge.bisection import Answer, Change, search
+from ipexperf.judge.requirements import Mixes, Packages
+
+GOOD: Packages = {
+    "torch": ("2.7.1", ["triton==3.3.1; platform_system != 'Nowhere'", "numpy; extra == 'all'"]),
+    "torchvision": ("0.22.1", ["torch==2.7.1", "numpy"]),
+    "intel_extension_for_pytorch": ("2.7.0", ["torch>=2.7,<2.8", "psutil"]),
+    "triton": ("3.3.1", []),
+    "numpy": ("2.2.0", []),
+}
+BAD: Packages = {
+    "torch": ("2.8.0+cpu", ["triton==3.4.0"]),
+    "torchvision": ("0.23.0", ["torch==2.8.0", "numpy"]),
+    "intel-extension-for-pytorch": ("2.8.0", ["torch>=2.8,<2.9", "psutil"]),
+    "triton": ("3.4.0", []),
+    "numpy": ("2.3.1", []),
+}
+PINNED = {"torch", "torchvision", "intel-extension-for-pytorch", "triton"}
+
+
+def mixes(good: Packages = GOOD, bad: Packages = BAD, python: str = "3.11") -> Mixes:
+    return Mixes(good, bad, python)
+
+
+def taken(both: Mixes, *names: str) -> frozenset[Change]:
+    return frozenset(change for change in both.changes() if change.name in names)
+
+
+def conflicts(good: Packages, bad: Packages, *names: str, python: str = "3.11") -> list[str]:
+    both = mixes(good, bad, python)
+    return both.conflicts(taken(both, *names))
+
+
+def test_what_differs_is_listed_under_normalised_names() -> None:
+    assert [(change.name, change.good, change.bad) for change in mixes().changes()] == [
+        ("intel-extension-for-pytorch", "2.7.0", "2.8.0"),
+        ("numpy", "2.2.0", "2.3.1"),
+        ("torch", "2.7.1", "2.8.0+cpu"),
+        ("torchvision", "0.22.1", "0.23.0"),
+        ("triton", "3.3.1", "3.4.0"),
+    ]
+
+
+def test_a_mix_has_the_taken_packages_of_the_bad_end() -> None:
+    both = mixes()
+    assert both.mix(taken(both, "numpy")) == {
+        "intel-extension-for-pytorch": "2.7.0",
+        "numpy": "2.3.1",
+        "torch": "2.7.1",
+        "torchvision": "0.22.1",
+        "triton": "3.3.1",
+    }
+
+
+def test_each_broken_requirement_is_a_sentence() -> None:
+    assert conflicts(GOOD, BAD, "torchvision") == ["torchvision 0.23.0 needs torch==2.8.0, the mix has 2.7.1"]
+    assert len(conflicts(GOOD, BAD, "torch")) == 3
+
+
+def test_pinned_packages_fit_only_together() -> None:
+    both = mixes()
+    for candidate in candidates(tuple(both.changes())):
+        names = {change.name for change in candidate}
+        assert both.fits(candidate) == (not names & PINNED or names >= PINNED)
+
+
+def test_a_package_that_is_missing_in_the_mix_is_told() -> None:
+    good: Packages = {"a": ("1", [])}
+    bad: Packages = {"a": ("2", ["b>=1"]), "b": ("1", [])}
+    assert conflicts(good, bad, "a") == ["a 2 needs b>=1, the mix has no b"]
+    assert conflicts(good, bad, "b") == []
+    both = mixes(good, bad)
+    assert both.mix(frozenset()) == {"a": "1"}
+
+
+def test_a_removed_package_takes_its_requirements_with_it() -> None:
+    good: Packages = {"a": ("1", []), "b": ("1", ["a<2"])}
+    bad: Packages = {"a": ("2", [])}
+    assert conflicts(good, bad, "a") == ["b 1 needs a<2, the mix has 2"]
+    assert conflicts(good, bad, "a", "b") == []
+
+
+def test_packages_that_neither_end_has_are_not_asked_for() -> None:
+    assert conflicts({"a": ("1", [])}, {"a": ("2", ["absent>=3"])}, "a") == []
+
+
+def test_what_an_end_breaks_itself_is_no_reason_against_a_mix() -> None:
+    good: Packages = {"a": ("1", ["b<1"]), "b": ("1", []), "c": ("1", ["b==1"])}
+    bad: Packages = {"a": ("2", ["b<1"]), "b": ("2", []), "c": ("1", ["b==1"])}
+    both = mixes(good, bad)
+    assert all(both.fits(candidate) for candidate in candidates(tuple(both.changes())))
+
+
+@pytest.mark.parametrize(("python", "count"), [("3.10", 0), ("3.11", 1), ("3.12.4", 1)])
+def test_markers_are_evaluated_for_the_given_python(python: str, count: int) -> None:
+    good: Packages = {"a": ("1", []), "b": ("1", [])}
+    bad: Packages = {"a": ("2", ["b>=2; python_version >= '3.11'", "b>=3; extra == 'fast'"]), "b": ("2", [])}
+    assert len(conflicts(good, bad, "a", python=python)) == count
+
+
+def test_an_installed_pre_release_is_a_version_as_any_other() -> None:
+    good: Packages = {"a": ("1", []), "b": ("1", [])}
+    bad: Packages = {"a": ("2", ["b>=1.5"]), "b": ("2.0.dev20260101", [])}
+    both = mixes(good, bad)
+    assert both.fits(frozenset(both.changes()))
+    assert not both.fits(taken(both, "a"))
+
+
+def test_what_cannot_be_read_is_listed_and_not_checked() -> None:
+    good: Packages = {"a": ("1", ["b (>=1.x"]), "b": ("1", [])}
+    bad: Packages = {"a": ("2", ["b>=2"]), "b": ("unknown", [])}
+    both = mixes(good, bad)
+    assert both.unreadable == ["a needs b (>=1.x", "b unknown"]
+    assert both.conflicts(taken(both, "a")) == ["a 2 needs b>=2, the mix has 1"]
+
+
+def test_changes_of_other_kinds_do_not_matter() -> None:
+    both = mixes()
+    variable = Change("variable", "OMP_NUM_THREADS", "4", None)
+    assert both.fits(frozenset({variable}))
+    assert both.mix(frozenset({variable})) == both.mix(frozenset())
+
+
+def test_a_package_that_does_not_differ_is_refused() -> None:
+    with pytest.raises(ValueError, match="packages that differ between both ends, got nothing"):
+        mixes().fits(frozenset({Change("package", "nothing", "1", "2")}))
+
+
+VERSION = st.integers(1, 3)
+TEXTS = st.lists(
+    st.builds(
+        lambda name, sign, version: f"{name}{sign}{version}",
+        st.sampled_from("abcde"),
+        st.sampled_from(["==", ">=", "<"]),
+        VERSION,
+    ),
+    max_size=4,
+)
+ENVIRONMENT = st.dictionaries(st.sampled_from("abcde"), st.tuples(VERSION.map(str), TEXTS), min_size=1)
+
+
+@given(ENVIRONMENT, ENVIRONMENT)
+def test_both_ends_always_fit(good: Packages, bad: Packages) -> None:
+    both = mixes(good, bad)
+    assert both.fits(frozenset())
+    assert both.fits(frozenset(both.changes()))
+
+
+@given(ENVIRONMENT, ENVIRONMENT)
+def test_a_mix_fits_exactly_if_it_keeps_all_ties(good: Packages, bad: Packages) -> None:
+    both = mixes(good, bad)
+    ties = both.ties()
+    for candidate in candidates(tuple(both.changes())):
+        assert both.fits(candidate) == all(candidate.issuperset(ties.get(change, ())) for change in candidate)
+
+
+@given(ENVIRONMENT, ENVIRONMENT, st.data())
+def test_a_search_over_mixes_explains_what_fits(good: Packages, bad: Packages, data: st.DataObject) -> None:
+    both = mixes(good, bad)
+    changes = tuple(both.changes())
+    culprits = (
+        data.draw(st.lists(st.frozensets(st.sampled_from(changes), min_size=1, max_size=2), min_size=1, max_size=2))
+        if changes
+        else []
+    )
+    answer = truth(*culprits)
+    finding, questions = answered(search(changes, both.fits, both.ties()), answer)
+    assert all(both.fits(question) for question in questions)
+    assert finding.outcome != "cannot tell"
+    fitting = [candidate for candidate in candidates(changes) if both.fits(candidate)]
+    assert explains(finding, lambda candidate: answer(candidate) is Answer.BAD, fitting)
