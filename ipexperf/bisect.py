@@ -32,7 +32,7 @@ from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import bisection, structure
 from ipexperf.judge.bisection import Answer, Candidate, Change, Finding
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.judge.requirements import Requirements
+from ipexperf.judge.requirements import Mixes
 from ipexperf.lock import Lock
 from ipexperf.plan import arms
 from ipexperf.plan.arms import ArmWords
@@ -351,8 +351,9 @@ class Search:
     def of(cls, good: Lock, bad: Lock, sides: Sequence[Inventory]) -> Search:
         """The search between two ends, whose installed packages say what fits together."""
         changes = changes_between(good, bad)
-        requirements = Requirements(sides[0].packages, sides[1].packages, good.python)
-        return cls(changes, requirements.fits, requirements.ties(changes), lambda one: mixed(good, bad, one))
+        of_good, of_bad = ({one.name: (one.version, one.requires) for one in side.packages} for side in sides)
+        mixes = Mixes(of_good, of_bad, ".".join(locks.series(good.python)))
+        return cls(changes, mixes.fits, mixes.ties(), lambda one: mixed(good, bad, one))
 
 
 def find(search: Search, laboratory: Laboratory, say: Say, *, fingerprint: bool = True) -> Report:
