@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,7 +154,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
             stored |= dict.fromkeys(ours, SAME)
             continue
         try:
-            resolved = with_lock(words, lock, cache, say)
+            resolved = with_lock(words, lock, options, cache, say)
             arm_facts = arm.facts(resolved, options, source)
         except LockError as error:
             if must:
@@ -278,10 +279,16 @@ def _lock_of_run(selector: str, options: Options, source: str) -> Lock:
     return locks.parse(text, f"the lock of the run {selector}")
 
 
-def with_lock(words: ArmWords, lock: Lock, cache: Path, say: Say) -> ArmWords:
-    """The arm with the interpreter and the variables of a lock. Makes its environment if need be."""
+def with_lock(words: ArmWords, lock: Lock, options: Options, cache: Path, say: Say) -> ArmWords:
+    """The arm with the interpreter and the variables of a lock.
+
+    The interpreter is that of the run if it has exactly the packages of the lock. Else an environment is made.
+    """
     make.check_possible(lock)
-    environment = make.make(cache, lock, say)
+    if make.mismatches(lock, make.take_inventory(options.python)):
+        python = make.make(cache, lock, say).python
+    else:
+        python = options.python or sys.executable
     unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
     variables = {**unset, **dict(lock.variables), **words.variables}
     text = (
@@ -289,7 +296,7 @@ def with_lock(words: ArmWords, lock: Lock, cache: Path, say: Say) -> ArmWords:
         if words.lock == arms.BASELINE
         else words.text
     )
-    return dataclasses.replace(words, text=text, python=environment.python, variables=variables)
+    return dataclasses.replace(words, text=text, python=python, variables=variables)
 
 
 def resolved(words: ArmWords, options: Options, say: Say, source: str) -> ArmWords:
@@ -297,7 +304,7 @@ def resolved(words: ArmWords, options: Options, say: Say, source: str) -> ArmWor
     if not words.lock:
         return words
     lock = lock_named(words.lock, options, source)
-    return with_lock(words, lock, options.cache or Path.cwd() / ".ipexperf", say)
+    return with_lock(words, lock, options, options.cache or Path.cwd() / ".ipexperf", say)
 
 
 def _able(

@@ -12,14 +12,14 @@ from plugin_suite import CELL, INI, PLUGIN, ROOT, SUITE
 
 pytestmark = pytest.mark.process
 
-PACED = """
+ROAD = """
 import os
 
 from ipexperf.bench import registry
 
 
-@registry.model("paced", size=1, batch_train=1, batch_infer=1, data="none", needs=(), trained=False)
-def paced():
+@registry.model("road", size=1, batch_train=1, batch_infer=1, data="none", needs=(), trained=False)
+def road():
     pace = int(os.environ.get("PACE", "1"))
 
     def step():
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     """A suite as a user has it. Its model is as slow as the variable PACE says."""
     (tmp_path / "pytest.ini").write_text(INI)
     (tmp_path / "test_suite.py").write_text(SUITE)
-    (tmp_path / "paced.py").write_text(PACED)
+    (tmp_path / "road.py").write_text(ROAD)
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedPr
 
 def measured(folder: Path, fake: str, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Measure the model against itself with PACE=1."""
-    cell = (f"--perf-load={fake},{folder / 'paced.py'}", "--model", "paced", *CELL)
+    cell = (f"--perf-load={fake},{folder / 'road.py'}", "--model", "road", *CELL)
     return run(folder, "pytest", *PLUGIN, *cell, "--perf-against", "PACE=1", *more, **variables)
 
 

@@ -1,0 +1,161 @@
+"""Real trials of live baselines: does `pytest suites/` see that a new version is slower than the accepted one?
+
+Environments are made that differ from this interpreter's in one small package, which slows a network by a share of its
+own time. The first is measured and accepted. Then every trial is a whole run of `pytest suites/` in another one, judged
+live against the lock of the first. Environments of the same packages share their files.
+
+    python benchmarks/live/trials.py FOLDER --shares 0 0.05 --trials 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import csv
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+import venv
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from ipexperf import lock as locks
+from ipexperf.bench.machine.inventory import Inventory, Package
+from ipexperf.environments import make
+from ipexperf.lock import Lock
+
+ROOT = Path(__file__).parents[2]
+NETWORK = Path(__file__).with_name("network.py")
+NAME = "slowdown"
+
+
+def say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+def wheel(folder: Path, version: str, share: float) -> Path:
+    """The wheel of the package in one version."""
+    stem = f"{NAME}-{version}"
+    kind = "Wheel-Version: 1.0\nGenerator: trials\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files = {
+        f"{NAME}.py": f'"""Version {version}."""\n\nSHARE = {share}\n',
+        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n",
+        f"{stem}.dist-info/WHEEL": kind,
+    }
+    record = io.StringIO()
+    rows = csv.writer(record)
+    for path, text in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        rows.writerow([path, f"sha256={digest}", len(text.encode())])
+    rows.writerow([f"{stem}.dist-info/RECORD", "", ""])
+    path = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for inside, text in {**files, f"{stem}.dist-info/RECORD": record.getvalue()}.items():
+            archive.writestr(inside, text)
+    return path
+
+
+def installed(folder: Path, version: str, share: float) -> Package:
+    """The package, installed into an environment of its own, so that the store can take it from there."""
+    venv.create(folder / version, symlinks=True)
+    python = str(folder / version / "bin" / "python")
+    command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index"]
+    subprocess.run([*command, str(wheel(folder, version, share))], check=True)
+    [package] = (one for one in make.take_inventory(python).packages if one.name == NAME)
+    return package
+
+
+def environment(cache: Path, here: Inventory, package: Package) -> str:
+    """An environment with all packages of this interpreter and this one. Returns its interpreter."""
+    make.store_of(cache).add(package, say)
+    plain = dataclasses.replace(package, folder="")
+    others = locks.make(here, software={}, variables={})
+    lock = Lock(here.python, here.platform, tuple(sorted([*others.packages, plain], key=lambda one: one.name)))
+    return make.make(cache, lock, say).python
+
+
+class Trials:
+    """Runs the suite in a folder that has its own history, baselines and cache."""
+
+    def __init__(self, folder: Path, cell: list[str]) -> None:
+        self._folder = folder
+        self._where = [f"--perf-db={folder / 'trials.db'}", f"--perf-baselines={folder / 'baselines'}"]
+        self._where += [f"--perf-cache={folder / 'cache'}"]
+        self._cell = cell
+
+    def run(self, python: str, *more: str) -> tuple[dict[str, Any], float]:
+        """Run the suite under an interpreter. Returns the row of the case, and the seconds."""
+        command = [sys.executable, "-m", "pytest", "suites/test_own.py", "-q", f"--model={NETWORK}:network@3x32x32"]
+        begin = time.monotonic()
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("IPEXPERF_")}
+        done = subprocess.run(
+            [*command, *self._cell, *self._where, f"--perf-python={python}", *more],
+            cwd=ROOT,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        seconds = time.monotonic() - begin
+        if done.returncode not in (0, 1):
+            raise SystemExit(done.stdout + done.stderr)
+        [row] = json.loads(self._ask("show", "last", "--json"))["cases"]
+        return row, seconds
+
+    def accept(self) -> None:
+        say(self._ask("baseline", "accept", "last", "--reason", "trials", f"--baselines={self._folder / 'baselines'}"))
+
+    def _ask(self, *words: str) -> str:
+        command = [sys.executable, "-m", "ipexperf.cli", *words, f"--db={self._folder / 'trials.db'}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(done.stdout + done.stderr)
+        return done.stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="for environments, history and baselines; may exist")
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.05], help="slow-downs to try")
+    parser.add_argument("--trials", type=int, default=10, help="of each share")
+    parser.add_argument("--stack", default="ipex")
+    parser.add_argument("--seed", type=int, default=1, help="of the order of trials")
+    arguments = parser.parse_args()
+    folder = arguments.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    here = make.take_inventory()
+    pythons = {}
+    for number, share in enumerate([None, *arguments.shares]):
+        package = installed(folder / "packages", f"1.{number}", share or 0.0)
+        pythons[share] = environment(folder / "cache", here, package)
+    trials = Trials(folder, ["--dtype=fp32", "--mode=infer", f"--stack={arguments.stack}"])
+    if not (folder / "baselines").exists():
+        trials.run(pythons[None], "--perf-launches=3")
+        trials.accept()
+    order = [share for share in arguments.shares for _ in range(arguments.trials)]
+    random.Random(arguments.seed).shuffle(order)  # noqa: S311 - an order, no secret
+    results: dict[float, list[tuple[str, float]]] = {}
+    for number, share in enumerate(order, 1):
+        row, seconds = trials.run(pythons[share], "--perf-baseline=live")
+        results.setdefault(share, []).append((row["outcome"], seconds))
+        say(f"trial {number} of {len(order)}: {share:.0%}: {row['outcome']} in {seconds:.0f} s: {row['reason']}")
+    print("| slower by | trials | regressed | ok | undecided | other | seconds, median |")
+    print("|---|---|---|---|---|---|---|")
+    for share, rows in sorted(results.items()):
+        outcomes = [outcome for outcome, _ in rows]
+        usual = [outcomes.count(name) for name in ("regressed", "ok", "inconclusive")]
+        middle = statistics.median(seconds for _, seconds in rows)
+        cells = [f"{share:.0%}", len(rows), *usual, len(rows) - sum(usual), f"{middle:.0f}"]
+        print(f"| {' | '.join(map(str, cells))} |")
+
+
+if __name__ == "__main__":
+    main()
