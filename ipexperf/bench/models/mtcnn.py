@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from ipexperf.bench.api import Packaged
+from ipexperf.bench.api import TRAINING, Packaged
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.registry import model
 
@@ -32,7 +32,7 @@ def _declared(file: str, sha256: str, size: int, batch: int) -> dict[str, Any]:
         "data": "faces",
         "held_out": 128,
         "pretrained": Packaged("facenet-pytorch", f"facenet_pytorch/data/{file}", sha256, _named),
-        "why_nots": {"train": _UNTRAINED, "train_ddp": _UNTRAINED, "int8 on stock": _NO_ZERO},
+        "why_nots": {TRAINING: _UNTRAINED, "int8 on stock": _NO_ZERO},
         "needs": ("torch", "torchvision"),
     }
 
