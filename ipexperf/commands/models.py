@@ -109,8 +109,8 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
         except WorkerError as error:
             reason = error.reason
         else:
-            counted = {name: footprint[name] for name in ("parameters", "flops")}
-            return {**counted, "measured_at": sizes.text(model, size)}
+            at = sizes.text(model, size)
+            return {"parameters": footprint.parameters, "flops": footprint.flops, "measured_at": at}
     progress.say(f"{model.name} was not measured: {reason}")
     return {}
 

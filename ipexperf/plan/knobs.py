@@ -119,7 +119,7 @@ def turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple
 
 
 def _unfit(knob: Knob, value: str, cell: Cell, facts: Facts) -> str | None:
-    """Why the cell, with all its knobs turned, cannot have this one: a knob may mean something only beside another."""
+    """Why the cell cannot have this knob, or None. The cell has its other knobs too: some depend on one another."""
     return knob.wrong(value) or knob.unfit(registry.modes.get(cell.mode)) or knob.why_not(cell, value, facts)
 
 

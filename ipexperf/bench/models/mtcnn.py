@@ -19,7 +19,7 @@ _UNTRAINED = "its weights come from a package: four photographs are too few to t
 
 
 def _named(state_dict: dict[str, Any]) -> dict[str, Any]:
-    """Rename the weights."""
+    """Rename the package's weights to the names of this network."""
     return {(name if name.split(".")[0] in HEADS else f"layers.{name}"): value for name, value in state_dict.items()}
 
 
