@@ -53,9 +53,9 @@ OUTCOMES: dict[str, Row] = {
     "improved": Row("🔵", "▲", "cool", "faster than the baseline or the other arm, beyond doubt", fine=True),
     "ok": Row("🟢", "✓", "good", "not slower by more than the tolerance", fine=True),
 }
-"""All outcomes, the one that needs a reader first on top."""
+"""All outcomes, the most urgent first."""
 NEVER_BEGAN = "interrupted"
-"""What the history records for a case that was planned and never began. It is no outcome: nobody judged it."""
+"""What the history records for a case that was planned and never began. No outcome, because it was not judged."""
 _OTHER = Row("", "…", "quiet", "")
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 pytest_plugins = "pytester"
 
+# Hundreds of processes that the tests start import the same modules: without bytecode, each compiles them again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # How long an example takes says how busy the machine is, and nothing of the code.
 settings.register_profile("ipexperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ipexperf")

@@ -24,6 +24,10 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
 
 Tensors = tuple[Any, ...]
+TRAINING, INFERENCE = "training", "inference"
+TRACED, EXPORTED, COMPILED = "traced", "exported", "compiled"
+GRAPHS = ("", TRACED, EXPORTED, COMPILED)
+"""The values of `Mode.graph`, from the network as it is to the one that is changed most."""
 IMAGES = 4
 """Number of dimensions of a batch of images: examples, channels, height, width."""
 
@@ -85,12 +89,12 @@ class Knob:  # no slots: subclasses set name and help as defaults
     help: str
     values: tuple[str, ...] = ("on", "off")
     modes: tuple[str, ...] | None = None
-    """Modes that have this knob. None: all modes of its owner."""
+    """Traits of the modes that have this knob (`Mode.traits`). None: all modes of its owner."""
     dtypes: tuple[str, ...] | None = None
     ignored: Mapping[str, str] = field(default_factory=dict)
     """Devices on which the software ignores the setting, with what it does instead."""
     barred: Mapping[str, str] = field(default_factory=dict)
-    """Modes that cannot have this knob, with the reasons."""
+    """Traits of the modes that cannot have this knob (`Mode.traits`), with the reasons."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         """Return the default value, given the requested values of the other knobs."""
@@ -105,13 +109,16 @@ class Knob:  # no slots: subclasses set name and help as defaults
         """Return why a value is invalid, or None."""
         return None if value in self.values else f"expected one of {', '.join(self.values)}, got '{value}'"
 
+    def unfit(self, mode: Mode) -> str | None:
+        """Return why no case of this mode can have the knob, or None."""
+        if self.modes is not None and not set(self.modes) & set(mode.traits):
+            return f"{mode.name} has no knob {self.name}: it is for {', '.join(self.modes)}"
+        reason = next((self.barred[trait] for trait in mode.traits if trait in self.barred), None)
+        return f"{mode.name} has no knob {self.name}: {reason}" if reason else None
+
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        """Return why this cell cannot have the knob, or None."""
+        """Return why this cell cannot have the knob although its mode can (`unfit`), or None."""
         del value, facts
-        if self.modes is not None and cell.mode not in self.modes:
-            return f"{cell.mode} has no knob {self.name}: it is for {', '.join(self.modes)}"
-        if cell.mode in self.barred:
-            return f"{cell.mode} has no knob {self.name}: {self.barred[cell.mode]}"
         if self.dtypes is not None and cell.dtype not in self.dtypes:
             return f"the knob {self.name} is for {', '.join(self.dtypes)}, not for {cell.dtype}"
         if cell.device in self.ignored:
@@ -346,7 +353,8 @@ class Model:
     operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For each stack, the operators that must then run in a step, by their names in torch's profiler."""
     why_nots: Mapping[str, str] = field(default_factory=dict)
-    """Reasons why the model does not support a mode, a dtype, or a dtype on a stack (`int8 on stock`)."""
+    """Reasons why the model does not support modes of a trait (`Mode.traits`), a dtype, or a dtype on a stack
+    (`int8 on stock`)."""
     target: str = ""
     """The target of a user's own network that no file declares (`bench.networks.own`), else empty."""
 
@@ -360,8 +368,9 @@ class Model:
         """Whether inference uses the weights of a package unchanged."""
         return self.pretrained is not None and self.recipe is None
 
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        kinds = (cell.mode, cell.dtype, f"{cell.dtype} on {cell.stack}")
+    def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
+        """Return why the model cannot do this cell, whose mode is `mode`, or None."""
+        kinds = (*mode.traits, cell.dtype, f"{cell.dtype} on {cell.stack}")
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
         reason = reason or facts.missing(*self.needs)
         if reason is None and self.pretrained is not None:
@@ -583,9 +592,18 @@ class Mode(ABC):
 
     name: str
     trains: bool = False
+    data_parallel: bool = False
+    """Whether several processes train copies of one network."""
+    graph: str = ""
+    """How the mode makes a graph of the network: `traced` (TorchScript), `exported`, `compiled`. Empty: not at all."""
     family: str = ""
     """The kind of step. Modes of one family are compared in the same rounds. Empty: the family of all modes that
     train, or of all that infer a batch."""
+    kind: str = ""
+    """The kind of step in words, for a mode with a family of its own: `real-time inference`. Empty: the family's name,
+    or training or inference."""
+    label: str = ""
+    """What summaries call the mode: `eager` for `infer`. Empty: its name."""
     plain: str = ""
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     cold: bool = False
@@ -600,6 +618,11 @@ class Mode(ABC):
 
     openmp: str = ""
     """The OpenMP runtime that this mode requires. It is always preloaded for its workers."""
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """What knobs and models may give a reason against: this mode, `training` or `inference`, and its `graph`."""
+        return (self.name, TRAINING if self.trains else INFERENCE, *filter(None, [self.graph]))
 
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...

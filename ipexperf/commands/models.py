@@ -89,6 +89,7 @@ def _row(model: Model, options: Options, *, measure: bool) -> Row:
 
 def _measured(model: Model, options: Options, missing: str | None) -> dict[str, Any]:
     """Parameters and FLOPs counted by a worker. If that fails, print the reason and return nothing."""
+    from ipexperf.bench import registry
     from ipexperf.bench.api import Cell
     from ipexperf.case import Case
     from ipexperf.conduct.prerequisites import Prerequisites
@@ -99,7 +100,8 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
 
     size = sizes.size(model, options.size or PRESETS[options.preset].size)
     cell = Cell(model.name, "cpu", "fp32", "infer", "stock")
-    reason = sizes.unfit(model, size) or model.why_not(cell, ask_facts(options.python, (), {}, model.needs)) or missing
+    facts = ask_facts(options.python, (), {}, model.needs)
+    reason = sizes.unfit(model, size) or model.why_not(cell, registry.modes.get(cell.mode), facts) or missing
     if reason is None:
         case = Case(cell.model, cell.device, cell.dtype, cell.mode, cell.stack, 1, size, model.version, model.data)
         try:
@@ -107,8 +109,8 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
         except WorkerError as error:
             reason = error.reason
         else:
-            counted = {name: footprint[name] for name in ("parameters", "flops")}
-            return {**counted, "measured_at": sizes.text(model, size)}
+            at = sizes.text(model, size)
+            return {"parameters": footprint.parameters, "flops": footprint.flops, "measured_at": at}
     progress.say(f"{model.name} was not measured: {reason}")
     return {}
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipexperf.bench.api import Settings
+from ipexperf.conduct import gate
 from ipexperf.conduct.pulse import NO_PULSE, Pulse
 from ipexperf.conduct.server import Server
 from ipexperf.conduct.worker import Worker
+from ipexperf.judge.policy import GatePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Conditions:
     """The conditions of each worker, if several answer requests at the same time."""
     pulse: Pulse = NO_PULSE
     """Times fixed kernels before and after the launch."""
+    gate: GatePolicy = field(default_factory=lambda: gate.POLICY)
+    """From which shares on the machine counts as contended."""
 
     def with_settings(self, **more: Any) -> Conditions:
         """A copy with these settings changed, for every instance too."""

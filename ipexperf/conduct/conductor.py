@@ -17,7 +17,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.machine.inventory import Inventory
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
-from ipexperf.conduct import process
+from ipexperf.conduct import gate, process
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.prerequisites import Prerequisites
 from ipexperf.conduct.pulse import Pulses
@@ -26,6 +26,7 @@ from ipexperf.conduct.roof import Roofs
 from ipexperf.conduct.server import Order, Server, Servers, ServerSpec, start_servers
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
+from ipexperf.judge.policy import GatePolicy
 from ipexperf.plan import start
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
@@ -66,8 +67,18 @@ def now() -> str:
 class Conductor:
     """Shared state of a run."""
 
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        folder: Path,
+        say: Callable[[str], None],
+        *,
+        policy: GatePolicy | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._options = options
+        self._policy = policy or gate.POLICY
+        self._clock = clock
         self._prerequisites = Prerequisites(options, folder, say)
         self._say = say
         self._quarantine = Quarantine()
@@ -78,7 +89,7 @@ class Conductor:
         self._pulses = None if options.no_pulse else Pulses(self._feeler, self._prerequisites.load, say)
         self._folder = folder
         self._placed = options.placement is not None
-        self._deadline = time.monotonic() + options.budget if options.budget else None
+        self._deadline = clock() + options.budget if options.budget else None
 
     @functools.cached_property
     def _source(self) -> dict[str, Any]:
@@ -87,7 +98,7 @@ class Conductor:
 
     def ready(self, case: Case, python: str | None = None) -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it."""
-        conditions = self._prerequisites.ready(case, python)
+        conditions = dataclasses.replace(self._prerequisites.ready(case, python), gate=self._policy)
         return dataclasses.replace(conditions, pulse=self._pulses) if self._pulses else conditions
 
     def _feeler(self, case: Case) -> Worker:
@@ -166,7 +177,7 @@ class Conductor:
 
     def spent(self) -> bool:
         """Whether the budget is spent. Nothing that takes long may then begin."""
-        return self._deadline is not None and time.monotonic() > self._deadline
+        return self._deadline is not None and self._clock() > self._deadline
 
     def measurement(
         self,

@@ -123,7 +123,7 @@ def between(before: Reading, after: Reading, samples: Sequence[Sample], threads:
     }
 
 
-def contended(shares: dict[str, float]) -> str:
+def contended(shares: Mapping[str, float], policy: GatePolicy) -> str:
     """Why these shares are contended, or an empty text."""
     phrases = {
         "others": "other processes took",
@@ -131,6 +131,6 @@ def contended(shares: dict[str, float]) -> str:
         "held_up": "threads waited for a core",
         "memory_pressure": "processes waited for memory",
     }
-    limits = {name: getattr(POLICY, name) for name in phrases}
+    limits = {name: getattr(policy, name) for name in phrases}
     over = [name for name, limit in limits.items() if shares.get(name, 0.0) > limit]
     return "; ".join(f"{phrases[name]} {shares[name]:.0%} (limit {limits[name]:.0%})" for name in over)

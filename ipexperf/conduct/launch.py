@@ -15,13 +15,13 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import FEWER, Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
-"""So many samples a p99 needs. With n of them, the chance that at most one lies beyond the true p99 is
+"""Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
 0.99^n + n * 0.01 * 0.99^(n-1). 662 is the smallest n for which that is below 1 %, so that the second largest sample is
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
 TIMES = ("import_time", "prepare_time", "warm_time")
-"""What a worker tells of the time before its samples, as far as its mode has it."""
+"""Times before the samples that a worker reports. Not every mode has all of them."""
 FAULTS = ("page_faults",)
-"""What a worker tells of its samples, if they were steps of its own process."""
+"""Figures of the samples that a worker reports, if the steps ran in its own process."""
 OF_A_FRESH_PROCESS = ("prepare_time", "peak_memory")
 """Metrics that forked workers of later rounds leave out: their server has loaded libraries and touched pages before."""
 RELATIVES = ("relative_time", "yardstick_time")

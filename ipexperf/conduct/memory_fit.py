@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ipexperf.bench import registry
+from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
 from ipexperf.conduct import memory_limit
 from ipexperf.dtypes import DTYPES, PLAIN
@@ -22,15 +21,15 @@ def larger(case: Case) -> bool:
     return case.size > model.size or case.batch > model.batch(mode)
 
 
-def refuse(case: Case, reply: Mapping[str, float], processes: int = 1) -> None:
+def refuse(case: Case, footprint: Footprint, processes: int = 1) -> None:
     """Raise WorkerError if the case needs more memory than a worker may use, by a lower bound."""
     narrower = DTYPES[case.dtype].width / DTYPES[PLAIN].width
-    on_its_way = reply["kept" if registry.modes.get(case.mode).trains else "passing"] * narrower
-    needed = processes * (reply["examples"] + COPIES * reply["weights"] + case.batch * on_its_way)
+    on_its_way = (footprint.kept if registry.modes.get(case.mode).trains else footprint.passing) * narrower
+    needed = processes * (footprint.examples + COPIES * footprint.weights + case.batch * on_its_way)
     limit = memory_limit.limit()
     if needed > limit:
         size = sizes.text(registry.models.get(case.model), case.size)
-        parts = f"examples {_gib(reply['examples'])}, weights {COPIES} x {_gib(reply['weights'])}"
+        parts = f"examples {_gib(footprint.examples)}, weights {COPIES} x {_gib(footprint.weights)}"
         sum_of = f"{parts}, a batch {case.batch} x {_gib(on_its_way)}" + (f", {processes} times" * (processes > 1))
         raise WorkerError(
             "out_of_memory",

@@ -104,7 +104,7 @@ def facts_of(facts: Facts, placed: Placed | None) -> Facts:
     return replace(facts, cores=len(cores)) if cores else facts
 
 
-@functools.lru_cache(maxsize=8)  # run a launcher once a run
+@functools.lru_cache(maxsize=8)  # each launcher is asked once a run
 def _resolve(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
     if wish.launcher is not None:
         placed = _from_launcher(wish.launcher, python, threads)

@@ -10,11 +10,11 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.artifacts import artifact, weights
+from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache, checksum, memory_fit, placement, yardstick
 from ipexperf.conduct.conditions import Conditions
@@ -47,7 +47,7 @@ class Prerequisites:
         """Remove the folder that the workers of the run share."""
         self._failed: dict[Path, WorkerError] = {}
         """Files that could not be made. The next case does not try again, because the seed is the same."""
-        self._footprints: dict[tuple[str, int, str, bool], Mapping[str, Any]] = {}
+        self._footprints: dict[tuple[str, int, str, bool], Footprint] = {}
 
     def ready(self, case: Case, python: str | None = None) -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it.
@@ -71,14 +71,14 @@ class Prerequisites:
             conditions = conditions.with_settings(artifact=str(path))
         return conditions
 
-    def footprint(self, case: Case) -> Mapping[str, Any]:
-        """Memory needs of the case's network, determined by a worker once for all cases with the same network."""
+    def footprint(self, case: Case) -> Footprint:
+        """The footprint of the case's network, which a worker determines once for all cases with the same network."""
         key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
         if key not in self._footprints:
             plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
             with conditions.worker() as worker:
                 reply = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))
-            self._footprints[key] = reply
+            self._footprints[key] = Footprint.parse(reply)
         return self._footprints[key]
 
     def _fit(self, case: Case, conditions: Conditions) -> None:

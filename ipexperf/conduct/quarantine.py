@@ -20,7 +20,7 @@ class Quarantine:
             self._lost.setdefault(case.device, case.id)
 
     def launches(self, case: Case) -> list[Launch]:
-        """A launch record that says so if the device of the case is in quarantine, else none."""
+        """The launch record of a case whose device is in quarantine. Empty if it is not."""
         if case.device not in self._lost:
             return []
         reason = f"{case.device} is in quarantine since {self._lost[case.device]} lost it: not launched"

@@ -186,7 +186,7 @@ class Server:
 
     def _death(self) -> WorkerError:
         """The error for a worker whose server is gone. How the worker ended is unknown."""
-        # Its end of the socket is closed before it has ended, by itself or by the kernel.
+        # The socket closes a moment before the process has ended.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GONE_SECONDS)
         self._end()

@@ -54,6 +54,7 @@ class Watch:
         # With several arms, the turns have CPU accounts of their own, and a slow moment at one end says little.
         self._several = len(seats) > 1
         self._workers: tuple[int, ...] = ()
+        self._policy = next((conditions.gate for _, conditions in seats), gate.POLICY)
 
     def begin(self, *workers: int) -> None:
         """Read the CPU accounts just before the first turn of these processes."""
@@ -70,7 +71,7 @@ class Watch:
         now = gate.read(self._cores, *self._workers)
         shares = gate.between(self._last, now, samples, self._threads)
         seconds, self._last = now.at - self._last.at, now
-        return Stretch(seconds, shares, gate.contended(shares))
+        return Stretch(seconds, shares, gate.contended(shares, self._policy))
 
     def end(self) -> Mapping[str, tuple[Mapping[str, float], str]]:
         """Read the pulse again. For each dtype, return its figures and a sentence if the machine was too slow."""

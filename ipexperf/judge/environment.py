@@ -30,7 +30,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
         if not all(PACKAGES in side.get(section, {}) for side in (old, new)):
             # One of them was recorded before packages were: that one lacks them is no difference.
             names = [name for name in names if not name.startswith(f"{PACKAGES}.")]
-        # What a library says of itself needs no second line with what its installer said.
+        # A library that reports its own version needs no second line for the installed package.
         own = set(names)
         names = [name for name in names if not _said_twice(name, own)]
         lines += _changes(before, after, names)

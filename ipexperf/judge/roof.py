@@ -17,7 +17,7 @@ ABOVE = 1.1
 
 
 def rated(launch: Launch, work: Mapping[str, Any], dtype: str) -> Launch:
-    """Add operations and bytes per second to the launch. Bytes are a lower bound: those that no fusion can avoid."""
+    """Add operations and bytes per second to the launch. Bytes are a lower bound: only those that no fusion avoids."""
     speed = launch.metrics["throughput"] / work["items"]
     rates = {"flop_rate": work["flops"] * speed, "byte_rate": work["elements"] * DTYPES[dtype].width * speed}
     return replace(launch, metrics={**launch.metrics, **rates})

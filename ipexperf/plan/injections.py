@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import TRACED
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.process import injections
 from ipexperf.case import Case
@@ -108,8 +109,9 @@ def _graph(injection: Injection, case: Case, facts: Facts) -> str | None:
     del facts
     if injection.name not in (injections.UNFROZEN, injections.UNFUSED):
         return None
-    if case.mode != "infer_jit" or quantised(case.dtype):
-        return f"{injection.name} is for a graph that infer_jit traces itself"
+    mode = registry.modes.get(case.mode)
+    if mode.graph != TRACED or mode.cold or quantised(case.dtype):
+        return f"{injection.name} is for a graph traced before the first step, not for {case.dtype} in {case.mode}"
     if injection.name == injections.UNFUSED and (case.stack, case.device) != ("ipex", "cpu"):
         return "only IPEX's fusion on the CPU can be switched off"
     return None

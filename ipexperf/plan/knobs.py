@@ -114,10 +114,13 @@ def turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple
     case_cell = dataclasses.replace(cell, knobs=tuple(sorted(differing)))
     reason = None
     for name, value in wish:
-        knob = own.get(name)
-        # Ask about the changed cell: a knob may mean something only beside another.
-        reason = reason or (knob.wrong(value) or knob.why_not(case_cell, value, facts) if knob else _nobody(cell, name))
+        reason = reason or (_unfit(own[name], value, case_cell, facts) if name in own else _nobody(cell, name))
     return case_cell, reason
+
+
+def _unfit(knob: Knob, value: str, cell: Cell, facts: Facts) -> str | None:
+    """Why the cell cannot have this knob, or None. The cell has its other knobs too: some depend on one another."""
+    return knob.wrong(value) or knob.unfit(registry.modes.get(cell.mode)) or knob.why_not(cell, value, facts)
 
 
 def _nobody(cell: Cell, name: str) -> str:

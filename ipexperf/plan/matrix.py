@@ -176,7 +176,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
         or registry.devices.get(cell.device).why_not(facts)
         or registry.stacks.get(cell.stack).why_not(cell, facts)
         or facts.without(registry.modes.get(cell.mode).openmp)
-        or registry.models.get(cell.model).why_not(cell, facts)
+        or registry.models.get(cell.model).why_not(cell, registry.modes.get(cell.mode), facts)
     )
 
 

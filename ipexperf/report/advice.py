@@ -10,11 +10,11 @@ from ipexperf.case import AGAINST, Case
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.judge.policy import Policy
 from ipexperf.outcomes import is_fine
-from ipexperf.plan.groups import Group, groups, reference
+from ipexperf.plan.groups import STOCK, Group, groups, reference
 from ipexperf.report.lines import named
 from ipexperf.report.speeds import APART, SINGLE, Speeds
 from ipexperf.report.units import plural
-from ipexperf.report.words import STOCK, Words, labels
+from ipexperf.report.words import Words, labels
 from ipexperf.result import METRICS, Measurement, Verdict, accuracies
 
 TURNS = "ratios compare cases that took turns in the same rounds"

@@ -146,7 +146,7 @@ def _named_odd(one: Odd) -> str:
 
 
 def run_lines(line: str, slower: Sequence[str], *, fails: bool, spoilt: bool = False) -> list[str]:
-    """The verdict on the run as a whole, for above the table."""
+    """The verdict on the run as a whole, printed above the table."""
     lines = wrapped(f"{line}: {named(slower)}" if slower else line)
     if fails:
         lines += labelled(

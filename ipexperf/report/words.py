@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ipexperf.bench import registry
+from ipexperf.bench.api import INFERENCE, TRAINING
 from ipexperf.case import Case
 from ipexperf.dtypes import PLAIN
 from ipexperf.plan import groups
-from ipexperf.plan.groups import Group
-
-STOCK = "stock"
-KINDS = {
-    "train": "training",
-    "train_ddp": "training on several ranks",
-    "infer": "inference",
-    "realtime": "real-time inference",
-    "load": "cold start",
-    "prefill": "reading prompts",
-    "decode": "next tokens",
-}
-"""The kinds of step in words. Other kinds are called by their own names."""
-MODES = {"infer": "eager", "infer_jit": "traced", "infer_compile": "compiled", "infer_export": "exported"}
+from ipexperf.plan.groups import STOCK, Group
 
 
 def labels(cases: Sequence[Group]) -> dict[str, str]:
@@ -37,8 +26,8 @@ def labels(cases: Sequence[Group]) -> dict[str, str]:
 
 
 def _head(case: Case) -> str:
-    family = groups.family(case)
-    return f"{case.model}, {KINDS.get(family, family)}"
+    mode = registry.modes.get(case.mode)
+    return f"{case.model}, {mode.kind or mode.family or (TRAINING if mode.trains else INFERENCE)}"
 
 
 def _details(case: Case) -> tuple[str, ...]:
@@ -58,7 +47,8 @@ class Words:
 
     def whole(self, case: Case) -> str:
         """The configuration in full: 'bf16 on ipex, traced (infer_jit)'."""
-        mode = f"{MODES[case.mode]} ({case.mode})" if case.mode in MODES else self._mode(case)
+        label = registry.modes.get(case.mode).label
+        mode = f"{label} ({case.mode})" if label else self._mode(case)
         return ", ".join(filter(None, (f"{case.dtype} on {case.stack}", mode, self._turned(case))))
 
     def subject(self, case: Case) -> str:
@@ -74,7 +64,8 @@ class Words:
     def short(self, case: Case, axis: str) -> str:
         """The configuration without its stack or its dtype, if the context says that already: 'bf16 traced'."""
         other = case.dtype if axis == "stack" else case.stack
-        return " ".join(filter(None, (other, MODES.get(case.mode, self._mode(case)), self._turned(case))))
+        mode = registry.modes.get(case.mode).label or self._mode(case)
+        return " ".join(filter(None, (other, mode, self._turned(case))))
 
     @staticmethod
     def _mode(case: Case) -> str:

@@ -53,9 +53,9 @@ def test_tries_are_spread_over_seconds_and_are_several_however_slow() -> None:
     """A moment's contention is outlasted, and one slow try is not taken for the truth."""
     fast, slow = Clock(), Clock()
     ceilings.best({"fp32": [fast.trial("fast", 0.01)]}, nothing, fast)
-    assert fast.now == pytest.approx(ceilings.SECONDS, abs=0.1)
+    assert fast.now == pytest.approx(ceilings.EFFORT.seconds, abs=0.1)
     ceilings.best({"fp32": [slow.trial("slow", 10.0)]}, nothing, slow)
-    assert slow.now == pytest.approx(10.0 * ceilings.ROUNDS)
+    assert slow.now == pytest.approx(10.0 * ceilings.EFFORT.rounds)
 
 
 def test_work_that_is_only_queued_is_waited_for() -> None:
@@ -75,43 +75,38 @@ def cpu() -> Device:
     return device
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ceilings, "SIZES", (32,))
-    monkeypatch.setattr(ceilings, "SECONDS", 0.0)
-    monkeypatch.setattr(ceilings, "ROUNDS", 1)
-    monkeypatch.setattr(ceilings, "pass_bytes", lambda _: 2**16)
+QUICK = ceilings.Effort(sizes=(32,), seconds=0.0, rounds=1, pass_bytes=2**16)
 
 
-def test_every_dtype_has_a_ceiling_on_a_cpu_or_a_reason(quick: None) -> None:
+def test_every_dtype_has_a_ceiling_on_a_cpu_or_a_reason() -> None:
     said: list[str] = []
-    found = ceilings.measure(cpu(), said.append)
+    found = ceilings.measure(cpu(), said.append, QUICK)
     assert said == ["measuring the ceilings of cpu: matrix products, passes over memory"]
     assert {*found["peaks"], *found["missing"]} == set(DTYPES)
     assert all(one["rate"] > 0 for one in (*found["peaks"].values(), found["bandwidth"]))
     assert json.loads(json.dumps(found)) == found
 
 
-def test_every_way_to_multiply_is_there_on_a_cpu(quick: None) -> None:
+def test_every_way_to_multiply_is_there_on_a_cpu() -> None:
     """A way that torch no longer has would lower a ceiling in silence."""
-    found = {dtype: [trial.how for trial in ceilings._products(cpu(), dtype)[0]] for dtype in DTYPES}
+    found = {dtype: [trial.how for trial in ceilings._products(cpu(), dtype, QUICK)[0]] for dtype in DTYPES}
     assert len(found["fp32"]) == len(found["int8"]) == 3, found
     # oneDNN packs no weights in a dtype that the processor does not have: one may have bf16 and no fp16.
     assert len(found["bf16"]) == 2 + torch.ops.mkldnn._is_mkldnn_bf16_supported(), found
     assert len(found["fp16"]) == 2 + torch.ops.mkldnn._is_mkldnn_fp16_supported(), found
 
 
-def test_a_dtype_without_a_product_says_why(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dtype_without_a_product_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(device: Device, dtype: str, size: int) -> Trial:
         raise RuntimeError('"addmm" not implemented for this\nand more')
 
     monkeypatch.setattr(ceilings, "QUANTISED", (none,))
-    found = ceilings.measure(cpu(), lambda _: None)
+    found = ceilings.measure(cpu(), lambda _: None, QUICK)
     assert "int8" not in found["peaks"]
     assert found["missing"]["int8"] == 'no product of int8 on cpu: RuntimeError: "addmm" not implemented for this'
 
 
-def test_a_product_grows_until_it_takes_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_product_grows_until_it_takes_long_enough() -> None:
     sizes: list[int] = []
 
     def make(device: Device, dtype: str, size: int) -> Trial:
@@ -125,8 +120,7 @@ def test_a_product_grows_until_it_takes_long_enough(monkeypatch: pytest.MonkeyPa
         disturbed = 100 if len(looks) == 1 else 1  # one look that takes long is none
         return disturbed * trial.amount * ceilings.LONG / 1000
 
-    monkeypatch.setattr(ceilings, "timed", timed)
-    assert ceilings.grown(make, cpu(), "fp32").amount == 1024
+    assert ceilings.grown(make, cpu(), "fp32", timed=timed).amount == 1024
     assert sizes == [256, 512, 1024]
 
 
@@ -154,9 +148,7 @@ def test_the_last_caches_of_all_cores_count_once_each(tmp_path: Path) -> None:
     assert ceilings.caches(str(tmp_path / "nothing")) == 0
 
 
-def test_a_pass_is_over_more_than_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ceilings, "caches", lambda: 2**29)
-    monkeypatch.setattr(os, "sysconf", lambda _: 2**20)
-    assert ceilings.pass_bytes(False) == 2**31
-    monkeypatch.setattr(os, "sysconf", lambda _: 2**16)
-    assert ceilings.pass_bytes(False) == 2**32 // ceilings.MEMORY_SHARE
+def test_a_pass_is_over_more_than_the_caches() -> None:
+    """But over no more than a part of the memory."""
+    assert ceilings.pass_bytes(2**29, 2**40) == 2**31
+    assert ceilings.pass_bytes(2**29, 2**32) == 2**32 // ceilings.MEMORY_SHARE

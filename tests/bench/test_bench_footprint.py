@@ -19,33 +19,33 @@ INPUT = 3 * SIZE * SIZE * FLOAT
 PASSED_ON = 4 * 36 * FLOAT
 
 
-def look(build: Any = network, mode: str = "infer") -> dict[str, float]:
+def look(build: Any = network, mode: str = "infer") -> footprint.Footprint:
     return footprint.look(bench(build, mode, registry.devices.get("cpu")))
 
 
 def test_parameters_and_arithmetic_are_counted() -> None:
     """A convolution of 3 x 3, a batch norm and a linear layer, of one example."""
     found = look()
-    assert found["parameters"] == (4 * 27 + 4) + 2 * 4 + (144 * 10 + 10)
-    assert found["flops"] == CONVOLUTION + LINEAR
+    assert found.parameters == (4 * 27 + 4) + 2 * 4 + (144 * 10 + 10)
+    assert found.flops == CONVOLUTION + LINEAR
 
 
 def test_weights_are_counted_with_what_is_not_trained() -> None:
     """The statistics of the batch norm, and its count of batches, which has eight bytes."""
     found = look()
-    assert found["weights"] == found["parameters"] * FLOAT + 2 * 4 * FLOAT + 8
+    assert found.weights == found.parameters * FLOAT + 2 * 4 * FLOAT + 8
 
 
 def test_the_layer_with_most_in_and_out_is_what_passes() -> None:
-    assert look()["passing"] == INPUT + PASSED_ON
+    assert look().passing == INPUT + PASSED_ON
 
 
 def test_training_keeps_the_inputs_of_its_layers() -> None:
     """The image, and at least what comes out of the convolution and of the ReLU; never the weights."""
-    kept = look(mode="train")["kept"]
+    kept = look(mode="train").kept
     assert kept >= INPUT + 2 * PASSED_ON
     assert kept < INPUT + 6 * PASSED_ON
-    assert look()["kept"] == 0
+    assert look().kept == 0
 
 
 def test_a_layer_more_keeps_more() -> None:
@@ -55,9 +55,9 @@ def test_a_layer_more_keeps_more() -> None:
         nn = torch.nn
         return nn.Sequential(*list(network())[:3], nn.Conv2d(4, 4, 1), nn.Sigmoid(), nn.Flatten(), nn.Linear(144, 10))
 
-    assert look(deeper, "train")["kept"] >= look(mode="train")["kept"] + PASSED_ON
+    assert look(deeper, "train").kept >= look(mode="train").kept + PASSED_ON
 
 
 def test_examples_that_share_their_memory_count_once() -> None:
     """The digits are grey: three channels lie in one place."""
-    assert look()["examples"] == 1797 * (SIZE * SIZE * FLOAT + 8)
+    assert look().examples == 1797 * (SIZE * SIZE * FLOAT + 8)

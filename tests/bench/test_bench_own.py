@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.api import TRAINING, Settings, Workbench
 from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -299,4 +299,4 @@ def test_a_trace_of_a_mapping_answers_in_tensors() -> None:
 def test_a_network_that_is_named_alone_is_not_trained() -> None:
     """Nothing is known of what it should learn, and the plan says so."""
     model = registry.models.get(own.register(f"{NETS}:small"))
-    assert "its training task is unknown" in model.why_nots["train"]
+    assert "its training task is unknown" in model.why_nots[TRAINING]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -42,24 +43,26 @@ def test_where_there_is_no_product_of_a_dtype_fp32_stands_in(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("seconds", "times"), [(0.01, 1), (0.004, 1), (0.0039, 2), (0.00003, 134)])
-def test_a_copy_is_made_as_often_as_takes_a_while(monkeypatch: pytest.MonkeyPatch, seconds: float, times: int) -> None:
+def test_a_copy_is_made_as_often_as_takes_a_while(seconds: float, times: int) -> None:
     """A card may be done with one in less time than the call takes. The quickest look counts."""
     looks = iter([seconds * 9, seconds, seconds * 2])
-    monkeypatch.setattr(ceilings, "timed", lambda *_: next(looks))
-    trial = pulse.copy(registry.devices.get("cpu"))
+    trial = pulse.copy(registry.devices.get("cpu"), timed=lambda *_: next(looks))
     assert trial.how == f"a copy of 64 MiB, {times} times"
     assert trial.amount == 2 * pulse.COPIED * times
     assert operators(trial.run)["aten::copy_"] == times
 
 
-def test_a_reading_is_the_median_of_the_same_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_is_the_median_of_the_same_kernels() -> None:
     """One that was disturbed is none of its business, and nothing is built between readings."""
     made: list[str] = []
     times = {"product": [9.0, 1.0, 1.0, 2.0, 1.0], "copy": [3.0, 3.0, 3.0, 8.0, 8.0]}
 
-    def trial(name: str) -> ceilings.Trial:
-        made.append(name)
-        return ceilings.Trial(name, 1.0, lambda: None)
+    def making(name: str) -> Callable[..., ceilings.Trial]:
+        def make(*_: object) -> ceilings.Trial:
+            made.append(name)
+            return ceilings.Trial(name, 1.0, lambda: None)
+
+        return make
 
     taken: list[str] = []
 
@@ -67,17 +70,14 @@ def test_a_reading_is_the_median_of_the_same_kernels(monkeypatch: pytest.MonkeyP
         taken.append(one.how)
         return times[one.how][(taken.count(one.how) - 1) % pulse.TIMES]
 
-    monkeypatch.setattr(pulse, "product", lambda *_: trial("product"))
-    monkeypatch.setattr(pulse, "copy", lambda *_: trial("copy"))
-    monkeypatch.setattr(ceilings, "timed", timed)
-    monkeypatch.setattr(pulse, "AWAKE", 0.0)
-    felt = Pulse(registry.devices.get("cpu"), "fp32")
+    kernels = {name: making(name) for name in times}
+    felt = Pulse(registry.devices.get("cpu"), "fp32", kernels=kernels, awake=0.0, timed=timed)
     assert felt.read() == felt.read() == {"product": 1.0, "copy": 3.0}
     assert made == ["product", "copy"]
     assert taken[:4] == ["product", "copy", "product", "copy"]
 
 
-def test_what_has_rested_is_woken_before_it_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_rested_is_woken_before_it_is_timed() -> None:
     """By products, for as long as a clock needs to rise; what they take is no part of the reading."""
     clock, done = [0.0], []
 
@@ -86,12 +86,10 @@ def test_what_has_rested_is_woken_before_it_is_timed(monkeypatch: pytest.MonkeyP
         clock[0] += 1.0
         return 9.0 if len(done) <= 4 else 1.0
 
-    monkeypatch.setattr(pulse, "AWAKE", 4.0)
-    monkeypatch.setattr(pulse, "product", lambda *_: ceilings.Trial("product", 1.0, lambda: None))
-    monkeypatch.setattr(pulse, "copy", lambda *_: ceilings.Trial("copy", 1.0, lambda: None))
-    monkeypatch.setattr(pulse.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(ceilings, "timed", timed)
-    felt = Pulse(registry.devices.get("cpu"), "fp32")
+    trials = {name: ceilings.Trial(name, 1.0, lambda: None) for name in ("product", "copy")}
+    kernels = {name: lambda *_, trial=trial: trial for name, trial in trials.items()}
+    cpu = registry.devices.get("cpu")
+    felt = Pulse(cpu, "fp32", kernels=kernels, awake=4.0, timed=timed, clock=lambda: clock[0])
     done.clear()
     assert felt.read() == {"product": 1.0, "copy": 1.0}
     assert done == ["product"] * 4 + ["product", "copy"] * pulse.TIMES

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from free_machine import FREE
+
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
@@ -38,8 +40,8 @@ def chance() -> random.Random:
 
 
 def quick(*load: str, **more: Any) -> Conditions:
-    """Conditions under which a turn or two are enough."""
-    return Conditions(Settings(load=load), **{"timeout": 30.0, "samples": 4, "seconds": 0.05, **more})
+    """Conditions under which a turn or two are enough, on a machine that is ours alone."""
+    return Conditions(Settings(load=load), **{"timeout": 30.0, "samples": 4, "seconds": 0.05, "gate": FREE, **more})
 
 
 def play(*arms: Arm, effort: Effort = QUICK, say: Callable[[str], None] = lambda _: None) -> Round:

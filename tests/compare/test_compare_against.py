@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from compare_play import CASE, QUICK, case, chance, failed, pair, side, slower, told
+from free_machine import FREE, Clock
 
 from ipexperf.bench import registry
 from ipexperf.case import AGAINST, ITSELF, Case
@@ -31,9 +32,15 @@ OTHER = f"the arm of {FLAG}"
 
 
 @pytest.fixture
-def conductor(fake: str, tmp_path: Path) -> Conductor:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def conductor(fake: str, tmp_path: Path, clock: Clock) -> Conductor:
     registry.load((fake, LOSERS))
-    return Conductor(Options(load=(fake, LOSERS), cache=tmp_path, no_roof=True), tmp_path, lambda _: None)
+    options = Options(load=(fake, LOSERS), cache=tmp_path, no_roof=True, budget=60.0)
+    return Conductor(options, tmp_path, lambda _: None, policy=FREE, clock=clock)
 
 
 def against(other: Case, words: ArmWords, policy: PairPolicy = POLICY, *, mine: Case = CASE) -> Against:
@@ -133,10 +140,10 @@ def test_a_device_that_is_lost_while_the_other_arm_is_made_ready_is_that_arms(
 
 
 def test_a_case_that_the_budget_left_no_time_for_is_not_begun(
-    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+    conductor: Conductor, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even its weights are looked for, and it did not fail."""
-    monkeypatch.setattr(conductor, "_deadline", 0.5)
+    clock.now = 61.0
     monkeypatch.setattr(conductor, "ready", lambda *_: pytest.fail("weights were looked for"))
     measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
     assert (measurement.launches, measurement.failure) == ((), "")

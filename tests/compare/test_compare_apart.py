@@ -17,7 +17,6 @@ from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Round
 from ipexperf.compare.together import Together
-from ipexperf.conduct import gate
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch, Sample
@@ -55,7 +54,6 @@ def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
 ) -> None:
     """A B B A, or B A A B: each arm has all its turns, its proof, and the note that says so."""
     registry.load((fake,))
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     alive: set[int] = set()
     order: list[str] = []
     asked: list[str] = []
@@ -135,7 +133,6 @@ def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
 def test_cold_starts_have_a_ratio_of_one_step_each(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One process each, one sample each, in random order."""
     registry.load((fake, COLD))
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     arms = [Arm(case(dtype=dtype, mode="start"), quick(fake, COLD)) for dtype in ("fp32", "bf16")]
     found = played(*arms, mirrored=False)
     assert [[len(part) for part in one.times] for one in found.sides] == [[1], [1]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from compare_play import QUICK, case, chance
+from free_machine import FREE
 
 from ipexperf.bench import registry
 from ipexperf.compare import group
@@ -52,7 +53,9 @@ def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
     def measured(*cases: Any, said: list[str] | None = None, **options: Any) -> list[Measurement]:
         say = (said if said is not None else []).append
-        conductor = Conductor(Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, say)
+        conductor = Conductor(
+            Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, say, policy=FREE
+        )
         running = GroupRun(Group("a group", cases), 3, conductor, say, effort=QUICK, chance=chance())
         running.run()
         conductor.close()
@@ -139,7 +142,9 @@ def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
     registry.load(load)
 
     def compared(variables: dict[str, str], **options: Any) -> Comparison:
-        conductor = Conductor(Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, print)
+        conductor = Conductor(
+            Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, print, policy=FREE
+        )
         a, b = (Arm(one, conductor.ready(one)) for one in (FP32, BF16))
         b = replace(b, conditions=replace(b.conditions, variables={**b.conditions.variables, **variables}))
         policy = PairPolicy(max_pairs=3)

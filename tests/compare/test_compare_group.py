@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from compare_play import BUSY, CASE, NOW, QUICK, case, chance
+from free_machine import FREE, Clock
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
@@ -19,7 +20,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.round import Round, Side
 from ipexperf.compare.together import Together
-from ipexperf.conduct import gate, memory_limit
+from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
@@ -32,19 +33,25 @@ from ipexperf.result import Check, Launch, Measurement, RoundRecord
 pytestmark = pytest.mark.process
 
 FAKES = Path(__file__).parents[1] / "fakes"
+HOUR = 3600.0
 COLD, LOSERS = (str(FAKES / name) for name in ("cold.py", "losers.py"))
 FP32, BF16, FP16 = (case(dtype=dtype) for dtype in ("fp32", "bf16", "fp16"))
 
 
 @pytest.fixture
-def make(fake: str, tmp_path: Path) -> Callable[..., Conductor]:
-    """A conductor of fake cases."""
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def make(fake: str, tmp_path: Path, clock: Clock) -> Callable[..., Conductor]:
+    """A conductor of fake cases, on a machine that is ours alone."""
     load = (fake, COLD, LOSERS)
     registry.load(load)
 
     def make(**options: Any) -> Conductor:
         asked: dict[str, Any] = {"load": load, "samples": 5, "seconds": 0.05, "timeout": 30.0, **options}
-        return Conductor(Options(**asked), tmp_path, lambda _: None)
+        return Conductor(Options(**asked), tmp_path, lambda _: None, policy=FREE, clock=clock)
 
     return make
 
@@ -96,7 +103,6 @@ def launched(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> list[tuple[int
 
 def test_a_measurement_has_every_launch(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
     """A case is launched as often as planned, each time in a process of its own."""
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     found = measured(make(), launches=2)
     assert [(x.index, x.outcome) for x in found.launches] == [(0, "ok"), (1, "ok")]
     assert (found.failure, found.invalid) == ("", "")
@@ -206,13 +212,13 @@ def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(
 
 
 def test_nothing_is_made_again_once_the_budget_is_spent(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then what was measured stays as it was, contended and all."""
     launched(monkeypatch, [BUSY] * 2)
-    conductor = make(budget=3600.0)
+    conductor = make(budget=HOUR)
     before = measured(conductor)
-    monkeypatch.setattr(conductor, "_deadline", 0.5)
+    clock.now = HOUR + 1
     assert measured(conductor, before={CASE: before}) is before
 
 
@@ -229,11 +235,11 @@ def test_a_failure_after_a_contended_launch_is_the_cases(
 
 
 def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even its weights are looked for: it never began, it says why, and it did not fail."""
-    planned = make(budget=0.001)
-    monkeypatch.setattr(planned, "_deadline", 0.5)
+    planned = make(budget=HOUR)
+    clock.now = HOUR + 1
     monkeypatch.setattr(planned, "ready", lambda _: pytest.fail("weights were looked for"))
     found = measured(planned)
     assert (found.launches, found.failure, found.metrics) == ((), "", ())
@@ -241,13 +247,13 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
 
 
 def test_launches_that_the_budget_left_no_time_for_are_told(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The launches that there was time for count, and the measurement says how many are missing."""
     launched(monkeypatch, [""] * 3)
-    planned = make(budget=3600.0)
+    planned = make(budget=HOUR)
     run = of(planned, CASE, launches=3)
-    run.run(after_round=lambda: monkeypatch.setattr(planned, "_deadline", 0.5))
+    run.run(after_round=lambda: setattr(clock, "now", HOUR + 1))
     found = run.measurements()[CASE]
     assert (found.values("step_time"), found.failure, found.never_began) == ((0.0,), "", "")
     assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
@@ -258,7 +264,7 @@ def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
 ) -> None:
     """No launch begins after the budget, not a second try either: the case stays contended."""
     asked = launched(monkeypatch, [BUSY, ""])
-    planned = make(budget=3600.0)
+    planned = make(budget=HOUR)
     monkeypatch.setattr(planned, "spent", lambda: bool(asked))
     assert measured(planned).contended == f"machine contended: {BUSY}"
     assert asked == [(0, True, False)]
@@ -546,7 +552,6 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
     make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each round has one cold start of each and of the twin, in random order: an hour between them would be drift."""
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     started: list[str] = []
     send = Worker.send
 
@@ -572,7 +577,6 @@ def test_cases_that_take_turns_are_all_alive_together(
     make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A group of real workers: each has its launch, its proof and its accuracy, and the twin no launch."""
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     run = of(make(no_roof=True), FP32, BF16, twin=True)
     run.run()
     assert alive == [1, 2, 3]

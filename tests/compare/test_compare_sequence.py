@@ -17,7 +17,6 @@ from ipexperf.compare.apart import Apart
 from ipexperf.compare.round import Round
 from ipexperf.compare.sequence import Comparison, Contest, Why
 from ipexperf.compare.together import Together
-from ipexperf.conduct import gate
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.result import Check
@@ -309,10 +308,9 @@ def test_each_launch_has_what_the_other_arm_ran(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.process
-def test_real_arms_are_compared_to_the_end(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_arms_are_compared_to_the_end(fake: str) -> None:
     """Fresh processes each round, proof and accuracy in the first alone."""
     registry.load((fake,))
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     arms = [Arm(case(dtype=dtype), quick(fake), name) for dtype, name in (("fp32", "arm a"), ("bf16", "arm b"))]
     found = measure(PairPolicy(max_pairs=2), a=arms[0], b=arms[1])
     assert [(one.b.launch.index, bool(one.b.launch.proof)) for one in found.pairs] == [(0, True), (1, False)]

@@ -198,13 +198,6 @@ def arms(fake: str) -> Callable[..., list[Arm]]:
     return arms
 
 
-@pytest.fixture
-def calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is ours alone."""
-    monkeypatch.setattr(gate, "contended", lambda _: "")
-
-
-@pytest.mark.usefixtures("calm")
 def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
     arms: Callable[..., list[Arm]], sent: Sent, gone: Callable[[int], bool]
 ) -> None:
@@ -224,7 +217,6 @@ def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
     assert all(gone(pid) for pid in sent.names)
 
 
-@pytest.mark.usefixtures("calm")
 def test_each_arm_of_a_round_is_a_launch_on_record(arms: Callable[..., list[Arm]]) -> None:
     """Real workers: both have numbers, proof and accuracy, and share what the machine did."""
     found = play(*(replace(arm, index=3, accuracy=True) for arm in arms("tiny", "other")))
@@ -240,7 +232,6 @@ def test_each_arm_of_a_round_is_a_launch_on_record(arms: Callable[..., list[Arm]
     assert math.isfinite(found.log_ratio(0, 1))
 
 
-@pytest.mark.usefixtures("calm")
 def test_what_is_asked_of_an_arm_is_what_it_tells(arms: Callable[..., list[Arm]], sent: Sent) -> None:
     """A twin is asked for neither proof nor accuracy: it is there for the others."""
     first, second = arms("tiny", "tiny")
@@ -260,7 +251,6 @@ def test_a_slower_arm_is_seen_to_be(arms: Callable[..., list[Arm]]) -> None:
     assert play(*arms("tiny", "slow")).log_ratio(0, 1) > math.log(3)
 
 
-@pytest.mark.usefixtures("calm")
 @pytest.mark.parametrize(
     ("told", "outcome", "reason"),
     [
@@ -352,7 +342,6 @@ def test_a_pulse_that_was_slow_is_of_the_arms_of_its_dtype(
     arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is felt once for each dtype, whose kernels it has; the others' launches are none the worse."""
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     felt: list[str] = []
 
     class Pulse:
@@ -374,7 +363,7 @@ def test_the_kernels_accounts_drop_the_turns_of_real_workers(
 ) -> None:
     """What the gate says of a stretch is said of all turns in it."""
     stretches = iter([BUSY, BUSY])
-    monkeypatch.setattr(gate, "contended", lambda _: next(stretches, ""))
+    monkeypatch.setattr(gate, "contended", lambda *_: next(stretches, ""))
     monkeypatch.setattr(watch, "STRETCH_SECONDS", 0.0)
     found = play(*arms("tiny", "tiny"), effort=Effort(turns=4, most=4, seconds=0.01))
     assert (found.turns, found.dropped, found.thin) == (4, 2, False)
@@ -386,7 +375,7 @@ def test_a_cold_start_is_stepped_once_however_busy_the_machine_is(
     busy: str, arms: Callable[..., list[Arm]], sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its second step would be none: where it was disturbed, the launch says so."""
-    monkeypatch.setattr(gate, "contended", lambda _: busy)
+    monkeypatch.setattr(gate, "contended", lambda *_: busy)
     [arm] = arms("tiny")
     [side] = play(replace(arm, case=replace(arm.case, mode="start"))).sides
     assert (len(sent.of("sample")), sent.of("warm")) == (1, [])

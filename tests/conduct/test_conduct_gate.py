@@ -58,7 +58,7 @@ def reading(at: float, busy: float, steal: float, ours: float, cores: int = 4, *
 )
 def test_the_gate_says_who_took_the_machine(shares: dict[str, float], told: str) -> None:
     """A launch at its limits is free; over them, the sentence names who took how much and what was allowed."""
-    assert gate.contended(shares) == told
+    assert gate.contended(shares, LIMITS) == told
 
 
 def test_what_the_worker_used_is_not_held_against_it() -> None:
@@ -110,7 +110,7 @@ def test_one_thread_of_many_cores_is_held_up_by_its_own_time() -> None:
     found = reading(100.0, 50.0, 0.0, 10.0, cores=64)
     shares = gate.between(found, found, [Sample(wall=1.0, cpu=0.2, delay=0.8)], 1)
     assert (shares["run_delay"], shares["held_up"]) == pytest.approx((0.8, 0.8))
-    assert "threads waited for a core 80%" in gate.contended(shares)
+    assert "threads waited for a core 80%" in gate.contended(shares, LIMITS)
 
 
 def test_a_quiet_clock_is_never_negative() -> None:
@@ -142,7 +142,7 @@ def test_other_processes_count_where_the_case_may_run(tmp_path: Path, cores: ran
     after = Reading(10.0, gate.accounts(cores, cores, stat(tmp_path, *[14.0] * 4, *[5.0] * 12)), 0.0)
     shares = gate.between(before, after, [], len(cores))
     assert shares["others"] == pytest.approx(others)
-    assert gate.contended(shares) == told
+    assert gate.contended(shares, LIMITS) == told
 
 
 def test_steal_counts_where_the_case_may_run(tmp_path: Path) -> None:

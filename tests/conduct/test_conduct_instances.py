@@ -45,7 +45,7 @@ def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(
 ) -> None:
     """As a single worker is not."""
     registry.load(FAKES)
-    monkeypatch.setattr(gate, "contended", lambda _: "busy")
+    monkeypatch.setattr(gate, "contended", lambda *_: "busy")
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05)
     given = placement.apply(conditions, case("tiny"), None)
     done, _ = conduct_play.launch(case("tiny"), 0, given, accuracy=True, final=final)

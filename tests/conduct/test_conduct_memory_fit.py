@@ -10,6 +10,7 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import registry
+from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
 from ipexperf.conduct import memory_fit, memory_limit
 from ipexperf.conduct.conditions import Conditions
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.process
 SMALL = Case("eater_of_memory", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 LARGE = dataclasses.replace(SMALL, batch=64)
 GIB = 2.0**30
-TOLD = {"parameters": 1, "flops": 1, "weights": GIB, "examples": GIB, "passing": GIB / 8, "kept": GIB}
+REPLY = {"parameters": 1, "flops": 1, "weights": GIB, "examples": GIB, "passing": GIB / 8, "kept": GIB}
 
 
 class Answering:
@@ -41,7 +42,7 @@ class Answering:
     def ask(self, do: str, **_: Any) -> dict[str, float]:
         self.asked.append(do)
         if do == "footprint" and self.fails is None:
-            return TOLD
+            return REPLY
         raise self.failure
 
     def send(self, do: str, **_: Any) -> None:
@@ -119,10 +120,10 @@ def test_a_network_that_cannot_be_looked_at_is_run_and_told(
 
 def test_several_processes_need_it_several_times(conductor: Conductor) -> None:
     """Four GiB fit into eight, and three times four do not."""
-    told = {**TOLD, "passing": 0.0}
-    memory_fit.refuse(LARGE, told)
+    footprint = Footprint.parse({**REPLY, "passing": 0.0})
+    memory_fit.refuse(LARGE, footprint)
     with pytest.raises(WorkerError, match=r"12\.00 GiB .* 3 times"):
-        memory_fit.refuse(LARGE, told, 3)
+        memory_fit.refuse(LARGE, footprint, 3)
 
 
 @pytest.mark.usefixtures("conductor")

@@ -11,6 +11,7 @@ from typing import Any
 
 import conduct_play
 import pytest
+from free_machine import FREE
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
@@ -183,12 +184,11 @@ class Script:
 
 def conditions(fake: str, script: Script) -> Conditions:
     registry.load((fake,))
-    return Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.01, pulse=script)
+    return Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.01, pulse=script, gate=FREE)
 
 
 def test_a_launch_between_unlike_readings_is_contended(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its figures are on record, whatever they say."""
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     steady, _ = conduct_play.launch(FAKE, 0, conditions(fake, Script(1.0, 1.1)), accuracy=False)
     assert (steady.contended, steady.gate["copy_before"], steady.gate["copy_after"]) == ("", 1.0, 1.1)
     disturbed, _ = conduct_play.launch(FAKE, 0, conditions(fake, Script(1.0, 4.0)), accuracy=False)
@@ -204,7 +204,6 @@ def test_a_pair_on_a_slow_machine_notes_it(
     readings: tuple[float, float], told: str, fake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It counts all the same: both arms suffered alike. One slow end of its many turns says nothing of them."""
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     arm = Arm(FAKE, conditions(fake, Script(*readings, best=1.0)))
     chance, policy = random.Random(1), PairPolicy(max_pairs=1)  # noqa: S311 - a start order, no secret
     effort = Effort(turns=4, most=4, seconds=0.01)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
+from free_machine import FREE
 
 from ipexperf.bench.api import Settings
 from ipexperf.bench.machine.facts import Facts
@@ -44,7 +45,7 @@ def run(fake: str) -> Callable[..., Launch]:
 
     def run(model: str, timeout: float = 30.0, samples: int = 5, seconds: float = 0.05, **variables: str) -> Launch:
         conditions = Conditions(
-            Settings(load=(fake,)), variables=variables, timeout=timeout, samples=samples, seconds=seconds
+            Settings(load=(fake,)), variables=variables, timeout=timeout, samples=samples, seconds=seconds, gate=FREE
         )
         return conduct_play.launch(case(model), 0, conditions, accuracy=True)[0]
 
@@ -74,7 +75,7 @@ def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(
     *, fake: str, busy: str, final: bool, asked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would train to the end, for minutes, and none of it would count."""
-    monkeypatch.setattr(gate, "contended", lambda _: busy)
+    monkeypatch.setattr(gate, "contended", lambda *_: busy)
     conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
     done, _ = conduct_play.launch(case(), 0, conditions, accuracy=True, final=final)
     assert (done.outcome, done.contended) == ("ok", busy)
@@ -97,7 +98,6 @@ def test_a_launch_that_ends_before_it_has_its_samples_says_so(
     run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Steps too slow for what was asked end after a while, and the launch notes how many samples there are."""
-    monkeypatch.setattr(gate, "contended", lambda _: "")
     few = run("slow", samples=50, seconds=0.01)
     assert 1 <= len(few.samples) < 50
     [note] = few.notes

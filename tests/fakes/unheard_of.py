@@ -1,4 +1,4 @@
-"""A dtype, a mode, two metrics and an outcome that the program has never heard of. Loaded after fake.py."""
+"""A dtype, three modes, two metrics and an outcome that the program has never heard of. Loaded after fake.py."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class WobbleSession(Session):
 
 class Wobble(Mode):
     name = "wobble"
+    label = "wobbling"
     plain = "spin"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
@@ -46,4 +47,20 @@ class Wobble(Mode):
         return WobbleSession(bench)
 
 
-registry.modes.add("wobble", Wobble())
+class Distil(Wobble):
+    """A training."""
+
+    name = "distil"
+    trains = True
+    kind = "distillation"
+
+
+class Fuse(Wobble):
+    """Inference in a graph that torch.compile captures."""
+
+    name = "fuse"
+    graph = "compiled"
+
+
+for mode in (Wobble(), Distil(), Fuse()):
+    registry.modes.add(mode.name, mode)

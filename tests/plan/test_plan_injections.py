@@ -15,6 +15,7 @@ from ipexperf.plan.options import Options
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 HERE = Facts("/env/bin/python", PACKAGES, frozenset({"avx", "avx2", "fma"}), cores=2)
 JIT = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
+UNTRACED = "unfrozen is for a graph traced before the first step, not for "
 EVERY = {injection.name: injection for injection in injections.every(Options(), HERE)}
 
 
@@ -46,7 +47,7 @@ def test_a_larger_cpu_has_more_steps_down() -> None:
         ("avx2", JIT, HERE, "this CPU has no avx512bw: avx2 would change nothing"),
         ("threads", JIT, replace(HERE, cores=1), "one thread cannot become fewer"),
         ("busy5", replace(JIT, mode="train_ddp"), HERE, "the steps of train_ddp run in processes of their own"),
-        ("unfrozen", replace(JIT, mode="infer"), HERE, "unfrozen is for a graph that infer_jit traces itself"),
+        ("unfrozen", replace(JIT, mode="infer"), HERE, UNTRACED + "fp32 in infer"),
         ("unfused", replace(JIT, stack="stock"), HERE, "only IPEX's fusion on the CPU can be switched off"),
         ("sse41", replace(JIT, device="cuda"), HERE, "oneDNN's instructions are those of a CPU, not of cuda"),
         (

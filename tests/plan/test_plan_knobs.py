@@ -122,7 +122,7 @@ def test_ablation_leaves_the_plain_case_of_a_stack_without_the_knob() -> None:
         ({"knobs": (("level", "O7"),)}, "--perf-knobs: level: expected one of O1, O0, got 'O7'"),
         ({"ablate": ("channel_last",)}, "--perf-ablate: unknown knob 'channel_last': did you mean channels_last?"),
         ({"ablate": ("level",), "knobs": (("level", "O0"),)}, "level is set by --perf-knobs too"),
-        ({"knobs": (("fuse_update_step", "off"),)}, "infer_jit has no knob fuse_update_step: it is for train"),
+        ({"knobs": (("fuse_update_step", "off"),)}, "infer_jit has no knob fuse_update_step: it is for training"),
         (
             {"mode": ("train",), "knobs": (("split_master_weight", "off"),)},
             "the knob split_master_weight is for bf16, not for fp32",

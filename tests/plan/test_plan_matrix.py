@@ -309,7 +309,8 @@ def test_a_model_says_on_which_stack_a_dtype_makes_no_sense() -> None:
     """The reason is for that stack alone: in the other, the dtype is the case's."""
     registry.models.add("shy", Model("shy", object, 1, 1, 1, needs=(), why_nots={"int8 on stock": "noise"}))
     cells = [Cell("shy", "cpu", "int8", "infer_jit", stack) for stack in ("stock", "ipex")]
-    assert [registry.models.get("shy").why_not(cell, facts()) for cell in cells] == ["noise", None]
+    mode = registry.modes.get("infer_jit")
+    assert [registry.models.get("shy").why_not(cell, mode, facts()) for cell in cells] == ["noise", None]
 
 
 def test_one_name_cannot_be_registered_twice() -> None:

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
 INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
-# Hypothesis takes a second to load, which nothing here waits for.
+# Nothing here waits for Hypothesis and anyio to be imported.
 PLUGIN = (
     "-p",
     "no:hypothesispytest",
+    "-p",
+    "no:anyio",
     "-p",
     "ipexperf.short_options",
     *(() if INSTALLED else ("-p", "ipexperf.plugin")),
@@ -58,7 +60,7 @@ def play(self, *given):
 
 
 Together.play = play
-gate.contended = lambda shares: {said!r} if len(BEGUN) <= {times} else ""
+gate.contended = lambda *_: {said!r} if len(BEGUN) <= {times} else ""
 """
 SUITE = """
 import pytest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -11,6 +12,12 @@ import pytest
 from plugin_suite import ROOT, SHORT
 
 from ipexperf import cli, commands
+from ipexperf.bench import registry
+from ipexperf.bench.api import Cell
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import Case
+from ipexperf.plan.groups import Group
+from ipexperf.report.words import Words, labels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +106,37 @@ def test_a_new_outcome_is_in_every_output(suite: Suite, request: pytest.FixtureR
     assert "not fine" in ask(suite, "gate", "last")
     ask(suite, "baseline", "accept", "last", "--reason", "hot", "--baselines", "kept")
     assert not list(suite.path.glob("kept/**/*.json"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "barred", "able", "model", "reason"),
+    [
+        ("distil", "conv_bn_folding", "fuse_update_step", "bert_large", "do not learn in the few steps"),
+        ("fuse", "weights_prepack", "conv_bn_folding", "faster_rcnn", "20 times"),
+        ("wobble", "fuse_update_step", "weights_prepack", "faster_rcnn", None),
+    ],
+)
+def test_knobs_and_models_know_a_new_mode_by_what_it_does(
+    mode: str, barred: str, able: str, model: str, reason: str | None
+) -> None:
+    """They give their reasons for training and for graphs, not for names of modes."""
+    registry.load([str(UNHEARD_OF)])
+    stranger = registry.modes.get(mode)
+    knobs = {knob.name: knob for knob in registry.stacks.get("ipex").knobs}
+    assert f"{mode} has no knob {barred}" in str(knobs[barred].unfit(stranger))
+    assert knobs[able].unfit(stranger) is None
+    leaf = registry.models.get(model)
+    packages = Facts("python", dict.fromkeys(leaf.needs, "1"))
+    refusal = leaf.why_not(Cell(model, "cpu", "fp32", mode, "ipex"), stranger, packages)
+    assert refusal is None if reason is None else reason in str(refusal)
+
+
+def test_summaries_call_a_new_mode_and_its_step_by_its_words() -> None:
+    registry.load([str(UNHEARD_OF)])
+    case = Case("tiny", "cpu", "fp8", "wobble", "stock", 1, 1)
+    assert Words().whole(case) == "fp8 on stock, wobbling (wobble)"
+    group = Group("tiny", (replace(case, mode="distil"),))
+    assert labels([group]) == {"tiny": "tiny, distillation"}
 
 
 def test_a_new_command_is_a_file(

@@ -45,6 +45,8 @@ class InferScript(Mode):
     """The mode `infer_script`."""
 
     name = "infer_script"
+    plain = "infer"
+    graph = "traced"
     knobs = INFERENCE_KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:

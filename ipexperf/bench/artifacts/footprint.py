@@ -5,6 +5,8 @@ Measured with stock PyTorch in fp32 on the CPU, with untrained weights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ipexperf.bench.api import Examples, Split, Task, Tensors, Workbench
@@ -15,8 +17,28 @@ PAIR = 2
 """Number of examples for measuring what training keeps: batch norm needs more than one."""
 
 
-def look(bench: Workbench) -> dict[str, float]:
-    """Return parameters, FLOPs, and bytes of the weights, of the examples, and of one example on its way."""
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Counts of a network, and bytes of memory."""
+
+    parameters: int
+    flops: int
+    """Of one example."""
+    weights: float
+    examples: float
+    passing: float
+    """Most bytes that go into and come out of any layer, for one example."""
+    kept: float
+    """Bytes that training keeps for the gradients of one example. 0 in inference."""
+
+    @classmethod
+    def parse(cls, reply: Mapping[str, float]) -> Footprint:
+        """Read the reply of a worker."""
+        return cls(**{field.name: reply[field.name] for field in fields(cls)})  # type: ignore[arg-type] # by their names
+
+
+def look(bench: Workbench) -> Footprint:
+    """Return the footprint of the case's network."""
     split = weights.read(bench)
     network = bench.model.build()
     flops, passing = _forward(network.eval(), split.test.part([0]).inputs)
@@ -26,14 +48,14 @@ def look(bench: Workbench) -> dict[str, float]:
         if bench.mode.trains
         else 0.0
     )
-    return {
-        "parameters": sum(value.numel() for value in network.parameters()),
-        "weights": sum(value.nbytes for value in (*network.parameters(), *network.buffers())),
-        "examples": _stored(split),
-        "flops": flops,
-        "passing": passing,
-        "kept": kept,
-    }
+    return Footprint(
+        parameters=sum(value.numel() for value in network.parameters()),
+        flops=flops,
+        weights=sum(value.nbytes for value in (*network.parameters(), *network.buffers())),
+        examples=_stored(split),
+        passing=passing,
+        kept=kept,
+    )
 
 
 def _forward(network: Any, inputs: Tensors) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ipexperf.bench import outcome, precision
 from ipexperf.bench.api import Device
@@ -28,9 +28,6 @@ VERSION = 2
 LONG, LOOKS = 0.02, 3
 """A product is made large enough to take LONG seconds in the fastest of LOOKS runs, so that the cost of the call is
 negligible. A single run could be disturbed, and a product that is far too small would stay."""
-SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
-SECONDS, ROUNDS = 4.0, 6
-"""All are tried in turns for this long, and at least this often."""
 PASS_BYTES = 2**29
 """A pass covers this many bytes, or this many times all caches, whichever is more."""
 PASS_CACHES = 4
@@ -49,6 +46,22 @@ class Trial:
     run: Callable[[], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How thoroughly ceilings are measured."""
+
+    sizes: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384)
+    """Sizes of products, tried in this order until one takes long enough."""
+    seconds: float = 4.0
+    """All trials take turns for this long, and at least for `rounds`."""
+    rounds: int = 6
+    pass_bytes: int | None = None
+    """Bytes of a pass over memory. None: more than the caches of this machine hold."""
+
+
+EFFORT = Effort()
+Timed: TypeAlias = Callable[[Trial, Callable[[], None], Callable[[], float]], float]
+"""Returns the seconds of a trial, given what waits for the device, and a clock."""
 Maker = Callable[[Device, str, int], Trial]
 """Makes a product of square matrices of one dtype and size. Raises if there is none."""
 
@@ -59,16 +72,16 @@ def free() -> None:
         os.environ.pop(name, None)
 
 
-def measure(device: Device, say: Callable[[str], None]) -> dict[str, Any]:
+def measure(device: Device, say: Callable[[str], None], effort: Effort = EFFORT) -> dict[str, Any]:
     """Return operations per second in each dtype and bytes per second of memory, with how they were reached."""
     say(f"measuring the ceilings of {device.name}: matrix products, passes over memory")
     trials: dict[str, list[Trial]] = {}
     missing: dict[str, str] = {}
     for dtype in DTYPES:
-        trials[dtype], reason = _products(device, dtype)
+        trials[dtype], reason = _products(device, dtype, effort)
         if reason:
             missing[dtype] = reason
-    rates = best({**trials, "memory": _passes(device)}, device.synchronise)
+    rates = best({**trials, "memory": _passes(device, effort)}, device.synchronise, effort=effort)
     return {
         "version": VERSION,
         "peaks": {name: one for name, one in rates.items() if name != "memory"},
@@ -82,11 +95,12 @@ def best(
     trials: Mapping[str, Sequence[Trial]],
     synchronise: Callable[[], None],
     clock: Callable[[], float] = time.perf_counter,
+    effort: Effort = EFFORT,
 ) -> dict[str, dict[str, Any]]:
     """Return the highest rate of each name, and the trial that reached it."""
     rates: dict[str, dict[str, Any]] = {}
     begin, done = clock(), 0
-    while done < ROUNDS or clock() - begin < SECONDS:
+    while done < effort.rounds or clock() - begin < effort.seconds:
         done += 1
         for name, several in trials.items():
             for trial in several:
@@ -104,20 +118,28 @@ def timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], flo
     return clock() - begin
 
 
-def _products(device: Device, dtype: str) -> tuple[list[Trial], str]:
+def _products(device: Device, dtype: str, effort: Effort) -> tuple[list[Trial], str]:
     """Return every available product of this dtype, or the reason if there is none."""
     trials, reasons = [], []
     for make in QUANTISED if quantised(dtype) else FLOATING:
         try:
-            trials.append(grown(make, device, dtype))
+            trials.append(grown(make, device, dtype, sizes=effort.sizes))
         except (AttributeError, RuntimeError) as error:  # noqa: PERF203 - each may be missing
             reasons.append(outcome.sentence(error))
     return trials, "" if trials else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
 
 
-def grown(make: Maker, device: Device, dtype: str, long: float = LONG) -> Trial:
+def grown(
+    make: Maker,
+    device: Device,
+    dtype: str,
+    long: float = LONG,
+    *,
+    sizes: Sequence[int] = EFFORT.sizes,
+    timed: Timed = timed,
+) -> Trial:
     """Return the smallest product that takes long enough, already run once."""
-    for size in SIZES:
+    for size in sizes:
         trial = make(device, dtype, size)
         trial.run()
         if min(timed(trial, device.synchronise, time.perf_counter) for _ in range(LOOKS)) >= long:
@@ -189,9 +211,11 @@ QUANTISED: tuple[Maker, ...] = (
 )
 
 
-def _passes(device: Device) -> list[Trial]:
+def _passes(device: Device, effort: Effort) -> list[Trial]:
     """A copy and a sum over far more memory than the caches hold."""
-    count = pass_bytes(device.accelerator) // 4
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    enough = PASS_BYTES if device.accelerator else pass_bytes(caches(), memory)
+    count = (effort.pass_bytes or enough) // 4
     source = device.put(torch.ones(count))
     target = torch.zeros_like(source)
     mib = f"{4 * count / 2**20:.0f} MiB"
@@ -201,12 +225,9 @@ def _passes(device: Device) -> list[Trial]:
     ]
 
 
-def pass_bytes(accelerator: bool) -> int:  # noqa: FBT001 - there is no other
-    """Return the bytes that a pass covers."""
-    if accelerator:
-        return PASS_BYTES
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(max(PASS_BYTES, PASS_CACHES * caches()), memory // MEMORY_SHARE)
+def pass_bytes(cached: int, memory: int) -> int:
+    """Return the bytes that a pass on a CPU covers, given those of its caches and of the machine's memory."""
+    return min(max(PASS_BYTES, PASS_CACHES * cached), memory // MEMORY_SHARE)
 
 
 def caches(root: str = "/sys/devices/system/cpu") -> int:

@@ -53,7 +53,7 @@ class Faults:
 
     @contextlib.contextmanager
     def watch(self, steps: int) -> Iterator[None]:
-        """Count what happens in here, which is so many steps."""
+        """Count page faults and kernel time of the block, in which `steps` steps run."""
         before = resource.getrusage(resource.RUSAGE_SELF)
         yield
         after = resource.getrusage(resource.RUSAGE_SELF)

@@ -73,7 +73,7 @@ def tune_for_training(network: Any, bench: Workbench) -> Any:
     They do not in data-parallel training, where each process would update its own copy, or with accumulated batches.
     """
     name = bench.knob("optimizer")
-    if name != "adagrad" or bench.case.mode != "train" or bench.knob("accumulate") != "1":
+    if name != "adagrad" or bench.mode.data_parallel or bench.knob("accumulate") != "1":
         return tune(network)
     rate = optimizers.rate(name, bench.model)
     merged = MergedEmbeddingBagWithAdaGrad.from_embeddingbag_list(network.bags, lr=rate)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.api import Packaged, Split, Workbench
+from ipexperf.bench.api import TRAINING, Packaged, Split, Workbench
 from ipexperf.bench.artifacts import safetensors
 from ipexperf.bench.datasets.glosses import beside
 from ipexperf.bench.models import _probe
@@ -74,7 +74,7 @@ def bert_base() -> Any:
     batch_infer=2,
     held_out=64,
     recipe=partial(_probe.fit, examples=256, ridge=_probe.OF_TEXT),
-    why_nots={"train": UNTRAINED, "train_ddp": UNTRAINED},
+    why_nots={TRAINING: UNTRAINED},
 )
 def bert_large() -> Any:
     return _built(layers=24, width=1024, heads=16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ipexperf.bench.api import Split, Workbench
+from ipexperf.bench.api import COMPILED, EXPORTED, TRAINING, Split, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.datasets import scenes
 from ipexperf.bench.lazy import torch, torchvision
@@ -71,9 +71,9 @@ def _for_ipex(network: Any) -> Any:
     tuned={"ipex": _for_ipex},
     operators={"ipex": OPERATORS},
     why_nots={
-        **dict.fromkeys(("train", "train_ddp"), FROZEN),
-        "infer_compile": f"{DECIDES} 20 times",
-        "infer_export": f"{DECIDES}: torch.export refuses it",
+        TRAINING: FROZEN,
+        COMPILED: f"{DECIDES} 20 times",
+        EXPORTED: f"{DECIDES}: torch.export refuses it",
         "int8": "torch.fx cannot trace its lists of boxes, so there is no int8 of stock PyTorch to compare with",
     },
     needs=("torch", "torchvision"),

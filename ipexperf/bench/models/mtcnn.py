@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from ipexperf.bench.api import Packaged
+from ipexperf.bench.api import TRAINING, Packaged
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.registry import model
 
@@ -19,7 +19,7 @@ _UNTRAINED = "its weights come from a package: four photographs are too few to t
 
 
 def _named(state_dict: dict[str, Any]) -> dict[str, Any]:
-    """Rename the weights."""
+    """Rename the package's weights to the names of this network."""
     return {(name if name.split(".")[0] in HEADS else f"layers.{name}"): value for name, value in state_dict.items()}
 
 
@@ -32,7 +32,7 @@ def _declared(file: str, sha256: str, size: int, batch: int) -> dict[str, Any]:
         "data": "faces",
         "held_out": 128,
         "pretrained": Packaged("facenet-pytorch", f"facenet_pytorch/data/{file}", sha256, _named),
-        "why_nots": {"train": _UNTRAINED, "train_ddp": _UNTRAINED, "int8 on stock": _NO_ZERO},
+        "why_nots": {TRAINING: _UNTRAINED, "int8 on stock": _NO_ZERO},
         "needs": ("torch", "torchvision"),
     }
 

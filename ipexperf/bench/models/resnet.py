@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ipexperf.bench.api import TRAINING
 from ipexperf.bench.lazy import torchvision
 from ipexperf.bench.models import _probe
 from ipexperf.bench.registry import model
@@ -61,7 +62,7 @@ def resnet50() -> Any:
     settles=40,
     resized=_probe.fit_anew,
     held_out=64,
-    why_nots=dict.fromkeys(("train", "train_ddp"), "a launch takes minutes, and none has been measured yet"),
+    why_nots={TRAINING: "a launch takes minutes, and none has been measured yet"},
     needs=("torch", "torchvision"),
 )
 def resnext101_32x16d() -> Any:

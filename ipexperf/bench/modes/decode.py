@@ -63,6 +63,7 @@ class DecodeSession(GenerationSession):
 class Decode(Mode):
     name = "decode"
     family = "decode"
+    kind = "next tokens"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts

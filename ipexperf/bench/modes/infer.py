@@ -27,6 +27,7 @@ class EagerSession(InferenceSession):
 
 class Infer(Mode):
     name = "infer"
+    label = "eager"
     knobs = (*KNOBS, artifact.Quantisation())
     artifact = "state"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Kernel, Look, Mode, Seen, Session, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Device, Kernel, Look, Mode, Seen, Session, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import compilation, fingerprint, proof, quantised
 from ipexperf.bench.evidence.compilation import Tally
@@ -64,6 +64,8 @@ class CompiledSession(InferenceSession):
 
 class InferCompile(Mode):
     name = "infer_compile"
+    label = COMPILED
+    graph = COMPILED
     plain = "infer"
     fresh = "torch.compile keeps processes and threads that were never tested under a fork"
     knobs = (*KNOBS, artifact.Quantisation())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import outcome, registry
-from ipexperf.bench.api import Cell, Kernel, Mode, Session, Tensors, Workbench
+from ipexperf.bench.api import EXPORTED, Cell, Kernel, Mode, Session, Tensors, Workbench
 from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -109,6 +109,8 @@ def weighed(network: Any) -> Check:
 
 class InferExport(Mode):
     name = "infer_export"
+    label = EXPORTED
+    graph = EXPORTED
     plain = "infer"
     fresh = "torch.export and inductor keep processes and threads that were never tested under a fork"
     knobs = KNOBS

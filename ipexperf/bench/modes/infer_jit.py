@@ -7,7 +7,7 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import plain_outputs, registry
-from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Workbench
+from ipexperf.bench.api import TRACED, Cell, Device, Look, Mode, Session, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import fingerprint, proof, quantised
 from ipexperf.bench.lazy import torch
@@ -79,6 +79,8 @@ class JitSession(InferenceSession):
 
 class InferJit(Mode):
     name = "infer_jit"
+    label = TRACED
+    graph = TRACED
     plain = "infer"
     knobs = (*KNOBS, artifact.Quantisation())
     artifact = "script"

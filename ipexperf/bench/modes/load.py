@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Workbench
+from ipexperf.bench.api import TRACED, Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Workbench
 from ipexperf.bench.evidence import proof
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes.infer_jit import JitSession
@@ -91,6 +91,8 @@ class LoadSession(JitSession):
 class Load(Mode):
     name = "load"
     family = "load"
+    kind = "cold start"
+    graph = TRACED
     fresh = "it measures what a process pays that has imported nothing"
     cold = True
     knobs = (ChannelsLast(),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Kernel, Look, Mode, Number, Session, Tensors, Workbench
+from ipexperf.bench.api import TRACED, Cell, Device, Kernel, Look, Mode, Number, Session, Tensors, Workbench
 from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
@@ -117,6 +117,7 @@ class MultiStreamSession(JitSession):
 
 class MultiStream(Mode):
     name = "multistream"
+    graph = TRACED
     openmp = "iomp5"
     knobs = (*KNOBS, Streams("streams", "streams that share a batch, each with its cores (default: one a core)"))
 

@@ -29,6 +29,7 @@ class PrefillSession(GenerationSession):
 class Prefill(Mode):
     name = "prefill"
     family = "prefill"
+    kind = "reading prompts"
     knobs = _input.KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:

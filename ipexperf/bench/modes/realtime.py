@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Mode, Number, Session, Workbench
+from ipexperf.bench.api import TRACED, Cell, Mode, Number, Session, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS
@@ -49,6 +49,8 @@ def too_many(instances: str | None, cores: str | None, there: int) -> str | None
 class Realtime(Mode):
     name = "realtime"
     family = "realtime"
+    kind = "real-time inference"
+    graph = TRACED
     fresh = "an instance is bound to its cores before it imports anything"
     batch = 1
     knobs = (

@@ -168,9 +168,11 @@ def _agreed(checks: tuple[Check, ...]) -> Check:
 class TrainDdp(Mode):
     name = "train_ddp"
     family = "train_ddp"
+    kind = "training on several ranks"
     plain = "train"
     fresh = "its ranks are spawned, and each imports everything itself"
     trains = True
+    data_parallel = True
     knobs = (
         ChannelsLast(),
         *optimizers.KNOBS,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Dataset, Examples, Model, Split
+from ipexperf.bench.api import TRAINING, Dataset, Examples, Model, Split
 from ipexperf.errors import UsageError
 
 HUBS = {"hf": "transformers", "timm": "timm"}
@@ -113,7 +113,7 @@ def register(text: str) -> str:
             trained=False,
             held_out=HELD_OUT,
             quantisation="dynamic" if target.hub == "hf" else "static",
-            why_nots=dict.fromkeys(("train", "train_ddp"), _UNTAUGHT),
+            why_nots={TRAINING: _UNTAUGHT},
             target=text,
         ),
     )

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ipexperf.bench.evidence import ceilings
-from ipexperf.bench.evidence.ceilings import Trial
+from ipexperf.bench.evidence.ceilings import Timed, Trial
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import PLAIN, quantised
 
@@ -29,29 +30,6 @@ COPIED = 2**26
 """Bytes of a copy: more than most caches hold, and little compared with a case. It is repeated on fast devices."""
 
 
-class Pulse:
-    """Both kernels, on one device."""
-
-    def __init__(self, device: Device, dtype: str) -> None:
-        self._device = device
-        self._trials = {"product": product(device, dtype), "copy": copy(device)}
-        self.read()  # the first call of a kernel creates it
-
-    def read(self) -> dict[str, float]:
-        """Return the seconds of each kernel."""
-        begin = time.perf_counter()
-        while time.perf_counter() - begin < AWAKE:
-            self._timed("product")
-        times: dict[str, list[float]] = {name: [] for name in self._trials}
-        for _ in range(TIMES):
-            for name in self._trials:
-                times[name].append(self._timed(name))
-        return {name: statistics.median(several) for name, several in times.items()}
-
-    def _timed(self, name: str) -> float:
-        return ceilings.timed(self._trials[name], self._device.synchronise, time.perf_counter)
-
-
 def product(device: Device, dtype: str) -> Trial:
     """Return a product that takes long enough, of this dtype if the device has one."""
     make = ceilings.integers if quantised(dtype) else ceilings.plain
@@ -61,17 +39,18 @@ def product(device: Device, dtype: str) -> Trial:
         return ceilings.grown(ceilings.plain, device, PLAIN, LONG)
 
 
-def copy(device: Device) -> Trial:
+def copy(device: Device, timed: Timed = ceilings.timed) -> Trial:
     """Return a copy of memory, repeated until it takes long enough."""
     source = device.put(torch.ones(COPIED // 4))
     target = torch.zeros_like(source)
-    return repeated(Trial(f"a copy of {COPIED // 2**20} MiB", 2.0 * COPIED, lambda: target.copy_(source)), device)
+    once = Trial(f"a copy of {COPIED // 2**20} MiB", 2.0 * COPIED, lambda: target.copy_(source))
+    return repeated(once, device, timed)
 
 
-def repeated(trial: Trial, device: Device) -> Trial:
+def repeated(trial: Trial, device: Device, timed: Timed = ceilings.timed) -> Trial:
     """Repeat a trial until it takes long enough. All repetitions are submitted before waiting."""
     trial.run()
-    once = min(ceilings.timed(trial, device.synchronise, time.perf_counter) for _ in range(ceilings.LOOKS))
+    once = min(timed(trial, device.synchronise, time.perf_counter) for _ in range(ceilings.LOOKS))
     times = math.ceil(LONG / once)
 
     def run() -> None:
@@ -79,3 +58,39 @@ def repeated(trial: Trial, device: Device) -> Trial:
             trial.run()
 
     return Trial(f"{trial.how}, {times} times", trial.amount * times, run)
+
+
+KERNELS: Mapping[str, Callable[[Device, str], Trial]] = {"product": product, "copy": lambda device, _: copy(device)}
+"""What makes each kernel, for a device and a dtype."""
+
+
+class Pulse:
+    """Both kernels, on one device."""
+
+    def __init__(
+        self,
+        device: Device,
+        dtype: str,
+        *,
+        kernels: Mapping[str, Callable[[Device, str], Trial]] = KERNELS,
+        awake: float = AWAKE,
+        timed: Timed = ceilings.timed,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._device, self._awake, self._time, self._clock = device, awake, timed, clock
+        self._trials = {name: make(device, dtype) for name, make in kernels.items()}
+        self.read()  # the first call of a kernel creates it
+
+    def read(self) -> dict[str, float]:
+        """Return the seconds of each kernel."""
+        begin = self._clock()
+        while self._clock() - begin < self._awake:
+            self._timed("product")
+        times: dict[str, list[float]] = {name: [] for name in self._trials}
+        for _ in range(TIMES):
+            for name in self._trials:
+                times[name].append(self._timed(name))
+        return {name: statistics.median(several) for name, several in times.items()}
+
+    def _timed(self, name: str) -> float:
+        return self._time(self._trials[name], self._device.synchronise, self._clock)

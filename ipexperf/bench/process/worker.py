@@ -55,7 +55,7 @@ def started() -> str:
 
 
 def check_start(case: Case, *, forked: bool = False) -> list[Check]:
-    """Check that this process was started as requested. No check for a fresh one that should be fresh."""
+    """Return the check that this process was forked or fresh, as requested. Empty if it is fresh, as by default."""
     expected, actual = "fork" if forked else dict(case.knobs).get(START, "fresh"), started()
     return [] if expected == actual == "fresh" else [Check(START, expected == actual, actual, expected)]
 
@@ -154,7 +154,7 @@ class Worker:
         """Return the footprint of the case's network, without running the case."""
         from ipexperf.bench.artifacts.footprint import look
 
-        return dict(look(self._workbench(request)))
+        return asdict(look(self._workbench(request)))
 
     def ceilings(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the peak rates of a device. Needs no case."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ipexperf.bench.api import Cell, Knob, Model
+from ipexperf.bench.api import COMPILED, TRACED, TRAINING, Cell, Knob, Model
 from ipexperf.bench.machine.facts import Facts
 
 FUSED = {
@@ -13,13 +13,8 @@ FUSED = {
     "xpu": {"SGD": "sgd_step", "AdamW": "adamw_step", "Adam": "adam_step", "Lamb": "lamb_step"},
 }
 """Optimizers that IPEX fuses on each device, with the function of the fused step. No AdamW on the CPU."""
-TRAINING = ("train", "train_ddp")
-COMPILED = "infer_compile"
 _XPU = {"xpu": "IPEX silently switches it off there"}
-_LEARNS = dict.fromkeys(TRAINING, "IPEX folds nothing while BatchNorm is trained")
-_TRACED = dict.fromkeys(
-    ("infer_jit", "load", "multistream", "realtime"), "a trace bypasses the graph that IPEX captures"
-)
+_LEARNS = {TRAINING: "IPEX folds nothing while BatchNorm is trained"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ class LinearFolding(Setting):
 class Fused(Setting):
     """A setting that applies only to optimizers that IPEX fuses."""
 
-    modes: tuple[str, ...] | None = TRAINING
+    modes: tuple[str, ...] | None = (TRAINING,)
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         fused = {kind.lower() for kind in FUSED.get(cell.device, ())}
@@ -89,8 +84,8 @@ KNOBS = (
         ignored=_XPU,
         barred={
             COMPILED: "torch.compile captures the graph itself",
-            **dict.fromkeys(TRAINING, "IPEX captures no graph of a training"),
-            **_TRACED,
+            TRAINING: "IPEX captures no graph of a training",
+            TRACED: "a trace bypasses the graph that IPEX captures",
         },
     ),
     Setting(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Kernel, Quantised, Stack, Workbench
+from ipexperf.bench.api import COMPILED, EXPORTED, Cell, Kernel, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
@@ -55,7 +55,7 @@ class Ipex(Stack):
             return mismatch
         if cell.device == "cuda":
             return "IPEX optimises for cpu and xpu, not for cuda"
-        if cell.mode == "infer_export":
+        if registry.modes.get(cell.mode).graph == EXPORTED:
             return "IPEX has no export path of its own: torch.export of a network is stock PyTorch's"
         if quantised(cell.dtype):
             return artifact.why_not(cell, facts) or _ipex_int8.why_not(cell, self.knobs)
@@ -70,7 +70,7 @@ class Ipex(Stack):
             return "IPEX needs a CPU with AVX2"
         if registry.modes.get(cell.mode).trains and not _ipex_knobs.on(cell, "weights_prepack"):
             return None
-        if cell.mode == _ipex_knobs.COMPILED and cell.dtype == "bf16":
+        if registry.modes.get(cell.mode).graph == COMPILED and cell.dtype == "bf16":
             return None
         if cell.dtype == "bf16" and not (flags >= _AVX512 or "avx_ne_convert" in flags):
             return "IPEX bf16 needs a CPU with AVX-512 (bw, vl, dq) or avx_ne_convert"
@@ -103,7 +103,7 @@ class Ipex(Stack):
 
     def _on(self, name: str, bench: Workbench) -> bool:
         """Whether `ipex.optimize` was asked to do this."""
-        if any(bench.case.mode in knob.barred for knob in self.knobs if knob.name == name):
+        if any(knob.unfit(bench.mode) for knob in self.knobs if knob.name == name):
             return False
         return bench.knob(name) == "on"
 

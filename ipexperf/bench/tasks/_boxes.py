@@ -39,7 +39,7 @@ def _area(boxes: Any) -> Any:
 
 
 def uncrowded(boxes: Any, scores: Any, labels: Any, most: float) -> Any:
-    """Non-maximum suppression: return the indices of boxes that overlap no better one of their label by more.
+    """Non-maximum suppression: return the indices of boxes that overlap no better one of their label by over `most`.
 
     Written here because importing IPEX replaces torchvision's implementation.
     """

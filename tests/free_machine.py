@@ -1,0 +1,21 @@
+"""A machine that is ours alone, whatever else runs on it, and a clock that a test moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from ipexperf.judge.policy import GatePolicy
+
+FREE = GatePolicy(others=inf, steal=inf, held_up=inf, memory_pressure=inf)
+"""A gate that lets everything pass."""
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
