@@ -99,8 +99,12 @@ def divided(scaled: Floats, limit: float) -> list[list[int]]:
 
 def noise_of(some: Floats) -> float:
     """The noise of some runs in units of that of their series, and at least that. A change of level is none."""
+    import numpy as np
+
     steps = len(some) - 1
-    return max(1.0, math.sqrt((USUAL + steps * float(spread(some)) ** 2) / (USUAL + steps)))
+    # Of few runs the smallest steps are much too small, and a change among them has no room.
+    own = float(spread(some)) ** 2 if steps >= 2 * MINIMUM else float(np.square(np.diff(some)).mean()) / 2
+    return max(1.0, math.sqrt((USUAL + steps * own) / (USUAL + steps)))
 
 
 def noise_beside(scaled: Floats, index: int) -> tuple[float, float]:
