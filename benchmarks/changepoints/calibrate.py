@@ -2,7 +2,7 @@
 
 Autocorrelated series (AR(1)) without a change are examined every night for a year, with the data up to that night. An
 alarm is a new change point, more than four runs from earlier ones. Seeds are fixed, so every run prints the tables of
-docs/reference/changes.md again.
+docs/reference/levels.md again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ipexperf.judge import changes
+from ipexperf.judge import levels
 
 NIGHTS = 365
 RHO = 0.3
@@ -33,10 +33,10 @@ def null(series: int, nights: int, rho: float, tail: float, seed: int) -> np.nda
 def alarms(values: np.ndarray, threshold: float, few: float) -> np.ndarray:
     """Return the number of alarms in each series when it is examined every night."""
     told: list[list[int]] = [[] for _ in values]
-    for night in range(2 * changes.MINIMUM, values.shape[1] + 1):
+    for night in range(2 * levels.MINIMUM, values.shape[1] + 1):
         # A log sd of 0.1 is far above the floor, and nothing else depends on the scale.
-        for known, found in zip(told, changes.divide(values[:, :night] * 0.1, threshold, few), strict=True):
-            known += [index for index in found if all(abs(index - old) > changes.MINIMUM for old in known)]
+        for known, found in zip(told, levels.divide(values[:, :night] * 0.1, threshold, few), strict=True):
+            known += [index for index in found if all(abs(index - old) > levels.MINIMUM for old in known)]
     return np.array([len(known) for known in told])
 
 
@@ -46,9 +46,9 @@ def delays(size: float, series: int, seed: int) -> Iterator[int]:
     values = null(series, history + after, RHO, 0.0, seed)
     values[:, history:] += size
     for row in values:
-        for night in range(changes.MINIMUM, after + 1):
-            (found,) = changes.divide(row[np.newaxis, : history + night] * 0.1)
-            if any(abs(index - history) <= changes.MINIMUM for index in found):
+        for night in range(levels.MINIMUM, after + 1):
+            (found,) = levels.divide(row[np.newaxis, : history + night] * 0.1)
+            if any(abs(index - history) <= levels.MINIMUM for index in found):
                 yield night
                 break
         else:
@@ -63,15 +63,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=60, help="series of a row (default: %(default)s)")
     parser.add_argument("--thresholds", default="5,5.5,6,6.5", help="tried for rho 0.3 (default: %(default)s)")
-    parser.add_argument("--few", type=float, default=changes.FEW, help="in FEW / n (default: %(default)s)")
+    parser.add_argument("--few", type=float, default=levels.FEW, help="in FEW / n (default: %(default)s)")
     parser.add_argument("--nights", type=int, default=NIGHTS, help="of a year (default: %(default)s)")
     told = parser.parse_args()
-    if told.series < 2 or told.nights < 2 * changes.MINIMUM:
-        parser.error(f"--series must be at least 2, and --nights {2 * changes.MINIMUM}")
+    if told.series < 2 or told.nights < 2 * levels.MINIMUM:
+        parser.error(f"--series must be at least 2, and --nights {2 * levels.MINIMUM}")
     line("neighbours", "threshold", "series", "false alarms a series and 365 nights", "series without any")
     line(*["---"] * 5)
     rows = [(RHO, 0.0, float(text)) for text in told.thresholds.split(",")]
-    rows += [(rho, 0.0, changes.THRESHOLD) for rho in (0.0, 0.5)] + [(RHO, 0.02, changes.THRESHOLD)]
+    rows += [(rho, 0.0, levels.THRESHOLD) for rho in (0.0, 0.5)] + [(RHO, 0.02, levels.THRESHOLD)]
     for number, (rho, tail, threshold) in enumerate(rows):
         found = alarms(null(told.series, told.nights, rho, tail, SEED + number), threshold, told.few)
         name = f"rho {rho}" + (f", {tail:.0%} of the nights far out" if tail else "")

@@ -17,7 +17,8 @@ from ipexperf.report.rerun import command
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
-    from ipexperf.dashboard.story import Entry, Factor, Mark, Story
+    from ipexperf.dashboard.change_marks import Mark
+    from ipexperf.dashboard.story import Entry, Factor, Story
     from ipexperf.history.records import Recorded
 
 DOTS = 120
@@ -163,7 +164,8 @@ def _differs(entry: Entry) -> list[str]:
 
 def _change_row(story: Story, mark: Mark) -> dict[str, Any]:
     run = story.board.runs[mark.run]
-    levels = [data.formatted(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
+    ends = () if mark.kind == "bistable" else (mark.before, mark.after)  # its text has both modes
+    levels = [data.formatted(PRIMARY, value) for value in ends if value is not None]
     return {"mark": mark, "run": run, "when": data.moment(run.started_at), "levels": levels}
 
 
@@ -180,7 +182,8 @@ def _data(entry: Entry, samples: Sequence[tuple[int, Mapping[int, Sequence[float
             "trends": data.trends(entry.line),
             "verdict": data.once([one.outcome if one else "" for one in verdicts]),
             "baseline": data.once([data.short(value) for value in against]) if any(against) else None,
-            "levels": [[first, last, data.short(value)] for first, last, value in entry.levels] or None,
+            "levels": [[one.first, one.last, data.short(one.begins), data.short(one.ends)] for one in entry.levels]
+            or None,
             "marks": [
                 {"run": mark.run, "kind": mark.kind, "text": mark.text, "lines": list(mark.lines)}
                 for mark in entry.marks

@@ -19,13 +19,15 @@ from ipexperf.report.selftest import rate_text
 from ipexperf.result import PRIMARY, PairsEvidence
 
 if TYPE_CHECKING:
-    from ipexperf.dashboard.story import Entry, Mark, Story
+    from ipexperf.dashboard.change_marks import Mark
+    from ipexperf.dashboard.story import Entry, Story
     from ipexperf.history import History
     from ipexperf.history.board import Board, BoardRun
 
-MOVED = ("slower", "faster")
+MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
+"""The kinds of change to show on the overview, the most urgent first."""
 TOLD = 200
-"""Changes of level to show on the overview, newest first."""
+"""The most changes to show on the overview."""
 
 
 def trust(history: History, story: Story) -> list[tuple[str, str]]:
@@ -41,8 +43,8 @@ def trust(history: History, story: Story) -> list[tuple[str, str]]:
 def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the overview: every case with its newest run, recent changes, and the judge's error rates."""
     newest = len(story.board.runs) - 1
-    moved = [(mark, entry) for entry in story.entries for mark in entry.marks if mark.kind in MOVED]
-    moved.sort(key=lambda pair: (-pair[0].run, -abs(math.log(pair[0].ratio or 1)), pair[1].case.id))
+    moved = [(mark, entry) for entry in story.entries for mark in entry.marks if _kind(mark) in MOVED]
+    moved.sort(key=lambda pair: (_urgency(pair[0]), -pair[0].run, -abs(math.log(pair[0].ratio or 1)), pair[1].case.id))
     run = story.board.runs[newest]
     return {
         "title": "Overview",
@@ -54,9 +56,20 @@ def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "data": {
             "rows": [data.row(entry, newest) for entry in story.entries],
             "changes": [_change(story.board, mark, entry) for mark, entry in moved[:TOLD]],
-            "untold": max(0, len(moved) - TOLD),
+            "untold": max(0, len(moved) - TOLD) + story.older,
         },
     }
+
+
+def _kind(mark: Mark) -> str:
+    """Return the kind of a mark on the overview, where a regression that recovered is one row."""
+    return "undone" if mark.undone else mark.kind
+
+
+def _urgency(mark: Mark) -> int:
+    """Return the rank of a change: what is slower now is first."""
+    faster = mark.kind == "drift" and (mark.ratio or 0) < 1
+    return MOVED["faster" if faster else _kind(mark)]
 
 
 def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
@@ -67,7 +80,8 @@ def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
         **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
         "machine": entry.line.machine_key,
         "outcome": entry.newest.outcome,
-        "kind": mark.kind,
+        "kind": _kind(mark),
+        "text": mark.text,
         "ratio": data.short(mark.ratio),
         "before": data.short(mark.before),
         "after": data.short(mark.after),

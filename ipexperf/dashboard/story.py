@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ipexperf.dashboard import change_marks
+from ipexperf.dashboard.change_marks import Differences, Level, Mark
+from ipexperf.history.changed import examine
 from ipexperf.history.comparison import unsound
-from ipexperf.judge import changes
-from ipexperf.judge.environment import differences
-from ipexperf.outcomes import has_numbers
 from ipexperf.report.table import to_beat
 from ipexperf.result import PRIMARY, accuracies
 
@@ -30,19 +29,6 @@ MEMORY = "peak_memory"
 """Metrics that are shown through time."""
 LONGEST = 60
 """Length limit for the part of a case's id in a file name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One event of a series. `kind` is slower, faster, environment or accepted."""
-
-    run: int
-    kind: str
-    text: str
-    lines: tuple[str, ...] = ()
-    ratio: float | None = None
-    before: float | None = None
-    after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +51,7 @@ class Entry:
     newest: Recorded
     before: Recorded | None
     marks: tuple[Mark, ...]
-    levels: tuple[tuple[int, int, float], ...]
-    """Stretches of runs with the same level: first run, last run, seconds."""
+    levels: tuple[Level, ...]
     factor: Factor | None
     """Throughput relative to stock PyTorch in fp32, in the same run."""
 
@@ -88,6 +73,8 @@ class Story:
     entries: tuple[Entry, ...]
     paired: Mapping[tuple[str, str], Paired] = field(default_factory=dict)
     """Rounds of the newest run of each case, by run and machine."""
+    older: int = 0
+    """Number of changes with runs that are older than the board's."""
 
     def run_of(self, entry: Entry) -> BoardRun:
         """Return the newest run of a case."""
@@ -95,20 +82,25 @@ class Story:
 
 
 def gather(history: History, limit: int) -> Story:
-    """Read the newest runs."""
+    """Read the newest runs. Changes are found in the whole history."""
     board = history.board((PRIMARY, MEMORY, *accuracies()), limit)
     lines = sorted(board.lines, key=lambda line: (line.case.id, line.case.batch, line.machine_key, line.case.uid))
     recorded = _recorded(history, board, lines)
     paired = history.paired(one for line in lines if (one := _of(recorded, board, line, 1)) is not None)
     factors = _factors(recorded, paired)
-    series = [_good(line) for line in lines]
-    changed = changes.find_each([[median for _, median in good] for good in series])
-    differ = _Differences(board)
-    entries = []
-    for line, good, moved in zip(lines, series, changed, strict=True):
+    examined = {(one.series.case.uid, one.series.machine_key): one for one in examine(history, [PRIMARY])}
+    differ = Differences(history, board)
+    entries, older = [], 0
+    for line in lines:
         newest, before = (_of(recorded, board, line, back) for back in (1, 2))
         assert newest is not None  # noqa: S101 - a line has a newest run
-        marks = [*_moved(board, line, good, moved, differ), *_accepted(line)]
+        marks: list[Mark] = list(_accepted(line))
+        levels: list[Level] = []
+        # A series of which no run counts is not there.
+        if series := examined.get((line.case.uid, line.machine_key)):
+            marks += change_marks.marks(line, series, differ)
+            levels += change_marks.levels(series, differ)
+            older += sum(differ.place(series.series.runs[event.change.index]) is None for event in series.events())
         # A change of level lists the differences itself, so a change of environment there is not a second event.
         lines_of_run = {mark.run: set(mark.lines) for mark in marks}
         marks += [x for x in _environments(line, differ) if not set(x.lines) <= lines_of_run.get(x.run, set())]
@@ -119,11 +111,11 @@ def gather(history: History, limit: int) -> Story:
                 newest=newest,
                 before=before,
                 marks=tuple(sorted(marks, key=lambda mark: (mark.run, mark.kind))),
-                levels=tuple(_levels(good, moved)),
+                levels=tuple(levels),
                 factor=factors.get((newest.run_uid, line.machine_key, line.case.uid)),
             )
         )
-    return Story(board, tuple(entries), paired)
+    return Story(board, tuple(entries), paired, older)
 
 
 def slug(case: Case, machine_key: str) -> str:
@@ -174,59 +166,7 @@ def _factor(times: float, paired: Paired | None, base: Case, case: Case) -> Fact
     return Factor(ratio.ratio, ratio.lo, ratio.hi, estimate.rounds)
 
 
-def _good(line: Line) -> list[tuple[int, float]]:
-    """Return the runs that count, with their step times."""
-    rejected = {run for run, judged in line.verdicts.items() if not has_numbers(judged.outcome)}
-    return [
-        (spot.run, spot.median)
-        for spot in line.spots[PRIMARY]
-        if spot.outcome == "ok" and spot.run not in rejected and spot.median is not None and 0 < spot.median < math.inf
-    ]
-
-
-class _Differences:
-    """Differences between environments, cached because many cases ask for the same pair."""
-
-    def __init__(self, board: Board) -> None:
-        self._board = board
-        self._known: dict[tuple[int, int], tuple[str, ...]] = {}
-
-    def between(self, line: Line, first: int, second: int) -> tuple[str, ...]:
-        """Return the differences for a case between two runs."""
-        old, new = (line.environments.get(run, self._board.runs[run].environment) for run in (first, second))
-        if old == new:
-            return ()
-        if (old, new) not in self._known:
-            environments = self._board.environments
-            self._known[old, new] = tuple(differences(environments[old], environments[new]))
-        return self._known[old, new]
-
-
-def _moved(
-    board: Board,
-    line: Line,
-    good: Sequence[tuple[int, float]],
-    moved: Sequence[changes.Change],
-    differ: _Differences,
-) -> Iterable[Mark]:
-    for change in moved:
-        last, first, likely = (good[place][0] for place in (change.earliest - 1, change.latest, change.index))
-        sides = (good[change.index - change.before : change.index], good[change.index : change.index + change.after])
-        before, after = (statistics.median(value for _, value in side) for side in sides)
-        commits = [board.runs[place].commit for place in (last, first)]
-        commits_differ = all(commits) and commits[0] != commits[1]
-        commit_lines = (
-            [f"commits {commits[0][:10]}..{commits[1][:10]}"] if commits_differ and commits[0] and commits[1] else []
-        )
-        kind = "slower" if change.ratio > 1 else "faster"
-        text = f"{kind} by {abs(change.ratio - 1):.1%} from here on"
-        ends = [board.runs[place].started_at[:10] for place in (last, first)]
-        vague = [f"95 % sure: between the runs of {ends[0]} and {ends[1]}"] if change.latest > change.earliest else []
-        lines = (*vague, *commit_lines, *differ.between(line, last, first))
-        yield Mark(likely, kind, text, lines, change.ratio, before, after)
-
-
-def _environments(line: Line, differ: _Differences) -> Iterable[Mark]:
+def _environments(line: Line, differ: Differences) -> Iterable[Mark]:
     # A case that never began has no environment, and the run's may be of another device.
     runs = [spot.run for spot in line.spots[PRIMARY] if not line.environments or spot.run in line.environments]
     for old, new in pairwise(runs):
@@ -238,16 +178,6 @@ def _accepted(line: Line) -> Iterable[Mark]:
     for one in line.accepted:
         state = ", superseded since" if one.superseded else ""
         yield Mark(one.run, "accepted", f"accepted as baseline by {one.by}, {one.at[:10]}{state}", (one.reason,))
-
-
-def _levels(good: Sequence[tuple[int, float]], moved: Sequence[changes.Change]) -> Iterable[tuple[int, int, float]]:
-    """Return the level of each stretch between changes. Empty if the series is too short to find changes."""
-    if len(good) < 2 * changes.MINIMUM:
-        return
-    bounds = [0, *(change.index for change in moved), len(good)]
-    for first, end in pairwise(bounds):
-        stretch = good[first:end]
-        yield stretch[0][0], stretch[-1][0], statistics.median(value for _, value in stretch)
 
 
 def by_run(entries: Iterable[Entry]) -> dict[int, list[tuple[Entry, int]]]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf.history import medians
 from ipexperf.history.comparison import between
 from ipexperf.history.database import reading
 from ipexperf.history.query import check_metric
 from ipexperf.judge import changes as points_of_change
+from ipexperf.judge.levels import MINIMUM
 
 if TYPE_CHECKING:
-    from ipexperf.history.medians import Medians, Moment
+    from ipexperf.history.medians import Medians
     from ipexperf.history.store import History
+    from ipexperf.judge.changes import Change, Course
 
 
 PAST = 365
@@ -27,12 +28,17 @@ PAST = 365
 class Changed:
     """One change of one series. `ratio` is the new level over the old; `runs_*` are the runs of a level.
 
-    `last_*` is the newest run that surely had the old level, `first_*` the oldest that surely had the new. The cause
-    lies between them, with a confidence of 95 %. `likely_*` is the run with which the new level most likely began, and
-    `known_*` the one with which the change could first be reported: a level needs some runs to be one.
+    `kind` is `step`, `drift` or `bistable`. Of a step, `last_*` is the newest run that surely had the old level,
+    `first_*` the oldest that surely had the new. The cause lies between them, with a confidence of 95 %. `likely_*` is
+    the run with which the new level most likely began. A drift, or a series with two modes, begins with `last_*` and
+    goes on to `first_*`: there is no run to blame, and nothing is compared. `known_*` is the run with which a change
+    could first be reported.
+
+    A regression that the next step undid has `recovered_*`: the oldest run that surely had the level of before again.
     """
 
     direction: str
+    kind: str
     case_id: str
     case_uid: str
     model: str
@@ -45,12 +51,15 @@ class Changed:
     metric: str
     unit: str
     higher_is_better: bool | None
-    ratio: float
+    ratio: float | None
+    """None if the old level is 0, or one is below."""
     score: float
     before: float
     after: float
     runs_before: int
     runs_after: int
+    switches: int
+    """How often a bistable series went from one mode to the other."""
     last_run: str
     last_started_at: str
     last_commit: str | None
@@ -63,6 +72,9 @@ class Changed:
     likely_started_at: str
     known_run: str
     known_started_at: str
+    recovered_run: str | None
+    recovered_started_at: str | None
+    recovered_known_run: str | None
     commits: str
     """The commit range for `git log`, or an empty text if the commits are equal or one is unknown."""
     differences: tuple[str, ...]
@@ -77,6 +89,44 @@ class Changes:
     short: int
 
 
+class Event(NamedTuple):
+    """A change and, if it is a regression that the next step undid, that step."""
+
+    change: Change
+    recovery: Change | None = None
+
+
+class Examined(NamedTuple):
+    """One series and what it did."""
+
+    series: Medians
+    course: Course
+
+    def events(self) -> Iterable[Event]:
+        """Return the changes, with a regression and its recovery as one."""
+        changes = iter(self.course.changes)
+        change = next(changes, None)
+        while change is not None:
+            later = next(changes, None)
+            regressed = change.direction(higher_is_better=self.series.higher_is_better) == "regressed"
+            if regressed and later is not None and change.undone_by(later):
+                yield Event(change, later)
+                later = next(changes, None)
+            else:
+                yield Event(change)
+            change = later
+
+
+def examine(
+    history: History, metrics: Sequence[str], *, since: str | None = None, before: str | None = None, **filters: Any
+) -> list[Examined]:
+    """Read every matching series, with PAST runs of each machine before `since`, and find what it did."""
+    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
+        every = medians.read(connection, metrics, since=since, before=before, past=PAST, **filters)
+    courses = points_of_change.courses([one.values for one in every])
+    return [Examined(one, course) for one, course in zip(every, courses, strict=True)]
+
+
 def changes(
     history: History,
     metrics: Sequence[str],
@@ -87,49 +137,60 @@ def changes(
 ) -> Changes:
     """Find the changes of every matching series that could first be reported since a moment.
 
-    Some runs before it are examined too. Regressions come first, the latest on top.
+    Some runs before it are examined too. Regressions that last come first, the latest on top.
     """
     history.check_begun()
     span = history.span(since, until)
     for metric in metrics:
         check_metric(metric)
-    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
-        every = medians.read(connection, metrics, **span, past=PAST, **filters)
+    examined = examine(history, metrics, **span, **filters)
     changed = [
-        _changed(history, one, change)
-        for one, moved in zip(every, points_of_change.find_each([one.values for one in every]), strict=True)
-        for change in moved
-        if _known(one, change).started_at >= (span["since"] or "")
+        _changed(history, one.series, event)
+        for one in examined
+        for event in one.events()
+        if one.series.runs[(event.recovery or event.change).known].started_at >= (span["since"] or "")
     ]
-    short = sum(len(one.values) < 2 * points_of_change.MINIMUM for one in every)
-    order = {"regressed": 0, "changed": 1, "improved": 2}
-    changed.sort(key=lambda x: (-abs(math.log(x.ratio)), x.case_id, x.metric))
+    short = sum(len(one.series.values) < 2 * MINIMUM for one in examined)
+    changed.sort(key=lambda x: (-_size(x), x.case_id, x.metric))
     changed.sort(key=lambda x: x.likely_started_at, reverse=True)
-    changed.sort(key=lambda x: order[x.direction])
-    return Changes(tuple(changed), len(every), short)
+    changed.sort(key=_urgency)
+    return Changes(tuple(changed), len(examined), short)
 
 
-def _known(one: Medians, change: points_of_change.Change) -> Moment:
-    """The run with which a change could first be reported."""
-    return one.runs[change.index + points_of_change.MINIMUM - 1]
+def _size(one: Changed) -> float:
+    """How large a change is, whichever way it went."""
+    return abs(math.log(one.ratio)) if one.ratio else math.inf
 
 
-def _changed(history: History, one: Medians, change: points_of_change.Change) -> Changed:
+def _urgency(one: Changed) -> int:
+    """The rank of a change in a list: what is slower now is first."""
+    if one.direction == "regressed":
+        return 0 if one.recovered_run is None else 3
+    return {"changed": 2, "improved": 4}[one.direction] - (one.kind == "bistable")
+
+
+def _changed(history: History, one: Medians, event: Event) -> Changed:
+    change, recovery = event
     last, first, likely = one.runs[change.earliest - 1], one.runs[change.latest], one.runs[change.index]
-    sides = [history.environment(run.uid, one.case.uid) for run in (last, first)]
-    commits_differ = last.commit and first.commit and last.commit != first.commit
+    known = one.runs[change.known]
+    step = change.kind == "step"
+    sides = [history.environment(run.uid, one.case.uid) for run in (last, first)] if step else [{}, {}]
+    commits_differ = step and last.commit and first.commit and last.commit != first.commit
+    back = one.runs[recovery.latest] if recovery else None
     return Changed(
         direction=change.direction(higher_is_better=one.higher_is_better),
+        kind=change.kind,
         case_id=one.case.id,
         case_uid=one.case.uid,
         **{name: getattr(one.case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
         **{name: getattr(one, name) for name in ("machine_key", "metric", "unit", "higher_is_better")},
         ratio=change.ratio,
         score=change.score,
-        before=statistics.median(one.values[change.index - change.before : change.index]),
-        after=statistics.median(one.values[change.index : change.index + change.after]),
+        before=change.old,
+        after=change.new,
         runs_before=change.before,
         runs_after=change.after,
+        switches=change.switches,
         last_run=last.uid,
         last_started_at=last.started_at,
         last_commit=last.commit,
@@ -139,8 +200,11 @@ def _changed(history: History, one: Medians, change: points_of_change.Change) ->
         between=change.latest - change.earliest + 1,
         likely_run=likely.uid,
         likely_started_at=likely.started_at,
-        known_run=_known(one, change).uid,
-        known_started_at=_known(one, change).started_at,
+        known_run=known.uid,
+        known_started_at=known.started_at,
+        recovered_run=back.uid if back else None,
+        recovered_started_at=back.started_at if back else None,
+        recovered_known_run=one.runs[recovery.known].uid if recovery else None,
         commits=f"{last.commit}..{first.commit}" if commits_differ else "",
         differences=tuple(between(*sides)),
     )

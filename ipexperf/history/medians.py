@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from ipexperf.history import statements
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, measurement, run, series, verdict
 from ipexperf.outcomes import without_numbers
+from ipexperf.result import accuracies
 
 if TYPE_CHECKING:
     from ipexperf.history.records import Wanted
@@ -34,7 +36,8 @@ class Moment(NamedTuple):
 class Medians:
     """One metric of one case on one machine: the median of each good run, oldest first.
 
-    A run is good if the case was measured and nothing was found wrong with it: not its proof, not its accuracy.
+    A run is good if the case was measured and nothing was found wrong with it: not its proof, not its accuracy. The
+    series of an accuracy has the runs that the judge rejected, too: it is about them.
     """
 
     case: Case
@@ -52,7 +55,7 @@ def read(
     *,
     since: str | None = None,
     before: str | None = None,
-    past: int,
+    past: int = 0,
     branch: Wanted = None,
     **filters: Wanted,
 ) -> list[Medians]:
@@ -76,7 +79,8 @@ def read(
     query = query.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
     rejected = _rejected(connection, min(places))
     for series_id, run_id, median in connection.execute(query).all():
-        if run_id in places and (by_series[series_id].case.uid, run_id) not in rejected:
+        one = by_series[series_id]
+        if run_id in places and (one.metric in accuracies() or (one.case.uid, run_id) not in rejected):
             points[series_id].append((places[run_id], median))
     return [_filled(by_series[series_id], sorted(own), runs) for series_id, own in sorted(points.items())]
 
@@ -101,7 +105,7 @@ def _rejected(connection: Connection, first: int) -> set[tuple[str, int]]:
 def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:
     """Return the series with its good points, in the order of time."""
     for place, median in points:
-        if median is not None and median > 0:
+        if median is not None and math.isfinite(median):
             one.runs.append(runs[place])
             one.values.append(median)
     return one

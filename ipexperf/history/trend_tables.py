@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, human, moment, ratio, row, table
 from ipexperf.history.rolling import series_of
-from ipexperf.judge.changes import MINIMUM
+from ipexperf.judge.levels import MINIMUM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ def changes_table(changed: Sequence[Changed]) -> Table:
     for one in changed:
         row(
             drawn,
-            one.direction,
+            change_word(one),
             one.case_id,
             str(one.batch),
             one.metric,
@@ -105,18 +105,43 @@ def changes_table(changed: Sequence[Changed]) -> Table:
             human(one.after, one.unit),
             ratio(one.ratio),
             f"{one.score:.1f}",
-            f"{one.runs_before} -> {one.runs_after}",
+            _runs(one),
             *(f"{moment(at)} {uid[:SHORT]}" for at, uid in _bracket(one)),
         )
     return drawn
 
 
+def change_word(one: Changed) -> str:
+    """Name a change: its direction, or what it is instead of a step."""
+    if one.kind == "bistable":
+        return "bistable"
+    if one.kind == "drift":
+        return f"drift, {one.direction}"
+    return one.direction if one.recovered_run is None else "recovered"
+
+
+def _runs(one: Changed) -> str:
+    """The runs of both levels; of a drift all of them, which have no level."""
+    if one.kind == "drift":
+        return str(one.runs_after)
+    sign = "<->" if one.kind == "bistable" else "->"
+    return f"{one.runs_before} {sign} {one.runs_after}"
+
+
 def brackets_text(changed: Changes) -> Text:
     """Describe what differs between the runs around changes, once for all cases that changed there."""
     together: dict[tuple[str, str, str, tuple[str, ...]], list[Changed]] = defaultdict(list)
+    lines, plain = [], 0
     for one in changed.changes:
-        together[one.last_run, one.first_run, one.likely_run, one.differences].append(one)
-    lines = []
+        if one.kind != "step":
+            lines.append(_unsteady(one))
+        elif one.commits or one.differences:
+            together[one.last_run, one.first_run, one.likely_run, one.differences].append(one)
+        else:
+            plain += 1
+        if one.recovered_run is not None and one.recovered_started_at is not None:
+            when = moment(one.recovered_started_at)
+            lines.append(f"{one.case_id}, {one.metric}: back at its level since {when} {one.recovered_run[:SHORT]}")
     for (last, first, likely, differences), same in together.items():
         cases = ", ".join(dict.fromkeys(one.case_id for one in same))
         vague = f" (95 % sure, most likely with {likely[:SHORT]})" if same[0].between > 1 else ""
@@ -124,12 +149,26 @@ def brackets_text(changed: Changes) -> Text:
         commits = same[0].commits
         lines += [f"    commits  {commits}"] if commits else []
         others = [line for line in differences if not line.startswith("commit: ")]
-        others = others or ([] if commits else ["nothing that is recorded of the environment"])
         lines += [f"    {'' if index else 'differs':8} {line}" for index, line in enumerate(others)]
+    if plain:
+        word = "1 step" if plain == 1 else f"{plain} steps"
+        lines.append(f"{word}: nothing that is recorded of the environment differs between last and first")
     short = f"; {changed.short} too short: fewer than {2 * MINIMUM} good runs" if changed.short else ""
     word = "change" if len(changed.changes) == 1 else "changes"
     lines.append(f"{len(changed.changes)} {word} in {changed.series} series{short}")
     return Text("\n".join(lines))
+
+
+def _unsteady(one: Changed) -> str:
+    """Say what a drift or two modes are, as there is no run to blame for them."""
+    name = f"{one.case_id}, {one.metric}"
+    if one.kind == "bistable":
+        modes = f"{human(one.before, one.unit)} and {human(one.after, one.unit)}"
+        return f"{name}: two modes, {modes}, with {one.switches} switches between them: no run is to blame"
+    each = f", {one.ratio ** (1 / (one.runs_after - 1)) - 1:+.2%} a run" if one.ratio else ""
+    return (
+        f"{name}: drifts from {human(one.before, one.unit)} to {human(one.after, one.unit)}{each}: no run is to blame"
+    )
 
 
 def _bracket(one: Changed) -> tuple[tuple[str, str], ...]:

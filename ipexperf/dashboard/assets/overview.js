@@ -17,11 +17,14 @@ function tiles(rows) {
   );
 }
 
+const SIGNS = { slower: "▼", faster: "▲", drift: "↗", bistable: "⇅", undone: "↺" };
+
 function changes(rows) {
   const body = make("tbody");
   for (const row of rows) {
-    const moved = make("span", { class: `move ${row.kind}` }, row.kind === "slower" ? "▼ " : "▲ ", percent(row.ratio));
-    const why = row.lines.length ? row.lines.slice(0, 3).join(" · ") + (row.lines.length > 3 ? " …" : "") : "nothing recorded differs";
+    const moved = make("span", { class: `move ${row.kind}`, title: row.text }, `${SIGNS[row.kind]} `, percent(row.ratio));
+    const plain = row.kind === "slower" || row.kind === "faster" ? [] : [row.text];
+    const why = [...plain, ...row.lines.slice(0, 3)].join(" · ") + (row.lines.length > 3 ? " …" : "");
     body.append(make("tr", {},
       make("td", { class: "number" }, moved),
       make("td", {}, caseLink(row)),

@@ -1,0 +1,130 @@
+"""The changes of a series as marks and levels of a chart. They are found in the whole series; a board holds its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ipexperf.judge.environment import differences
+from ipexperf.report import units
+
+if TYPE_CHECKING:
+    from ipexperf.history import History
+    from ipexperf.history.board import Board, Line
+    from ipexperf.history.changed import Event, Examined
+    from ipexperf.history.medians import Moment
+    from ipexperf.judge.changes import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One event of a series. `kind` is slower, faster, drift, bistable, recovered, environment or accepted."""
+
+    run: int
+    kind: str
+    text: str
+    lines: tuple[str, ...] = ()
+    ratio: float | None = None
+    before: float | None = None
+    after: float | None = None
+    undone: bool = False
+    """Whether it was slower only until a later mark, which says `recovered`."""
+
+
+class Level(NamedTuple):
+    """A stretch of runs on the board: its first and last run, and the number of either. A level has the same twice."""
+
+    first: int
+    last: int
+    begins: float
+    ends: float
+
+
+class Differences:
+    """Differences between environments, cached because many cases ask for the same pair."""
+
+    def __init__(self, history: History, board: Board) -> None:
+        self._history = history
+        self._board = board
+        self._places = {run.number: place for place, run in enumerate(board.runs)}
+        self._known: dict[tuple[int, int], tuple[str, ...]] = {}
+
+    def place(self, moment: Moment) -> int | None:
+        """Return the place of a run on the board, or None if it is older."""
+        return self._places.get(moment.number)
+
+    def between(self, line: Line, first: int, second: int) -> tuple[str, ...]:
+        """Return the differences for a case between two runs."""
+        old, new = (line.environments.get(run, self._board.runs[run].environment) for run in (first, second))
+        if old == new:
+            return ()
+        if (old, new) not in self._known:
+            environments = self._board.environments
+            self._known[old, new] = tuple(differences(environments[old], environments[new]))
+        return self._known[old, new]
+
+    def of_runs(self, line: Line, last: Moment, first: Moment) -> tuple[str, ...]:
+        """Return the differences for a case between two runs, of which the older need not be on the board."""
+        places = (self.place(last), self.place(first))
+        if places[0] is not None and places[1] is not None:
+            return self.between(line, places[0], places[1])
+        old, new = (self._history.environment(run.uid, line.case.uid) for run in (last, first))
+        return tuple(differences(old, new))
+
+
+def marks(line: Line, one: Examined, differ: Differences) -> Iterable[Mark]:
+    """Return the changes of a line that began on the board, and the recoveries."""
+    for event in one.events():
+        change, recovery = event
+        if (place := differ.place(one.series.runs[change.index])) is not None:
+            yield _mark(line, one, event, place, differ)
+        if recovery is not None and (back := differ.place(one.series.runs[recovery.index])) is not None:
+            text = f"back at the level of before, {recovery.ratio or 0:.3f} of the last one"
+            lines = _around(line, one, recovery, differ)
+            yield Mark(back, "recovered", text, lines, recovery.ratio, recovery.old, recovery.new)
+
+
+def levels(one: Examined, differ: Differences) -> Iterable[Level]:
+    """Return what each piece of a series on the board looks like: a level, the line of a drift, or two modes."""
+    for piece in one.course.pieces:
+        runs = [(number, differ.place(one.series.runs[number])) for number in range(piece.begin, piece.end)]
+        shown = [(number, place) for number, place in runs if place is not None]
+        if not shown:
+            continue
+        (number, first), (_, last) = shown[0], shown[-1]
+        if piece.shape == "bistable":
+            yield Level(first, last, piece.first, piece.first)
+            yield Level(first, last, piece.last, piece.last)
+        else:
+            share = (number - piece.begin) / max(1, piece.end - 1 - piece.begin)
+            yield Level(first, last, piece.first + share * (piece.last - piece.first), piece.last)
+
+
+def _mark(line: Line, one: Examined, event: Event, place: int, differ: Differences) -> Mark:
+    change, recovery = event
+    numbers = (change.ratio, change.old, change.new)
+    if change.kind == "bistable":
+        modes = " and ".join(units.seconds(value) for value in (change.old, change.new))
+        text = f"two modes from here on, {modes}: {change.switches} switches, no run is to blame"
+        return Mark(place, "bistable", text, (), *numbers)
+    ratio = change.ratio or 0.0
+    word = f"{'slower' if change.up else 'faster'} by {abs(ratio - 1):.1%}"
+    if change.kind == "drift":
+        end = one.series.runs[change.latest].started_at[:10]
+        return Mark(place, "drift", f"drifts from here on: {word} by {end}, no run is to blame", (), *numbers)
+    lines = _around(line, one, change, differ)
+    if recovery is None:
+        return Mark(place, "slower" if change.up else "faster", f"{word} from here on", lines, *numbers)
+    end = one.series.runs[recovery.index].started_at[:10]
+    return Mark(place, "slower", f"{word}, until {end}", lines, *numbers, undone=True)
+
+
+def _around(line: Line, one: Examined, change: Change, differ: Differences) -> tuple[str, ...]:
+    """Return what is known of the runs around a step."""
+    last, first = one.series.runs[change.earliest - 1], one.series.runs[change.latest]
+    ends = [run.started_at[:10] for run in (last, first)]
+    vague = [f"95 % sure: between the runs of {ends[0]} and {ends[1]}"] if change.latest > change.earliest else []
+    known = last.commit and first.commit and last.commit != first.commit
+    commits = [f"commits {(last.commit or '')[:10]}..{(first.commit or '')[:10]}"] if known else []
+    return (*vague, *commits, *differ.of_runs(line, last, first))

@@ -1,0 +1,263 @@
+"""Neighbouring levels that are no steps: a drift, or two modes between which a series goes to and fro.
+
+The levels of a series are steps only as long as nothing simpler explains its runs as well. A straight line costs as
+much as one step, and two modes as much as two, with a little for each switch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Literal
+
+from ipexperf.judge.levels import AROUND, MINIMUM, local_noise, noise_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipexperf.judge.levels import Floats
+
+Shape = Literal["level", "drift", "bistable"]
+SWITCHES = 4
+"""Two modes are said of a series that went from one to the other so often."""
+MODES = 2.0
+"""Two modes cost as much as so many steps."""
+SWITCH = 0.2
+"""Each switch between them costs as much as this part of a step."""
+WIDEST = 80
+"""The most levels that are explained at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The runs from `begin` to before `end`, and what they do there. Numbers are in units of the series' noise.
+
+    A level has equal `first` and `last`; a drift goes from `first` to `last`; two modes have `first` below `last`.
+    """
+
+    shape: Shape
+    begin: int
+    end: int
+    first: float
+    last: float
+    known: int
+    """The run with which a drift or two modes could first be reported."""
+    switches: tuple[int, ...] = ()
+    """The runs with which the levels of two modes begin, without the first."""
+
+
+def stretches(scaled: Floats, starts: Sequence[int], limit: float) -> list[Stretch]:
+    """Divide a series whose levels begin at `starts` into levels, drifts and pairs of modes."""
+    bounds = [0, *starts, len(scaled)]
+    chosen: list[Stretch] = []
+    for window in sorted(_windows(scaled, bounds, limit), key=lambda one: -one.saved):
+        begin, end = window.bounds[0], window.bounds[-1]
+        if all(end <= other.begin or other.end <= begin for other in chosen):
+            chosen.append(window.stretch(limit))
+    covered = {start for one in chosen for start in bounds if one.begin <= start < one.end}
+    for begin, end in pairwise(bounds):
+        if begin not in covered:
+            level = float(scaled[begin:end].mean())
+            chosen.append(Stretch("level", begin, end, level, level, begin + MINIMUM - 1))
+    return sorted(chosen, key=lambda one: one.begin)
+
+
+def joined(scaled: Floats, old: Stretch, new: Stretch, limit: float) -> bool:
+    """Whether a drift and its neighbour, a level or a drift, meet without a step, though maybe some runs away.
+
+    A drift begins where its first level does, which may be some runs away from where it really began.
+    """
+    import numpy as np
+
+    first, index, end = old.begin, new.begin, new.end
+    values = scaled[first:end]
+    square = sum(noise**2 for noise in noise_beside(scaled, index)) / 2
+    apart = sum(float(np.square(scaled[one.begin : one.end] - line(one)).sum()) for one in (old, new))
+    runs = np.arange(first, end)
+    rests = []
+    for place in range(max(first + 1, index - AROUND), min(end - 1, index + AROUND)):
+        columns = [np.ones(len(runs))]
+        columns += [np.minimum(runs - place, 0)] if old.shape == "drift" else []
+        columns += [np.maximum(runs - place, 0)] if new.shape == "drift" else []
+        design = np.column_stack(columns)
+        fitted = design @ np.linalg.lstsq(design, values, rcond=None)[0]
+        rests.append(float(np.square(values - fitted).sum()))
+    return min(rests) <= apart + limit**2 * square
+
+
+def line(part: Stretch) -> Floats:
+    """The values of a level or a drift at each of its runs."""
+    import numpy as np
+
+    return np.linspace(part.first, part.last, part.end - part.begin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What a series adds up to before each run: sums of a stretch are differences of two of them."""
+
+    scaled: Floats
+    values: Floats
+    squares: Floats
+    placed: Floats
+    """Sums of the values, each times its place."""
+    noise: Floats
+    """Sums of the squared noise around each run."""
+
+    @classmethod
+    def of(cls, scaled: Floats) -> _Sums:
+        import numpy as np
+
+        places = np.arange(len(scaled))
+        noise = np.maximum(1.0, local_noise(scaled) * np.ones(len(scaled)))
+        columns = (scaled, scaled**2, scaled * places, noise**2)
+        return cls(scaled, *(np.concatenate(([0.0], np.cumsum(column))) for column in columns))
+
+    def square(self, begin: int, end: int) -> float:
+        """The squared noise of some runs."""
+        return float(self.noise[end] - self.noise[begin]) / (end - begin)
+
+    def rest(self, begin: int, end: int) -> float:
+        """What is left of some runs when their mean is taken away, squared."""
+        total = float(self.values[end] - self.values[begin])
+        return float(self.squares[end] - self.squares[begin]) - total**2 / (end - begin)
+
+    def slope(self, begin: int, end: int) -> float:
+        """How much the straight line through some runs rises from run to run."""
+        runs = end - begin
+        total = float(self.values[end] - self.values[begin])
+        placed = float(self.placed[end] - self.placed[begin]) - (begin + (runs - 1) / 2) * total
+        return placed / _leverage(runs)
+
+    def mean(self, begin: int, end: int) -> float:
+        return float(self.values[end] - self.values[begin]) / (end - begin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Neighbouring levels taken as steps: where they begin and end, and what is left of their runs."""
+
+    bounds: Sequence[int]
+    rest: float
+    limit: float
+
+    def cost(self, square: float) -> float:
+        """What is left, in units of the noise, and the price of each step."""
+        return self.rest / square + self.limit**2 * (len(self.bounds) - 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Some levels that a line or two modes explain as well, and how much of their price that saves."""
+
+    saved: float
+    shape: Shape
+    bounds: Sequence[int]
+    first: float
+    last: float
+    square: float
+    switches: tuple[int, ...] = ()
+
+    def stretch(self, limit: float) -> Stretch:
+        begin, end = self.bounds[0], self.bounds[-1]
+        if self.shape == "bistable":
+            known = min(end, self.switches[SWITCHES - 1] + MINIMUM) - 1
+        else:
+            known = _drift_known(begin, end, self.last - self.first, limit, self.square)
+        return Stretch(self.shape, begin, end, self.first, self.last, known, self.switches)
+
+
+def _windows(scaled: Floats, bounds: Sequence[int], limit: float) -> list[_Window]:
+    """Neighbouring levels that something simpler explains, without those that save less than one that they overlap."""
+    if len(bounds) == 2:
+        return []
+    sums = _Sums.of(scaled)
+    rests = [0.0, *accumulate(sums.rest(*level) for level in pairwise(bounds))]
+    windows: list[_Window] = []
+    for levels in range(min(WIDEST, len(bounds) - 1), 1, -1):
+        for one in range(len(bounds) - levels):
+            steps = _Steps(bounds[one : one + levels + 1], rests[one + levels] - rests[one], limit)
+            begin, end = steps.bounds[0], steps.bounds[-1]
+            meets = (other for other in windows if other.bounds[0] < end and begin < other.bounds[-1])
+            most = max((other.saved for other in meets), default=0.0)
+            windows += [window for window in (_drift(sums, steps, most), _modes(sums, steps, most)) if window]
+    return windows
+
+
+def _drift(sums: _Sums, steps: _Steps, most: float) -> _Window | None:
+    """A straight line through these levels, if it saves more than `most`."""
+    begin, end = steps.bounds[0], steps.bounds[-1]
+    square, slope, runs = sums.square(begin, end), sums.slope(begin, end), end - begin
+    rest = sums.rest(begin, end) - slope**2 * _leverage(runs)
+    saved = steps.cost(square) - rest / square - steps.limit**2
+    if saved <= most:
+        return None
+    half = slope * (runs - 1) / 2
+    middle = sums.mean(begin, end)
+    return _Window(saved, "drift", steps.bounds, middle - half, middle + half, square)
+
+
+def _modes(sums: _Sums, steps: _Steps, most: float) -> _Window | None:
+    """Two modes between which these runs go to and fro, if they save more than `most`."""
+    begin, end = steps.bounds[0], steps.bounds[-1]
+    square, price = sums.square(begin, end), SWITCH * steps.limit**2
+    values = sums.scaled[begin:end]
+    low, high = _two(values)
+    costs = _beside(values, low, high) / square
+    spare = steps.cost(square) - MODES * steps.limit**2 - most
+    if float(costs.min(axis=1).sum()) + price * SWITCHES >= spare:
+        return None
+    path = _path(costs, price)
+    switches = [place for place, pair in enumerate(pairwise(path), 1) if pair[0] != pair[1]]
+    rest = sum(float(pair[mode]) for pair, mode in zip(costs, path, strict=True)) + price * len(switches)
+    if len(switches) < SWITCHES or rest >= spare:
+        return None
+    moved = tuple(begin + place for place in switches)
+    return _Window(most + spare - rest, "bistable", steps.bounds, low, high, square, moved)
+
+
+def _two(values: Floats) -> tuple[float, float]:
+    """The two numbers to which some values lie nearest."""
+    import numpy as np
+
+    ordered = np.sort(values)
+    sums, runs = np.cumsum(ordered), np.arange(1, len(ordered) + 1)
+    lower, upper = sums[:-1] / runs[:-1], (sums[-1] - sums[:-1]) / (runs[-1] - runs[:-1])
+    best = int((lower * sums[:-1] + upper * (sums[-1] - sums[:-1])).argmax())
+    return float(lower[best]), float(upper[best])
+
+
+def _beside(values: Floats, low: float, high: float) -> Floats:
+    """The squared distance of each run to either mode."""
+    import numpy as np
+
+    return np.stack((np.square(values - low), np.square(values - high)), axis=1)
+
+
+def _path(costs: Floats, price: float) -> list[int]:
+    """The mode of each run, 0 or 1, on the cheapest way through them. A switch has a price (Viterbi's algorithm)."""
+    totals, came = (0.0, 0.0), []
+    for low, high in costs.tolist():
+        from_low, from_high = totals
+        came.append((0 if from_low <= from_high + price else 1, 1 if from_high <= from_low + price else 0))
+        totals = (min(from_low, from_high + price) + low, min(from_high, from_low + price) + high)
+    mode = 0 if totals[0] <= totals[1] else 1
+    path = [mode]
+    for pair in came[:0:-1]:
+        mode = pair[mode]
+        path.append(mode)
+    return path[::-1]
+
+
+def _drift_known(begin: int, end: int, rise: float, limit: float, square: float) -> int:
+    """The run with which a line so steep explains as much as a step must."""
+    slope = rise / (end - begin - 1)
+    for runs in range(2 * MINIMUM, end - begin):
+        if slope**2 * _leverage(runs) >= limit**2 * square:
+            return begin + runs - 1
+    return end - 1
+
+
+def _leverage(runs: int) -> float:
+    """The sum of the squared distances of so many runs from their middle."""
+    return runs * (runs**2 - 1) / 12
