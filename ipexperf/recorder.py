@@ -13,6 +13,7 @@ from ipexperf.judge import remeasure
 
 if TYPE_CHECKING:
     from ipexperf.history.store import History, Status
+    from ipexperf.judge.bisection_record import BisectionRecord
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options
@@ -89,6 +90,13 @@ class Recorder:
             return
         with interrupts.deferred():
             self._history.record_round(self.uid, one)
+
+    def bisection(self, record: BisectionRecord) -> None:
+        """Write what a search for a culprit found. One that measured nothing is not written."""
+        if self._history is None or not record.machine_key:
+            return
+        with interrupts.deferred():
+            self._history.record_bisection(record, self._folder.name)
 
     def finish(
         self, status: Status, settled: RunVerdict | None = None, tested: Mapping[str, Verdict] | None = None

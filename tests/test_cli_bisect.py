@@ -14,16 +14,23 @@ sys.path.append(str(Path(__file__).parent / "environments"))
 from small_wheels import a_wheel, an_environment
 
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces it
-from ipexperf import bisect, cli
+from ipexperf import cli
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.bisect import Log, Measured, Search, find
+from ipexperf.bisect import mixes
+from ipexperf.bisect.answers import Log, Measured
+from ipexperf.bisect.laboratory import Laboratory
+from ipexperf.bisect.mixes import MixSearch
+from ipexperf.bisect.search import Report, find
 from ipexperf.errors import UsageError
+from ipexperf.history import History
 from ipexperf.judge.bisection import Answer, Candidate, Change
 from ipexperf.lock import Lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ipexperf.bisect.software import Software
 
 CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 NAMES = tuple(f"dep{number}" for number in range(6))
@@ -66,8 +73,8 @@ class Bench:
         return None
 
 
-def search() -> Search:
-    return Search(
+def search() -> MixSearch:
+    return MixSearch(
         [a_change(name) for name in NAMES],
         lambda _: True,
         {},
@@ -75,24 +82,24 @@ def search() -> Search:
     )
 
 
-def found(bench: Bench, **more: bool) -> bisect.Report:
+def found(bench: Bench, **more: bool) -> Report[Candidate]:
     return find(search(), bench, lambda _: None, **more)  # type: ignore[arg-type]
 
 
-def culprits(report: bisect.Report) -> list[set[str]]:
-    return [{one.name for one in culprit} for culprit in report.finding.culprits]
+def culprits(report: Report[Candidate]) -> list[set[str]]:
+    return [{one.name for one in culprit} for culprit in report.conclusion.culprits]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_clock_finds_what_runs_the_same_kernels_slower(name: str) -> None:
     bench = Bench({name})
     report = found(bench)
-    assert report.finding.outcome == "culprit"
+    assert report.conclusion.outcome == "culprit"
     assert culprits(report) == [{name}]
     assert bench.looked == []
     assert report.ends is not None
     assert report.culprit is not None
-    assert (report.ends.ratio, report.culprit.ratio, report.differences) == (1.5, 1.5, 6)
+    assert (report.ends.ratio, report.culprit.ratio) == (1.5, 1.5)
 
 
 def test_the_kernels_lead_the_way_and_the_clock_proves_it() -> None:
@@ -108,7 +115,7 @@ def test_kernels_that_changed_without_costing_time_name_nobody() -> None:
     """The package that changes the kernels is innocent: the clock does not confirm it, and finds the other."""
     bench = Bench({"dep1"}, frozenset({"dep4"}))
     report = found(bench)
-    assert report.finding.outcome == "culprit"
+    assert report.conclusion.outcome == "culprit"
     assert culprits(report) == [{"dep1"}]
 
 
@@ -120,21 +127,21 @@ def test_without_fingerprints_the_clock_answers_everything() -> None:
 
 def test_two_culprits_are_both_named() -> None:
     report = found(Bench({"dep0", "dep5"}))
-    assert report.finding.outcome == "several"
+    assert report.conclusion.outcome == "several"
     assert sorted(map(sorted, culprits(report))) == [["dep0"], ["dep5"]]
 
 
 def test_noise_larger_than_the_change_names_nobody() -> None:
     report = found(Bench({"dep2"}, unsure=True))
-    assert report.finding.outcome == "cannot tell"
-    assert report.finding.culprits == ()
-    assert {one.name for one in report.finding.suspects} == set(NAMES)
+    assert report.conclusion.outcome == "cannot tell"
+    assert report.conclusion.culprits == ()
+    assert set(report.conclusion.suspects) == set(NAMES)
 
 
 def test_ends_that_are_alike_are_said_to_be() -> None:
     bench = Bench(set())
     report = found(bench)
-    assert report.finding.outcome == "alike"
+    assert report.conclusion.outcome == "alike"
     assert len(bench.clocked) == 1
 
 
@@ -142,13 +149,13 @@ def test_ends_that_are_exchanged_are_said_to_be() -> None:
     bench = Bench(set())
     honest = bench.timed
     bench.timed = lambda candidate: dataclasses.replace(honest(candidate), ratio=0.6, lo=0.5, hi=0.7)  # type: ignore[method-assign]
-    assert "are they exchanged?" in found(bench).finding.reason
+    assert "are they exchanged?" in found(bench).conclusion.reason
 
 
 def test_ends_without_a_difference_need_no_measurement() -> None:
     bench = Bench({"dep0"})
-    report = find(Search([], lambda _: True, {}, frozenset), bench, lambda _: None)  # type: ignore[arg-type]
-    assert report.finding.outcome == "alike"
+    report = find(MixSearch([], lambda _: True, {}, frozenset), bench, lambda _: None)  # type: ignore[arg-type]
+    assert report.conclusion.outcome == "alike"
     assert bench.clocked == []
 
 
@@ -174,14 +181,14 @@ def lock_of(packages: dict[str, str], **variables: str) -> Lock:
 def test_a_candidate_is_the_good_end_with_some_of_the_bad() -> None:
     good = lock_of({"a": "1", "b": "1", "gone": "1"}, OMP_NUM_THREADS="4", KMP_AFFINITY="x")
     bad = lock_of({"a": "2", "b": "1", "new": "1"}, OMP_NUM_THREADS="1")
-    changes = bisect.changes_between(good, bad)
+    changes = mixes.changes_between(good, bad)
     names = ["a", "gone", "new", "KMP_AFFINITY", "OMP_NUM_THREADS"]
     assert [one.name for one in changes] == names
     assert [one.kind for one in changes] == ["package"] * 3 + ["variable"] * 2
 
     def mixed(*names: str) -> Lock:
         candidate: Candidate = frozenset(one for one in changes if one.name in names)
-        return bisect.mixed(good, bad, candidate)
+        return mixes.mixed(good, bad, candidate)
 
     assert mixed() == good
     assert mixed(*(one.name for one in changes)) == bad
@@ -192,7 +199,7 @@ def test_a_candidate_is_the_good_end_with_some_of_the_bad() -> None:
 def test_packages_of_two_pythons_are_not_mixed() -> None:
     good = lock_of({"a": "1"})
     with pytest.raises(UsageError, match=r"Python 3.11.7 and the bad end 3.12.0: packages of both cannot be mixed"):
-        bisect.changes_between(good, dataclasses.replace(good, python="3.12.0"))
+        mixes.changes_between(good, dataclasses.replace(good, python="3.12.0"))
 
 
 @pytest.fixture(scope="module")
@@ -215,18 +222,20 @@ def command(
     """The command in a folder of its own, with a clock that is right: what takes long here is to measure."""
     monkeypatch.chdir(tmp_path)
 
-    def measure(self: bisect.Laboratory, candidate: Lock, policy: object) -> Measured:
+    def measure(self: Laboratory, candidate: Software, policy: object) -> Measured:
         del policy
-        words = self._words(candidate)
-        assert Path(str(words.python)).exists()
-        slow = candidate.versions["pace"] == "2.0" or dict(candidate.variables).get("OMP_WAIT") == "slow"
-        assert candidate.versions["dep5"] == candidate.versions["dep0"], "what cannot be installed was asked for"
-        measured.append(candidate.digest)
+        lock = candidate.lock(self._cache)
+        assert lock is not None
+        with candidate.ready(self._cache, lambda _: None) as installed:
+            assert Path(installed.python).exists()
+        slow = lock.versions["pace"] == "2.0" or dict(lock.variables).get("OMP_WAIT") == "slow"
+        assert lock.versions["dep5"] == lock.versions["dep0"], "what cannot be installed was asked for"
+        measured.append(lock.digest)
         ratio = 3.0 if slow else 1.0
-        return Measured(Answer.BAD if slow else Answer.GOOD, "seen", ratio, ratio, ratio, seconds=1.0)
+        return Measured(Answer.BAD if slow else Answer.GOOD, "seen", ratio, ratio, ratio, seconds=1.0, machine="here")
 
     measured: list[str] = []
-    monkeypatch.setattr(bisect.Laboratory, "_measure", measure)
+    monkeypatch.setattr(Laboratory, "_measure", measure)
 
     def run(*words: str) -> tuple[int, str, str]:
         measured.clear()
@@ -249,6 +258,10 @@ def test_the_culprit_is_named_with_its_proof_and_how_to_see_it_again(
     paths = sorted((tmp_path / ".ipexperf/bisect").glob("*.txt"))
     [bad, good] = [locks.read(path).versions for path in paths]
     assert {name for name in good if good[name] != bad[name]} == {"pace"}
+    with History.open(tmp_path / "ipexperf.db") as history:
+        [record] = history.bisections()
+    assert (record.outcome, [[one.name for one in culprit] for culprit in record.culprits]) == ("culprit", [["pace"]])
+    assert locks.parse(record.first_bad, "").versions == bad
     assert "7 differences between both ends" in err
     # The same again asks nothing: every answer is known.
     status, again, err = command("--good", ends[0], "--bad", ends[1])
@@ -286,7 +299,7 @@ def test_both_ends_the_same_is_said(command: Callable[..., tuple[int, str, str]]
         (("--bad", "nowhere"), "--bad 'nowhere': 'nowhere' is no interpreter, no lock"),
         (("--bad", "lock:nowhere.txt"), "there is no lock nowhere.txt"),
         (("--bad", "baseline"), "has 0 locks: name one as baseline:NAME"),
-        (("--model", "tiny", "--bad", "A=1"), "these options choose 2 (paced-fake-fp32-spin-plain, tiny-"),
+        (("--model", "tiny"), "these options choose 2 (paced-fake-fp32-spin-plain, tiny-"),
         (("--perf-budget", "5"), "--perf-budget is for test runs"),
         (("--max-pairs", "99"), "expected 1 to 24 pairs, got 99"),
     ],

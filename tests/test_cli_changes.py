@@ -188,9 +188,9 @@ def test_prune_asks_the_baselines_of_a_test_run(capsys, path, tmp_path, monkeypa
 def test_db_checks_upgrades_vacuums_and_backs_up(capsys):
     """Each says what it found or did."""
     out = run(capsys, "db", "check")
-    assert "ipexperf.db: no fault found, schema 0004" in out
+    assert "ipexperf.db: no fault found, schema 0005" in out
     assert f"{RUNS} run, " in out
-    assert run(capsys, "db", "upgrade") == "ipexperf.db: schema 0004 is the newest, nothing was done\n"
+    assert run(capsys, "db", "upgrade") == "ipexperf.db: schema 0005 is the newest, nothing was done\n"
     assert "bytes became" in run(capsys, "db", "vacuum")
     assert run(capsys, "db", "backup", "copy.db") == "ipexperf.db: copied to copy.db\n"
     assert "copy.db exists already" in refused(capsys, "db", "backup", "copy.db")

@@ -1,8 +1,8 @@
 """Series that mislead a search for change points: what is reported of each, and how often a range holds its cause.
 
 The first table is of series without any step: their scatter grows tenfold, they drift, or they stay in one of two modes
-for about seven nights. The second is of series with one step, whose range is held against where it really was. Seeds are
-fixed, so every run prints the tables of docs/reference/changes.md again.
+for about seven nights. The second is of series with one step, whose range is held against where it really was. Seeds
+are fixed, so every run prints the tables of docs/reference/changes.md again.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def alarms(values: Values) -> int:
 
 
 def ranges(size: float, rho: float, sd: float, count: int, seed: int) -> Iterator[tuple[bool, bool, int]]:
-    """Return for each reported step whether its best guess is right, whether its range is, and the runs of the range."""
+    """For each reported step: whether its best guess is right, whether its range is, and the runs of the range."""
     values = np.exp(sd * null(count, BEFORE + AFTER, rho, 0.0, seed))
     values[:, BEFORE:] *= 1 + size
     for found in changes.find_each(values.tolist()):

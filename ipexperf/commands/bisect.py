@@ -1,4 +1,4 @@
-"""`ipexperf bisect`: find which package or variable makes a case slower."""
+"""`ipexperf bisect`: find which package, variable, version or commit makes a case slower."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import dataclasses
 import json
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AXES
 from ipexperf.commands import console, planning
@@ -16,8 +17,11 @@ from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from ipexperf.bisect import Report
+    from ipexperf.bisect.answers import Log, Measured
+    from ipexperf.bisect.search import Report, Searched
+    from ipexperf.bisect.software import End, Say, Software
     from ipexperf.case import Case
+    from ipexperf.judge.bisection_record import BisectionRecord, Ratio
     from ipexperf.plan.options import Options
     from ipexperf.recorder import Recorder
 
@@ -27,10 +31,22 @@ UNKNOWN = 3
 
 
 def add_bisect(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "bisect", "find which package or variable makes a case slower")
+    purpose = "find which package, variable, version or commit makes a case slower"
+    parser = console.declare(subparsers, "bisect", purpose)
     text = "the quick end: PYTHON, lock:FILE, baseline:NAME or run:RUN, and KEY=VALUE (default: this interpreter)"
     parser.add_argument("--good", default="", metavar="ARM", help=text)
-    parser.add_argument("--bad", default="", metavar="ARM", help="the slow end, said in the same way")
+    parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, said in the same way")
+    versions = parser.add_argument_group("versions of one package, beside the other packages of --good")
+    versions.add_argument("--package", metavar="NAME", help="the package")
+    text = "its versions in this order, the quick one first; or FIRST..LAST: what an index has between"
+    versions.add_argument("--versions", metavar="A,B,C", help=text)
+    versions.add_argument("--wheels", type=Path, metavar="FOLDER", help="or the versions in a folder of wheels")
+    versions.add_argument("--index", metavar="URL", help="the index that FIRST..LAST asks (default: that of pip)")
+    commits = parser.add_argument_group("commits, with the packages of --good")
+    commits.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
+    commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
+    text = "what to run in each worktree; a wheel that it leaves in dist is installed, else the worktree is imported"
+    commits.add_argument("--build", metavar="COMMAND", help=text)
     parser.add_argument("--fresh", action="store_true", help="forget the answers of an earlier try")
     parser.add_argument("--no-fingerprint", action="store_true", help="let the clock answer every question")
     parser.add_argument("--seed", type=int, default=None, help="of the random start order")
@@ -40,36 +56,48 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     parser.set_defaults(run=run_bisect)
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is searched, with the names and the software of both ends."""
+
+    searched: Searched[Any]
+    good: Software
+    names: tuple[str, str]
+    bad_key: str
+    python: str
+    """The interpreter of the good end, under which the case is planned."""
+
+
 def run_bisect(arguments: argparse.Namespace) -> int:
     """Search, and print what was found. Every answer is kept: after an interruption the same command goes on."""
-    from ipexperf import bisect
     from ipexperf.bench import registry
-    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.bisect import search
+    from ipexperf.bisect.answers import Log, log_path
+    from ipexperf.bisect.laboratory import Laboratory
+    from ipexperf.conduct.conductor import Conductor, now
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan import arms
     from ipexperf.recorder import Recorder
 
     options = planning.resolve(arguments)
-    for name in ("against", "budget", "twin"):
-        if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]} is for test runs: bisect has --good and --bad")
+    _check(arguments, options)
     arms.check(options)
     registry.load(options.load)
     cache = (options.cache or Path.cwd() / ".ipexperf").absolute()
     progress = Progress()
-    good = bisect.end(arguments.good, "--good", options, cache, progress.say)
+    task = _task(arguments, options, cache, progress.say)
     # Weights and the like are made by the good end: a candidate may be unable to.
-    own = dataclasses.replace(options, python=good.python)
-    case = _case(own)
-    bad = bisect.end(arguments.bad, "--bad", options, cache, progress.say)
-    options = own
-    search = bisect.Search.of(good.lock, bad.lock, [good.inventory, bad.inventory])
-    log = bisect.Log(bisect.log_path(cache, case, good.lock.digest, bad.lock.digest), fresh=arguments.fresh)
-    progress.say(f"{len(search.changes)} differences between both ends; the answers are kept in {log.path}")
+    options = dataclasses.replace(options, python=task.python)
+    case = _case(options)
+    log = Log(log_path(cache, case, task.good.key, task.bad_key), fresh=arguments.fresh)
+    count = task.searched.differences
+    progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    laboratory = bisect.Laboratory(
+    recorder = Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]))
+    recorder.open()
+    laboratory = Laboratory(
         case,
-        good,
+        task.good,
         cache,
         conductor,
         lambda: _opened(Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]))),
@@ -78,26 +106,158 @@ def run_bisect(arguments: argparse.Namespace) -> int:
         log,
         arguments.seed,
     )
+    started = now()
     try:
         with progress:
-            report = bisect.find(search, laboratory, progress.say, fingerprint=not arguments.no_fingerprint)
+            report = search.find(task.searched, laboratory, progress.say, fingerprint=not arguments.no_fingerprint)
+        record = _record(case, task, report, cache, (started, now()))
+        recorder.bisection(record)
     except KeyboardInterrupt:
         progress.say(f"interrupted after {len(log)} answers, which are kept: the same command goes on")
         raise
     finally:
+        laboratory.close()
         conductor.close()
-    report = bisect.with_neighbours(report, search, log.path)
-    if arguments.json:
-        json.dump(bisect.document(report), sys.stdout, indent=2, allow_nan=False)
-        sys.stdout.write("\n")
+        recorder.close()
+    _print(record, log, arguments)
+    return UNKNOWN if record.outcome == "cannot tell" else 0
+
+
+def _check(arguments: argparse.Namespace, options: Options) -> None:
+    """Refuse what is for test runs, and options of two kinds of search."""
+    for name in ("against", "budget", "twin"):
+        if options.sources.get(name, "").startswith("--"):
+            raise UsageError(f"{options.sources[name]} is for test runs: bisect has --good and --bad")
+    given = {
+        name: getattr(arguments, name) is not None
+        for name in ("bad", "package", "versions", "wheels", "index", "commits", "repo", "build")
+    }
+    kinds = [name for name in ("bad", "package", "commits") if given[name]]
+    if len(kinds) != 1:
+        raise UsageError("expected one of --bad ARM, --package NAME and --commits GOOD..BAD")
+    needs = {"versions": "package", "wheels": "package", "index": "package", "repo": "commits", "build": "commits"}
+    for name, kind in needs.items():
+        if given[name] and not given[kind]:
+            raise UsageError(f"--{name} is for a search with --{kind}: say that too")
+    if given["package"] and given["versions"] == given["wheels"]:
+        raise UsageError("--package: expected one of --versions A,B,C and --wheels FOLDER")
+    if given["index"] and ".." not in (arguments.versions or ""):
+        raise UsageError("--index is asked for the versions between two others: say --versions FIRST..LAST")
+
+
+def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Task:
+    from ipexperf.bisect import software
+
+    good = software.end(arguments.good, "--good", options, cache, say)
+    if arguments.package:
+        return _versions(arguments, good)
+    if arguments.commits:
+        return _commits(arguments, good, cache)
+    from ipexperf.bisect.mixes import MixSearch
+
+    bad = software.end(arguments.bad, "--bad", options, cache, say)
+    names = (arguments.good or "this interpreter", arguments.bad or "this interpreter")
+    good_end = software.Locked(good.lock)
+    return Task(MixSearch.between(good, bad), good_end, names, software.Locked(bad.lock).key, good.python)
+
+
+def _versions(arguments: argparse.Namespace, good: End) -> Task:
+    from ipexperf.bench.machine.inventory import normalised
+    from ipexperf.bisect import versions
+    from ipexperf.bisect.ordered import Entry, OrderedSearch
+
+    name, python = normalised(arguments.package), good.lock.python
+    first, between, last = (arguments.versions or "").partition("..")
+    if arguments.wheels:
+        releases = versions.in_folder(arguments.wheels, name, python)
+        where = f"{arguments.wheels} has"
+    elif between:
+        releases = versions.in_index(versions.index_of(arguments.index), name, first, last, python)
+        where = f"the index has from {first} to {last}"
     else:
-        sys.stdout.write("\n".join(bisect.lines(report, _again(case, report))) + "\n")
-    return UNKNOWN if report.finding.outcome == "cannot tell" else 0
+        releases, where = versions.listed(arguments.versions), "--versions has"
+    if len(releases) < 2:
+        count = "one version" if releases else "no version"
+        raise UsageError(f"{where} {count} of {name} for Python {python}: a search needs two ends")
+    candidates = [versions.WithVersion(good, name, release) for release in releases]
+    changes = versions.changes(name, releases)
+    entries = [Entry(*both) for both in zip(candidates, changes, strict=True)]
+    ends = (f"{name} {releases[0].version}", f"{name} {releases[-1].version}")
+    return Task(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
+
+
+def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> Task:
+    from ipexperf.bisect import commits
+    from ipexperf.bisect.ordered import Entry, OrderedSearch
+
+    repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
+    there = repository.commits(arguments.commits)
+    repository.clear_remains(cache)
+    candidates = [commits.AtCommit(good, repository, one) for one in there]
+    changes = commits.changes(there)
+    entries = [Entry(*both) for both in zip(candidates, changes, strict=True)]
+    ends = (f"commit {changes[0].name}", f"commit {changes[-1].name}")
+    return Task(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
 
 
 def _opened(recorder: Recorder) -> Recorder:
     recorder.open()
     return recorder
+
+
+def _record(case: Case, task: Task, report: Report[Any], cache: Path, times: tuple[str, str]) -> BisectionRecord:
+    from ipexperf.judge.bisection_record import BisectionRecord
+
+    conclusion, searched = report.conclusion, task.searched
+    both = (conclusion.last_good, conclusion.first_bad)
+    locks = [searched.software(one).lock(cache) if one is not None else None for one in both]
+    measured = report.culprit or report.ends
+    return BisectionRecord(
+        case=case,
+        good=task.names[0],
+        bad=task.names[1],
+        outcome=conclusion.outcome,
+        reason=conclusion.reason,
+        culprits=conclusion.culprits,
+        suspects=conclusion.suspects,
+        ends=_ratio(report.ends),
+        culprit=_ratio(report.culprit),
+        ran=measured.ran if measured else (),
+        last_good=locks[0].text if locks[0] else "",
+        first_bad=locks[1].text if locks[1] else "",
+        measured=report.asked,
+        differences=searched.differences,
+        machine_key=measured.machine if measured else "",
+        started_at=times[0],
+        finished_at=times[1],
+    )
+
+
+def _ratio(measured: Measured | None) -> Ratio | None:
+    from ipexperf.judge.bisection_record import Ratio
+
+    if measured is None or measured.ratio is None:
+        return None
+    return Ratio(measured.ratio, measured.lo, measured.hi)
+
+
+def _print(record: BisectionRecord, log: Log, arguments: argparse.Namespace) -> None:
+    from ipexperf.judge.baseline import write_text
+    from ipexperf.report import bisections
+
+    neighbours = None
+    if record.last_good and record.first_bad:
+        paths = [log.path.with_name(f"{log.path.stem}-{end}.txt") for end in ("good", "bad")]
+        for path, text in zip(paths, (record.last_good, record.first_bad), strict=True):
+            write_text(path, text)
+        neighbours = (str(paths[0]), str(paths[1]))
+    if arguments.json:
+        document = {**record.to_json(), "neighbours": neighbours}
+        json.dump(document, sys.stdout, indent=2, allow_nan=False)
+        sys.stdout.write("\n")
+        return
+    again = _again(record, neighbours, arguments)
+    sys.stdout.write("\n".join(bisections.block(record, neighbours, again)) + "\n")
 
 
 def _case(options: Options) -> Case:
@@ -114,13 +274,16 @@ def _case(options: Options) -> Case:
     return cases[0]
 
 
-def _again(case: Case, report: Report) -> str:
-    """The command that compares the last good and the first bad candidate."""
-    if report.neighbours is None:
-        return ""
-    sides = (f"--{name} lock:{shlex.quote(str(path))}" for name, path in zip("ab", report.neighbours, strict=True))
-    axes = " ".join(f"--{axis} {getattr(case, axis)}" for axis in AXES)
-    return f"ipexperf ab {' '.join(sides)} {axes}"
+def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, arguments: argparse.Namespace) -> str:
+    """The command that compares the last good and the first bad candidate, or empty if none does."""
+    axes = " ".join(f"--{axis} {getattr(record.case, axis)}" for axis in AXES)
+    if neighbours is not None:
+        sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
+        return f"ipexperf ab {' '.join(sides)} {axes}"
+    if arguments.commits and len(record.culprits) == 1 and len(record.culprits[0]) == 1:
+        sha = record.culprits[0][0].name
+        return f"ipexperf bisect --commits {sha}~1..{sha} {axes}, with the other options as they were"
+    return ""
 
 
 COMMANDS = (add_bisect,)

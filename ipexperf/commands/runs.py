@@ -40,6 +40,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
     from ipexperf.history.tables import cases_table, failures_text, run_text
     from ipexperf.history.values import finite
+    from ipexperf.report import bisections
     from ipexperf.report.fingerprints import fingerprint_text
     from ipexperf.report.roofs import roofs_text
 
@@ -47,6 +48,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     failures = failures_text(detail.cases)
     structures = fingerprint_text((recorded.case.id, fingerprint_of(recorded)[1]) for recorded in detail.cases)
     reached = roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in detail.cases)
+    searches = bisections.listed(detail.bisections)
     return console.output(
         arguments,
         finite(detail.to_json()),  # a turn may have taken no time that is a number
@@ -57,6 +59,7 @@ def run_show(arguments: argparse.Namespace) -> int:
         *((lambda: structures,) if structures else ()),
         *((lambda: reached,) if reached else ()),
         *((lambda: failures,) if failures else ()),
+        *((lambda: searches,) if searches else ()),
     )
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data, roof
+from ipexperf.history.bisections import of_cases
 from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.judge import structure
 from ipexperf.judge.environment import differences
+from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, units
 from ipexperf.report.rerun import command
 from ipexperf.result import PRIMARY
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from ipexperf.dashboard.change_marks import Mark
     from ipexperf.dashboard.story import Entry, Factor, Story
     from ipexperf.history.records import Recorded
+    from ipexperf.judge.bisection_record import BisectionRecord
 
 DOTS = 120
 """Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""
@@ -54,6 +57,23 @@ def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int
         "as_it_was": _as_it_was(run.meta),
         "data": _data(entry, samples),
     }
+
+
+def bisections(entry: Entry, searches: Sequence[BisectionRecord]) -> list[dict[str, Any]]:
+    """Return the searches for a culprit of the case on this machine, newest first."""
+    own = of_cases(searches, [entry.case], entry.line.machine_key)
+    return [
+        {
+            "when": data.moment(one.finished_at),
+            "ends": f"{one.good} to {one.bad}",
+            "line": report.summary(one),
+            "ran": list(one.ran[:CHANGES]),
+            "locks": [
+                (name, text) for name, text in (("last good", one.last_good), ("first bad", one.first_bad)) if text
+            ],
+        }
+        for one in reversed(own)
+    ]
 
 
 def _figures(entry: Entry) -> list[tuple[str, str, str]]:

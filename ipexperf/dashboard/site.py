@@ -96,12 +96,14 @@ class _Site:
 
     def _write_cases(self, history: History) -> None:
         samples = _samples(history, self._story)
+        searches = history.bisections()
         entries = self._story.entries
         for index, entry in enumerate(entries):
             beside = {
                 "paged_run": entry.spots[-1].run in self._paged,
                 "previous": entries[index - 1].slug if index else None,
                 "next": entries[index + 1].slug if index + 1 < len(entries) else None,
+                "bisections": case_page.bisections(entry, searches),
             }
             own = samples[entry.line.number, entry.line.machine_key]
             self._draw(

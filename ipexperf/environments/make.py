@@ -21,7 +21,7 @@ import time
 import venv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -307,6 +307,27 @@ def _fill(
             + (" ..." if len(wanted) > 6 else ""))  # fmt: skip
         _install(part, [f"{package.name}=={package.version}" for package in wanted])
     return {"copied": copied, "stored": len(stored), "downloaded": len(wanted)}
+
+
+def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
+    """Put a wheel into the store, and return its package as a lock of this Python names it.
+
+    Raises LockError if it cannot be installed. It is installed once, because only that says what its content is.
+    """
+    cache = cache.absolute()
+    try:
+        (cache / FOLDER).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache / FOLDER, prefix="wheel-", suffix=".part") as scratch:
+            place = Path(scratch)
+            _create(place, base_python(lock))
+            _install(place, [str(wheel.absolute())], offline=True)
+            installed = take_inventory(str(place / "bin" / "python")).packages
+            if len(installed) != 1:
+                raise LockError(f"{wheel.name} installs no package")
+            store_of(cache).add(installed[0], say)
+    except OSError as error:
+        raise LockError(f"{wheel.name} cannot be installed in {cache / FOLDER}: {error}") from error
+    return replace(installed[0], folder="", requires=())
 
 
 def _here(installed: Sequence[tuple[Inventory, bool]]) -> Mapping[tuple[str, str, str], tuple[Package, bool]]:

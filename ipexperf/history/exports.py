@@ -24,7 +24,9 @@ def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
     environment = detail.environment
     git = environment.get("git") or {}
     hardware = environment.get("hardware") or {}
+    searches = [one.to_json() for one in detail.bisections]
     return {
+        **({"bisections": searches} if searches else {}),
         "machine_info": {
             "node": hardware.get("host"),
             "processor": detail.run.machine_key,

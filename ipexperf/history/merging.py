@@ -25,6 +25,7 @@ FACTS = (
     schema.verdict,
     schema.baseline,
     schema.selftest,
+    schema.bisection,
     schema.seat,
     schema.paired,
 )
@@ -41,13 +42,14 @@ class Merged:
     measurements: int
     launches: int
     trials: int
+    bisections: int
     rounds: int
     updated: int
 
     @property
     def new(self) -> bool:
-        counts = (self.runs, self.cases, self.measurements, self.launches, self.trials, self.rounds, self.updated)
-        return any(counts)
+        counts = (self.runs, self.cases, self.measurements, self.launches, self.trials, self.bisections, self.rounds)
+        return any((*counts, self.updated))
 
 
 def check(target: str | os.PathLike[str], others: list[Path]) -> Path:
@@ -83,6 +85,7 @@ def merge(path: Path, other: Path) -> Merged:
         measurements=counts["measurement"],
         launches=counts["launch"],
         trials=counts["selftest"],
+        bisections=counts["bisection"],
         rounds=counts["round"],
         updated=updated,
     )

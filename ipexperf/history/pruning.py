@@ -12,6 +12,7 @@ from ipexperf.history import selectors
 from ipexperf.history.database import reading, writing
 from ipexperf.history.schema import (
     baseline,
+    bisection,
     case,
     environment,
     launch,
@@ -34,7 +35,7 @@ What = Literal["runs", "samples"]
 FACTS = (samples, launch, verdict, measurement, paired, seat, round_)
 ORPHANS = (
     (series, ((measurement.c.series_id, samples.c.series_id, verdict.c.series_id, baseline.c.series_id))),
-    (case, (series.c.case_id, launch.c.case_id, selftest.c.case_id, seat.c.case_id)),
+    (case, (series.c.case_id, launch.c.case_id, selftest.c.case_id, seat.c.case_id, bisection.c.case_id)),
     (policy, (verdict.c.policy_id, selftest.c.policy_id)),
     (
         environment,

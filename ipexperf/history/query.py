@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Engine, RowMapping, and_, select
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import board, evidence, round_ratios, rounds, rows, selectors, statements, window_runs
+from ipexperf.history import bisections, board, evidence, round_ratios, rounds, rows, selectors, statements, window_runs
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rolling import roll
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Wanted
     from ipexperf.history.round_ratios import Paired
     from ipexperf.history.window_runs import PastRun
+    from ipexperf.judge.bisection_record import BisectionRecord
     from ipexperf.result import RoundRecord
 
 
@@ -50,9 +51,16 @@ class Queries:
             row = _run_row(connection, selector)
             document = _environment_document(row["doc"], row["meta"])
             rounds_of_run = rounds.of_run(connection, row["id"])
-            return RunDetail(
-                _run_records(connection, [row])[0], document, tuple(_recorded(connection, row)), rounds_of_run
+            run_record, cases = _run_records(connection, [row])[0], _recorded(connection, row)
+            searches = bisections.of_cases(
+                bisections.every(connection), [one.case for one in cases], run_record.machine_key
             )
+            return RunDetail(run_record, document, tuple(cases), rounds_of_run, tuple(searches))
+
+    def bisections(self) -> list[BisectionRecord]:
+        """Return what all searches for culprits found, oldest first."""
+        with reading(self._engine, self._name) as connection:
+            return bisections.every(connection)
 
     def measurements(self, selector: str) -> list[Recorded]:
         """Return every case of a run with the values of its launches, from which baselines are accepted."""

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
 from ipexperf.history import evidence
+from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.result import RoundRecord, Verdict
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
@@ -136,6 +137,8 @@ class RunDetail:
     environment: Mapping[str, Any]
     cases: tuple[Recorded, ...]
     rounds: tuple[RoundRecord, ...] = ()
+    bisections: tuple[BisectionRecord, ...] = ()
+    """The searches for culprits of its cases on its machine, whenever they were made."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it as a document, in which the evidence of a verdict is called `baseline`, as in the database."""
@@ -145,6 +148,7 @@ class RunDetail:
                 own = {"evidence": evidence.document(recorded.verdict.evidence)}
                 fields = {**case["verdict"], **own}.items()
                 case["verdict"] = {"baseline" if name == "evidence" else name: value for name, value in fields}
+        document["bisections"] = [one.to_json() for one in self.bisections]
         return document
 
 

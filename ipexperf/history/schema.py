@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest migration. A history with this revision is opened without alembic."""
 
 metadata = MetaData(
@@ -240,4 +240,31 @@ paired = Table(
     Column("log_ratio", Double),
     Column("turns", Integer, nullable=False),
     sqlite_with_rowid=False,
+)
+
+# What a search for a culprit found. The runs that measured its candidates may be pruned; locks are named by their uid.
+bisection = Table(
+    "bisection",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("case_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
+    Column("machine_key", Text, nullable=False),
+    Column("started_at", String(32), nullable=False),
+    Column("finished_at", String(32), nullable=False),
+    Column("good", Text, nullable=False),
+    Column("bad", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("culprits", JSON, nullable=False),
+    Column("suspects", JSON, nullable=False),
+    Column("ends", JSON),
+    Column("ratio", Double),
+    Column("lo", Double),
+    Column("hi", Double),
+    Column("ran", JSON, nullable=False),
+    Column("last_good", String(64)),
+    Column("first_bad", String(64)),
+    Column("measured", Integer, nullable=False),
+    Column("differences", Integer, nullable=False),
 )

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, exists, insert, select, update
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import rounds, rows
+from ipexperf.history import bisections, rounds, rows
 from ipexperf.history.database import open_engine, writing
 from ipexperf.history.query import Queries
 from ipexperf.history.schema import (
     baseline,
+    bisection,
     case,
     environment,
     launch,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ipexperf.history.records import Accepted
+    from ipexperf.judge.bisection_record import BisectionRecord
     from ipexperf.judge.policy import Constants
     from ipexperf.result import Measurement, RoundRecord, Verdict
 
@@ -50,7 +52,7 @@ _RUN = (
 )
 _NAMED = {
     table: select(table.c.id).where(table.c.uid == bindparam("uid"))
-    for table in (environment, lock, case, policies, baseline)
+    for table in (environment, lock, case, policies, baseline, bisection)
 }
 _SERIES = (
     select(series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
@@ -129,6 +131,14 @@ class History(Queries):
             suite = row.meta.get("suite", "")
             cases = {seat.case: identify(connection, case, rows.case_row(seat.case, suite)) for seat in one.seats}
             rounds.write(connection, row.id, row.environment_id, one, cases)
+
+    def record_bisection(self, search: BisectionRecord, suite: str) -> None:
+        """Commit the end of a search. One that ends as before, from kept answers, changes nothing."""
+        with writing(self._engine, self._name) as connection:
+            for one in bisections.lock_rows(search):
+                identify(connection, lock, one)
+            case_id = identify(connection, case, rows.case_row(search.case, suite))
+            identify(connection, bisection, {"case_id": case_id, **bisections.row(search)})
 
     def settle(
         self, run_uid: str, settled: Mapping[str, Any], verdicts: Mapping[str, Verdict], policy: Constants

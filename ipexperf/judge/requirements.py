@@ -151,6 +151,25 @@ class Mixes:
             self.unreadable.append(text)
 
 
+def broken(packages: Packages, python: str) -> list[str]:
+    """The requirements that an environment does not fulfil, a sentence each. Those of extras are ignored."""
+    versions = {canonicalize_name(name): version for name, (version, _) in packages.items()}
+    environment = _environment(python)
+    sentences = []
+    for name, (version, requires) in sorted(packages.items()):
+        for text in requires:
+            try:
+                requirement = Requirement(text)
+                present = versions.get(canonicalize_name(requirement.name))
+                fits = present is not None and requirement.specifier.contains(Version(present), prereleases=True)
+            except (InvalidRequirement, InvalidVersion):
+                continue  # an installer that wrote it down accepted it
+            if not fits and (requirement.marker is None or requirement.marker.evaluate(environment)):
+                there = f"{requirement.name} is {present}" if present else f"there is no {requirement.name}"
+                sentences.append(f"{name} {version} needs {requirement.name}{requirement.specifier}, and {there}")
+    return sentences
+
+
 def _version(packages: Packages, name: str) -> str | None:
     return packages[name][0] if name in packages else None
 

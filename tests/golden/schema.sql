@@ -1,6 +1,7 @@
 CREATE INDEX ix_baseline_run_id ON baseline (run_id)
 CREATE INDEX ix_baseline_series_id ON baseline (series_id)
 CREATE INDEX ix_baseline_superseded_by ON baseline (superseded_by)
+CREATE INDEX ix_bisection_case_id ON bisection (case_id)
 CREATE INDEX ix_case_model_mode ON "case" (model, mode)
 CREATE INDEX ix_environment_machine_key ON environment (machine_key)
 CREATE INDEX ix_launch_case_id ON launch (case_id)
@@ -41,6 +42,32 @@ CREATE TABLE baseline (
 	CONSTRAINT fk_baseline_series_id FOREIGN KEY(series_id) REFERENCES series (id), 
 	CONSTRAINT fk_baseline_run_id FOREIGN KEY(run_id) REFERENCES run (id), 
 	CONSTRAINT fk_baseline_superseded_by FOREIGN KEY(superseded_by) REFERENCES baseline (id)
+)
+CREATE TABLE bisection (
+	id INTEGER NOT NULL, 
+	uid VARCHAR(64) NOT NULL, 
+	case_id INTEGER NOT NULL, 
+	machine_key TEXT NOT NULL, 
+	started_at VARCHAR(32) NOT NULL, 
+	finished_at VARCHAR(32) NOT NULL, 
+	good TEXT NOT NULL, 
+	bad TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	reason TEXT NOT NULL, 
+	culprits JSON NOT NULL, 
+	suspects JSON NOT NULL, 
+	ends JSON, 
+	ratio DOUBLE, 
+	lo DOUBLE, 
+	hi DOUBLE, 
+	ran JSON NOT NULL, 
+	last_good VARCHAR(64), 
+	first_bad VARCHAR(64), 
+	measured INTEGER NOT NULL, 
+	differences INTEGER NOT NULL, 
+	CONSTRAINT pk_bisection PRIMARY KEY (id), 
+	CONSTRAINT uq_bisection_uid UNIQUE (uid), 
+	CONSTRAINT fk_bisection_case_id FOREIGN KEY(case_id) REFERENCES "case" (id)
 )
 CREATE TABLE "case" (
 	id INTEGER NOT NULL, 

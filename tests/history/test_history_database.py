@@ -23,8 +23,8 @@ from ipexperf.history import History, database, gc_pause, schema
 SECOND = """
 import sqlalchemy as sa
 from alembic import op
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 
 def upgrade():
     op.add_column("run", sa.Column("note", sa.Text))
@@ -41,9 +41,9 @@ def future(tmp_path, monkeypatch):
     """Let the program be one revision ahead of the one that is shipped."""
     migrations = tmp_path / "migrations"
     shutil.copytree(database.MIGRATIONS, migrations, ignore=shutil.ignore_patterns("__pycache__"))
-    (migrations / "versions" / "0005_note.py").write_text(SECOND)
+    (migrations / "versions" / "0006_note.py").write_text(SECOND)
     monkeypatch.setattr(database, "MIGRATIONS", migrations)
-    monkeypatch.setattr(schema, "REVISION", "0005")
+    monkeypatch.setattr(schema, "REVISION", "0006")
 
 
 def refusal(path, **options):
@@ -110,9 +110,9 @@ def test_an_older_history_is_backed_up_and_migrated(path, request):
     with History.open(path) as history:
         assert len(history.measurements(uid)) == 1
     with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0006",)]
+    with closing(sqlite3.connect(path.with_name("history.db.backup-0005"))) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0005",)]
-    with closing(sqlite3.connect(path.with_name("history.db.backup-0004"))) as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0004",)]
         assert connection.execute("SELECT uid FROM run").fetchall() == [(uid,)]
 
 
@@ -149,14 +149,14 @@ def test_a_policy_of_which_only_the_label_was_kept_is_still_read(path):
 
 def test_a_migration_that_fails_changes_nothing(path, future, monkeypatch):
     """The whole migration is one transaction."""
-    monkeypatch.setattr(schema, "REVISION", "0004")
-    History.open(path).close()
     monkeypatch.setattr(schema, "REVISION", "0005")
+    History.open(path).close()
+    monkeypatch.setattr(schema, "REVISION", "0006")
     broken = SECOND + '    op.drop_table("nowhere")\n'
-    (database.MIGRATIONS / "versions" / "0005_note.py").write_text(broken)
+    (database.MIGRATIONS / "versions" / "0006_note.py").write_text(broken)
     assert "is unchanged, its migration failed: no such table: nowhere" in refusal(path)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0004",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0005",)]
         assert "note" not in {row[1] for row in connection.execute("PRAGMA table_info(run)")}
 
 
@@ -167,7 +167,7 @@ def test_a_newer_history_is_refused(path):
         connection.execute("UPDATE alembic_version SET version_num = '0042'")
         connection.commit()
     message = refusal(path)
-    assert "has schema 0042, newer than the 0004 of this program; upgrade ipexperf" in message
+    assert "has schema 0042, newer than the 0005 of this program; upgrade ipexperf" in message
 
 
 def test_what_is_no_database_is_refused_and_left_as_it_is(path):
@@ -203,13 +203,13 @@ def test_an_upgrade_by_command_says_what_it_did(path, request, capsys):
     History.open(path).close()
     request.getfixturevalue("future")
     assert cli.main(["db", "check", "--db", str(path)]) == 0
-    assert "this program writes schema 0005: `ipexperf db upgrade`" in capsys.readouterr().out
+    assert "this program writes schema 0006: `ipexperf db upgrade`" in capsys.readouterr().out
     assert cli.main(["db", "upgrade", "--db", str(path)]) == 0
-    told = f"{path}: schema 0004 became 0005; as it was: history.db.backup-0004\n"
+    told = f"{path}: schema 0005 became 0006; as it was: history.db.backup-0005\n"
     assert capsys.readouterr().out == told
-    assert path.with_name("history.db.backup-0004").exists()
+    assert path.with_name("history.db.backup-0005").exists()
     assert cli.main(["db", "upgrade", "--db", str(path)]) == 0
-    assert "schema 0005 is the newest" in capsys.readouterr().out
+    assert "schema 0006 is the newest" in capsys.readouterr().out
 
 
 def test_a_reader_holds_the_collector_off_and_gives_it_back(path):

@@ -160,7 +160,7 @@ def _used(installed: Mapping[str, Package]) -> list[Package]:
     waiting = sorted(roots & set(installed))
     while waiting:
         name = waiting.pop()
-        if name not in reached and name != OURS:
+        if name not in reached and name != OURS and name not in INSTALLERS:
             reached.add(name)
             waiting += [needed for needed, extra in _requirements(installed[name]) if needed in installed and not extra]
     return [installed[name] for name in sorted(reached)]

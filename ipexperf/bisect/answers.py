@@ -1,0 +1,102 @@
+"""What was measured of candidates, in a file that the next try reads."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.errors import UsageError
+from ipexperf.judge.bisection import Answer
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+
+FOLDER = "bisect"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was seen of one candidate."""
+
+    answer: Answer
+    reason: str
+    ratio: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    kernels: str | None = None
+    """The digest of its fingerprint."""
+    others: str | None = None
+    """The digest of the good end's, in the same pair."""
+    clock: bool = True
+    """Whether the answer is of the clock, and not of the fingerprint alone."""
+    seconds: float = 0.0
+    ran: tuple[str, ...] = ()
+    """How its kernels differ from those of the good end."""
+    machine: str = ""
+    """The machine_key of where it ran. Empty if it did not run."""
+    lasting: bool = True
+    """Whether another try would answer the same. Not so where an installation failed: the index may be back then."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "answer": self.answer.value}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Measured:
+        return cls(**{**document, "answer": Answer(document["answer"]), "ran": tuple(document["ran"])})
+
+
+class Log:
+    """The answers of one search, by content. Each is on disk before the next question."""
+
+    def __init__(self, path: Path, *, fresh: bool = False) -> None:
+        """Read the answers of an earlier try. `fresh`: forget them."""
+        self.path = path
+        self._answers: dict[str, Measured] = {}
+        if fresh:
+            path.unlink(missing_ok=True)
+        text = self._text()
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # a killed process was writing this line
+                document = json.loads(line)
+                self._answers[document["key"]] = Measured.from_json(document["measured"])
+        self._torn = bool(text) and not text.endswith("\n")
+
+    def _text(self) -> str:
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{self.path} cannot be read: {error}") from error
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def get(self, key: str) -> Measured | None:
+        return self._answers.get(key)
+
+    def put(self, key: str, measured: Measured) -> None:
+        """Write an answer down, unless the next try may answer otherwise: an unsure one does when it is quieter."""
+        if measured.answer is Answer.UNSURE or not measured.lasting:
+            return
+        self._answers[key] = measured
+        line = json.dumps({"key": key, "measured": measured.to_json()}) + "\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as stream:
+                stream.write(f"\n{line}" if self._torn else line)
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be written: {error}") from error
+        self._torn = False
+
+
+def log_path(cache: Path, case: Case, good: str, bad: str) -> Path:
+    """Where the answers of a search are: named by the case and both ends."""
+    name = hashlib.sha256(f"{case.uid} {good} {bad}".encode()).hexdigest()[:12]
+    return cache / FOLDER / f"{name}.jsonl"

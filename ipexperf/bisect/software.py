@@ -1,0 +1,92 @@
+"""The software of a candidate: named by its content, and made when it is to be measured."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ipexperf import live_baseline
+from ipexperf.bench.machine.inventory import Inventory
+from ipexperf.environments import make
+from ipexperf.errors import UsageError
+from ipexperf.lock import Lock
+from ipexperf.plan import arms
+
+if TYPE_CHECKING:
+    from ipexperf.plan.options import Options
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Software that can be measured now: an interpreter and the variables of its workers."""
+
+    python: str
+    variables: tuple[tuple[str, str], ...]
+
+
+class Software(Protocol):
+    """What one candidate runs."""
+
+    @property
+    def key(self) -> str:
+        """Names it by content: the same key would be measured alike."""
+
+    def ready(self, cache: Path, say: Say) -> AbstractContextManager[Installed]:
+        """Make it, for as long as the block lasts. Raise LockError if it cannot be had."""
+
+    def lock(self, cache: Path) -> Lock | None:
+        """The lock that installs it again, or None if none does. It was ready before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The software of a lock."""
+
+    of: Lock
+
+    @property
+    def key(self) -> str:
+        return self.of.digest
+
+    @contextlib.contextmanager
+    def ready(self, cache: Path, say: Say) -> Iterator[Installed]:
+        yield Installed(make.make(cache, self.of, say).python, self.of.variables)
+
+    def lock(self, cache: Path) -> Lock | None:
+        del cache
+        return self.of
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An end of the search: its software, made from its lock in the cache."""
+
+    lock: Lock
+    python: str
+    inventory: Inventory
+
+
+def end(text: str, source: str, options: Options, cache: Path, say: Say) -> End:
+    """The end that a user names as an arm. Makes its environment, from which candidates are copied."""
+    words = arms.parse(text, source)
+    if words.axes or words.knobs:
+        raise UsageError(
+            f"{source} '{text}': an end is software and variables: choose the case with --model and the like"
+        )
+    if words.lock:
+        lock = live_baseline.lock_named(words.lock, options, source)
+        make.check_possible(lock)
+    else:
+        lock = live_baseline.current_lock(dataclasses.replace(options, python=words.python or options.python))
+    lock = dataclasses.replace(lock, variables=tuple(sorted({**dict(lock.variables), **words.variables}.items())))
+    mine = [words.python or options.python or sys.executable]
+    python = make.make(cache, lock, say, mine).python
+    return End(lock, python, make.take_inventory(python))

@@ -1,0 +1,90 @@
+"""What searches for a culprit found, as rows and back. They belong to no run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from ipexperf import lock as locks
+from ipexperf.case import AGAINST
+from ipexperf.history.rows import case_of
+from ipexperf.history.schema import bisection, case, lock
+from ipexperf.history.values import content_uid, finite, utc
+from ipexperf.judge.bisection import Change
+from ipexperf.judge.bisection_record import BisectionRecord, Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from sqlalchemy import Connection, RowMapping
+
+    from ipexperf.case import Case
+
+SAME = ("machine_key", "good", "bad", "outcome", "reason", "measured", "differences")
+"""Fields that have the same name in a row and in a record."""
+NEIGHBOURS = ("last_good", "first_bad")
+
+
+def row(search: BisectionRecord) -> dict[str, Any]:
+    """Return the row of a search, without its case. Its uid leaves out times: kept answers end a search alike."""
+    values = finite(
+        {
+            **{name: getattr(search, name) for name in SAME},
+            "culprits": [[asdict(change) for change in culprit] for culprit in search.culprits],
+            "suspects": list(search.suspects),
+            "ends": asdict(search.ends) if search.ends else None,
+            **(asdict(search.culprit) if search.culprit else dict.fromkeys(("ratio", "lo", "hi"))),
+            "ran": list(search.ran),
+            **{name: _digest(getattr(search, name)) for name in NEIGHBOURS},
+        }
+    )
+    times = {name: utc(getattr(search, name)) for name in ("started_at", "finished_at")}
+    return {"uid": content_uid([search.case.uid, values]), **values, **times}
+
+
+def lock_rows(search: BisectionRecord) -> list[dict[str, Any]]:
+    """Return the rows of the locks of both neighbours."""
+    texts = [text for name in NEIGHBOURS if (text := getattr(search, name))]
+    return [{"uid": _digest(text), "text": text} for text in texts]
+
+
+def _digest(text: str) -> str | None:
+    return locks.parse(text, "the lock of a bisection").digest if text else None
+
+
+def every(connection: Connection) -> list[BisectionRecord]:
+    """Return the ends of all searches, oldest first."""
+    axes = [column for column in case.columns if column.name not in ("id", "uid", "suite")]
+    query = (
+        select(bisection, *axes)
+        .join(case, case.c.id == bisection.c.case_id)
+        .order_by(bisection.c.started_at, bisection.c.uid)
+    )
+    return [_record(one, connection) for one in connection.execute(query).mappings().all()]
+
+
+def of_cases(searches: Iterable[BisectionRecord], cases: Collection[Case], machine_key: str) -> list[BisectionRecord]:
+    """Return the searches of these cases on one machine. A case of a pair counts as the case without its other arm."""
+    plain = {replace(one, knobs=tuple(knob for knob in one.knobs if knob[0] != AGAINST)) for one in cases}
+    return [one for one in searches if one.machine_key == machine_key and one.case in plain]
+
+
+def _record(values: RowMapping, connection: Connection) -> BisectionRecord:
+    texts = {
+        name: connection.execute(select(lock.c.text).where(lock.c.uid == values[name])).scalar_one_or_none() or ""
+        for name in NEIGHBOURS
+    }
+    fields: dict[str, Any] = {name: values[name] for name in (*SAME, "started_at", "finished_at")}
+    return BisectionRecord(
+        case=case_of(values),
+        **fields,
+        culprits=tuple(tuple(Change(**change) for change in culprit) for culprit in values["culprits"]),
+        suspects=tuple(values["suspects"]),
+        ends=Ratio(**values["ends"]) if values["ends"] else None,
+        culprit=Ratio(values["ratio"], values["lo"], values["hi"]) if values["ratio"] is not None else None,
+        ran=tuple(values["ran"]),
+        last_good=texts["last_good"],
+        first_bad=texts["first_bad"],
+    )

@@ -1,0 +1,53 @@
+"""What a search for a culprit found: what is printed, kept in the history and drawn."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ipexperf.case import Case
+from ipexperf.judge.bisection import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long as at the good end a step takes, with the ends of its interval where it has one."""
+
+    ratio: float
+    lo: float | None
+    hi: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BisectionRecord:
+    """The end of one search. `outcome` is one of those of `judge.bisection.Finding`."""
+
+    case: Case
+    good: str
+    """What the user compared with, in words."""
+    bad: str
+    outcome: str
+    reason: str
+    culprits: tuple[tuple[Change, ...], ...] = ()
+    suspects: tuple[str, ...] = ()
+    """The names of what is left where nothing could be told."""
+    ends: Ratio | None = None
+    """The bad end."""
+    culprit: Ratio | None = None
+    """The good end with the culprits alone, or the first bad one of a list."""
+    ran: tuple[str, ...] = ()
+    """What ran otherwise than at the good end."""
+    last_good: str = ""
+    """The text of its lock, or empty if it has none."""
+    first_bad: str = ""
+    measured: int = 0
+    """How many candidates were measured, now or in an earlier try."""
+    differences: int = 0
+    machine_key: str = ""
+    """Empty if nothing was measured."""
+    started_at: str = ""
+    finished_at: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "case": self.case.to_json()}

@@ -1,0 +1,120 @@
+"""Searches for culprits in a history: kept as they ended, in no run, and where the history goes they go too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from history_records import HARDWARE, OK, make_case, make_measurement
+
+from ipexperf.history import History, exports, merging, pruning, schema
+from ipexperf.judge.bisection import Change
+from ipexperf.judge.bisection_record import BisectionRecord, Ratio
+
+GOOD = "# ipexperf lock 1\n# python 3.11.7\n# platform CPython linux x86_64\ntorch==2.7.0\n"
+BAD = GOOD.replace("2.7.0", "2.8.0")
+SEARCH = BisectionRecord(
+    case=make_case(),
+    good="lock:good.txt",
+    bad="this interpreter",
+    outcome="culprit",
+    reason="torch is enough, and without it the bad end is not slower",
+    culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
+    ends=Ratio(1.09, 1.06, 1.12),
+    culprit=Ratio(1.08, 1.05, None),
+    ran=("a -> b",),
+    last_good=GOOD,
+    first_bad=BAD,
+    measured=7,
+    differences=30,
+    machine_key=HARDWARE["machine_key"],
+    started_at="2026-01-01T00:00:00.000000+00:00",
+    finished_at="2026-01-01T00:10:00.000000+00:00",
+)
+UNKNOWN = BisectionRecord(
+    case=make_case(),
+    good="a",
+    bad="b",
+    outcome="cannot tell",
+    reason="the noise is larger than the difference between both ends",
+    suspects=("torch", "numpy"),
+    measured=1,
+    differences=2,
+    machine_key=HARDWARE["machine_key"],
+    started_at="2026-01-02T00:00:00.000000+00:00",
+    finished_at="2026-01-02T00:10:00.000000+00:00",
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "history.db"
+
+
+def keep(target, *searches):
+    with History.open(target) as history:
+        for one in searches:
+            history.record_bisection(one, "suite")
+
+
+def kept(target):
+    with History.open(target) as history:
+        return history.bisections()
+
+
+def test_a_search_comes_back_as_it_ended(target):
+    """With its locks, and with what is not known: a culprit, its cost."""
+    keep(target, SEARCH, UNKNOWN)
+    assert kept(target) == [SEARCH, UNKNOWN]
+
+
+def test_a_search_that_ends_as_before_is_kept_once(target):
+    """It asked nothing: every answer was known. One that ended otherwise is another row."""
+    later = replace(SEARCH, started_at=UNKNOWN.started_at, finished_at=UNKNOWN.finished_at)
+    keep(target, SEARCH, later, replace(later, ends=Ratio(1.2, 1.1, 1.3)))
+    assert len(kept(target)) == 2
+
+
+def test_a_run_shows_and_exports_the_searches_of_its_cases_on_its_machine(target):
+    """Those of a case that was measured in pairs too, and none of other cases and machines."""
+    against = make_case(knobs=(("against", "lock:abc"),))
+    keep(target, SEARCH, replace(SEARCH, machine_key="other"), replace(SEARCH, case=make_case("other")))
+    with History.open(target) as history:
+        uid = history.start_run(HARDWARE, {})
+        history.record(uid, make_measurement(against), OK)
+        detail = history.show(uid)
+    assert detail.bisections == (SEARCH,)
+    assert detail.to_json()["bisections"][0]["culprits"][0][0]["name"] == "torch"
+    assert exports.pytest_benchmark(detail)["bisections"][0]["outcome"] == "culprit"
+
+
+def test_a_history_of_before_gets_the_table(path, monkeypatch):
+    monkeypatch.setattr(schema, "REVISION", "0004")
+    with History.open(path) as history:
+        uid = history.start_run(HARDWARE, {})
+        assert history.find_run(uid).uid == uid
+    monkeypatch.undo()
+    assert kept(path) == []
+    keep(path, SEARCH)
+    assert kept(path) == [SEARCH]
+    assert path.with_name("history.db.backup-0004").exists()
+
+
+def test_merging_brings_searches_and_their_locks_once(path, tmp_path):
+    other = tmp_path / "other.db"
+    keep(other, SEARCH, UNKNOWN)
+    History.open(path).close()
+    merging.check(path, [other])
+    assert merging.merge(path, other).bisections == 2
+    assert not merging.merge(path, other).new
+    assert kept(path) == [SEARCH, UNKNOWN]
+
+
+def test_pruning_leaves_searches_and_their_cases(target):
+    """The runs that measured their candidates may go, and the case may be in no other run."""
+    keep(target, replace(SEARCH, case=make_case("another")))
+    with History.open(target) as history:
+        uid = history.start_run(HARDWARE, {"started_at": "2025-01-01T00:00:00Z"})
+        history.record(uid, make_measurement(), OK)
+        assert pruning.prune(history, "2025-06-01", delete_them=True).runs == (uid,)
+    assert kept(target) == [replace(SEARCH, case=make_case("another"))]

@@ -1,0 +1,174 @@
+"""`ipexperf bisect` among versions of a package and commits: the first slow one, past those that cannot be had."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent / "environments"))
+from small_wheels import a_wheel, an_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.process
+CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
+DRIVER = """
+    import importlib, os, re, signal, subprocess, sys, time
+    from ipexperf import cli
+    from ipexperf.bisect.answers import Measured
+    from ipexperf.bisect.laboratory import Laboratory
+    from ipexperf.judge.bisection import Answer
+
+    count = 0
+
+    def measured(self, against, began):
+        '''A clock that is right: it reads the pace that each arm would import.'''
+        global count
+        count += 1
+        if count == int(os.environ.get("KILL_AT", "0")):
+            os.kill(os.getpid(), int(os.environ["KILL_BY"]))
+            time.sleep(30)
+        paces = []
+        for words in (against.words, against.own):
+            env = {name: value for name, value in words.variables.items() if value != "\\0"}
+            command = [words.python, "-c", "import pace; print(pace.TIMES)"]
+            paces.append(int(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout))
+        ratio = paces[1] / paces[0]
+        answer = Answer.BAD if ratio > 1 else Answer.GOOD
+        return Measured(answer, "seen", ratio, ratio, ratio, seconds=1.0, machine="here")
+
+    Laboratory._compared = measured
+    status = cli.main(sys.argv[1:])
+    print(f"measured {count}", file=sys.stderr)
+    sys.exit(status)
+"""
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> str:
+    wheels = [
+        a_wheel(tmp_path, "dep", "1.0", {"dep.py": ""}),
+        a_wheel(tmp_path, "pace", "0.9", {"pace.py": "TIMES = 1\n"}),
+    ]
+    return an_environment(tmp_path / "good", *wheels)
+
+
+@pytest.fixture
+def command(tmp_path: Path, fake: str, good: str) -> Callable[..., subprocess.CompletedProcess[str]]:
+    driver = tmp_path / "driver.py"
+    driver.write_text(textwrap.dedent(DRIVER))
+
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        root = str(Path(__file__).parents[1])
+        return subprocess.run(
+            [sys.executable, str(driver), "bisect", "--good", good, f"--perf-load={fake}", *CELL, *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": root, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """Versions whose names sort otherwise than they follow; 1.3 does not fit beside the others."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for version, times in (("1.0", 1), ("1.2", 1), ("1.3", 1), ("1.9", 1), ("1.10", 2), ("1.11", 2)):
+        requires = ("dep>=2",) if version == "1.3" else ()
+        a_wheel(folder, "pace", version, {"pace.py": f"TIMES = {times}\nV = '{version}'\n"}, requires)
+    return folder
+
+
+def test_the_first_slow_version_is_named_and_a_killed_search_goes_on(
+    command: Callable[..., subprocess.CompletedProcess[str]], wheels: Path
+) -> None:
+    words = ("--package", "pace", "--wheels", str(wheels))
+    killed = command(*words, KILL_AT="3", KILL_BY=str(int(signal.SIGKILL)))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("CULPRIT: pace 1.10 is the first that is slower: the one before it is not\n"
+                                  "  pace: 1.9 -> 1.10\n")  # fmt: skip
+    assert done.stderr.count("known of") == 2
+    again = command(*words)
+    assert (again.stdout, again.stderr.splitlines()[-1]) == (done.stdout, "measured 0")
+
+
+def git(folder: Path, *words: str) -> str:
+    name = ("-c", "user.name=A Author", "-c", "user.email=a@b.c")
+    done = subprocess.run(["git", *name, "-C", str(folder), *words], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    for number, times in enumerate((1, 1, 1, 2, 2)):
+        (folder / "pace.py").write_text(f"TIMES = {times}\nNUMBER = {number}\n")
+        (folder / "build.sh").write_text("exit 7\n" if number == 1 else "true\n")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", f"change {number}")
+    return folder
+
+
+def test_the_first_slow_commit_is_named_past_one_that_does_not_build(
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path
+) -> None:
+    done = command("--commits", "HEAD~4..HEAD", "--repo", str(repository), "--build", "sh build.sh")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("CULPRIT: commit ")
+    assert "change 3 (A Author, " in done.stdout.splitlines()[1]
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_worktree_stays_after_a_search_that_was_ended(
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, number: signal.Signals
+) -> None:
+    """After SIGTERM at once, after SIGKILL with the next search."""
+    words = ("--commits", "HEAD~4..HEAD", "--repo", str(repository))
+    done = command(*words, KILL_AT="2", KILL_BY=str(int(number)))
+    if number is signal.SIGTERM:
+        assert done.returncode == 130, done.stderr
+    else:
+        assert len(git(repository, "worktree", "list").splitlines()) > 1
+        assert command(*words).returncode == 0
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--commits", "HEAD..HEAD~2"), "BAD is an ancestor of GOOD: are they exchanged?"),
+        (("--commits", "HEAD"), "expected GOOD..BAD"),
+        (("--commits", "nothing..HEAD"), "has no commit 'nothing'"),
+        (("--package", "pace"), "expected one of --versions A,B,C and --wheels FOLDER"),
+        (("--package", "pace", "--versions", "1.0,x"), "Invalid version: 'x'"),
+        (("--package", "pace", "--versions", "1.0"), "one version of pace"),
+        (("--package", "pace", "--versions", "1..2", "--index", "http://127.0.0.1:9/"), "no index answers"),
+        ((), "expected one of --bad ARM, --package NAME and --commits GOOD..BAD"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, words: tuple[str, ...], reason: str
+) -> None:
+    repo = ("--repo", str(repository)) if "--commits" in words else ()
+    done = command(*words, *repo)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
