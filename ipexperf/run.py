@@ -464,6 +464,7 @@ class Run:
 
     def summary(self) -> list[str]:
         """The lines printed at the end."""
+        from ipexperf.report.lines import wrapped
         from ipexperf.report.table import run_lines, summary_lines
 
         where = []
@@ -485,7 +486,7 @@ class Run:
         failed = any(verdict.fails for verdict in self.verdicts.values())
         return [
             *run_lines(settled.line, slower, fails=settled.fails and not failed, spoilt=settled.spoilt),
-            *self._live.lines(),
+            *(row for line in self._live.lines() for row in wrapped(line)),
             *summary_lines(
                 self.measurements,
                 settled.verdicts,

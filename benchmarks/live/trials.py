@@ -146,7 +146,8 @@ def main() -> None:
     for number, share in enumerate(order, 1):
         row, seconds = trials.run(pythons[share], "--perf-baseline=live")
         results.setdefault(share, []).append((row["outcome"], seconds))
-        say(f"trial {number} of {len(order)}: {share:.0%}: {row['outcome']} in {seconds:.0f} s: {row['reason']}")
+        reason = row["verdict"]["reason"]
+        say(f"trial {number} of {len(order)}: {share:.0%}: {row['outcome']} in {seconds:.0f} s: {reason}")
     print("| slower by | trials | regressed | ok | undecided | other | seconds, median |")
     print("|---|---|---|---|---|---|---|")
     for share, rows in sorted(results.items()):
