@@ -75,9 +75,9 @@ def wheel(folder: Path, name: str, version: str, values: Mapping[str, object]) -
     }
     record = io.StringIO()
     rows = csv.writer(record)
-    for path, text in files.items():
+    for inside, text in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        rows.writerow([path, f"sha256={digest}", len(text.encode())])
+        rows.writerow([inside, f"sha256={digest}", len(text.encode())])
     rows.writerow([f"{stem}.dist-info/RECORD", "", ""])
     path = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
