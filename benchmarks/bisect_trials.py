@@ -139,6 +139,8 @@ def main() -> None:
         for kind in arguments.kinds:
             name = f"{kind}-{arguments.seed}-{number}"
             folder = arguments.folder.absolute() / name
+            if folder.exists():
+                raise SystemExit(f"{folder} is there already: remove it, or choose another --seed")
             folder.mkdir(parents=True)
             chance = random.Random(name)  # noqa: S311 - what is slow, no secret
             trial = run_trial(folder, kind, arguments.share, chance, more)
