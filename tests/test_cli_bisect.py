@@ -21,7 +21,7 @@ from ipexperf.bisect import mixes
 from ipexperf.bisect.answers import Log, Measured
 from ipexperf.bisect.laboratory import Laboratory
 from ipexperf.bisect.mixes import MixSearch
-from ipexperf.bisect.search import Report, find
+from ipexperf.bisect.search import BY_KERNELS, Report, find
 from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.bisection import Answer, Candidate, Change
@@ -122,6 +122,30 @@ def test_kernels_that_changed_without_costing_time_name_nobody() -> None:
 def test_without_fingerprints_the_clock_answers_everything() -> None:
     bench = Bench({"dep4"}, frozenset({"dep4"}))
     assert culprits(found(bench, fingerprint=False)) == [{"dep4"}]
+    assert bench.looked == []
+
+
+def test_kernels_that_differ_answer_where_the_clock_cannot() -> None:
+    """What they cost stays unknown, and the reason says so."""
+    bench = Bench(set(), frozenset({"dep4"}))
+    honest = bench.timed
+    bench.timed = lambda candidate: dataclasses.replace(honest(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
+    report = found(bench)
+    assert (report.conclusion.outcome, culprits(report)) == ("culprit", [{"dep4"}])
+    assert report.conclusion.reason.endswith(BY_KERNELS)
+    assert bench.clocked == [frozenset(NAMES)]
+    assert report.ends is not None
+    assert report.ends.answer is Answer.UNSURE
+    assert report.culprit is not None
+    assert report.culprit.ratio is None
+
+
+def test_where_the_clock_cannot_tell_and_the_kernels_may_not_answer_nobody_is_named() -> None:
+    bench = Bench(set(), frozenset({"dep4"}))
+    honest = bench.timed
+    bench.timed = lambda candidate: dataclasses.replace(honest(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
+    report = found(bench, fingerprint=False)
+    assert (report.conclusion.outcome, report.conclusion.culprits) == ("cannot tell", ())
     assert bench.looked == []
 
 

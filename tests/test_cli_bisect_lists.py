@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +18,11 @@ import pytest
 sys.path.append(str(Path(__file__).parent / "environments"))
 from small_wheels import a_wheel, an_environment
 
+from ipexperf.bisect import versions
+from ipexperf.errors import UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.process
 CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
@@ -107,6 +113,59 @@ def test_the_first_slow_version_is_named_and_a_killed_search_goes_on(
     assert (again.stdout, again.stderr.splitlines()[-1]) == (done.stdout, "measured 0")
 
 
+@pytest.fixture
+def index(wheels: Path) -> Iterator[str]:
+    """An index that answers in JSON (PEP 691): wheels, an sdist, a wheel of another Python, and a yanked one."""
+    names = [path.name for path in wheels.iterdir()]
+    files = [{"filename": name, "upload-time": f"2026-0{len(name) % 9 + 1}-01T00:00:00Z"} for name in names]
+    files += [
+        {"filename": "pace-1.4.tar.gz"},
+        {"filename": "pace-1.5-cp27-cp27m-win32.whl"},
+        {"filename": "pace-1.6-py3-none-any.whl", "yanked": "it was broken"},
+    ]
+    kind = "application/vnd.pypi.simple.v1+json"
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.path == "/simple/pace/" and self.headers["Accept"] == kind
+            body = json.dumps({"meta": {"api-version": "1.1"}, "name": "pace", "files": files}).encode()
+            self.send_response(200 if known else 404)
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            self.wfile.write(body if known else b"")
+
+        def log_message(self, *words: object) -> None:
+            del words
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
+        thread.join()
+
+
+def test_an_index_says_which_versions_lie_between(index: str) -> None:
+    """In the order of versions, with the day that each appeared; no sdist, no other Python, none that was yanked."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    releases = versions.in_index(index, "Pace", "1.2", "1.10", python)
+    assert [one.version for one in releases] == ["1.2", "1.3", "1.9", "1.10"]
+    assert all(one.date.startswith("2026-") and len(one.date) == len("2026-01-01") for one in releases)
+    with pytest.raises(UsageError, match="the index has no package nothing"):
+        versions.in_index(index, "nothing", "1", "2", python)
+
+
+def test_the_versions_of_an_index_are_searched(
+    command: Callable[..., subprocess.CompletedProcess[str]], index: str, wheels: Path
+) -> None:
+    """The index lists them; pip installs each, here from a folder."""
+    words = ("--package", "pace", "--versions", "1.0..1.11", "--index", index)
+    done = command(*words, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("CULPRIT: pace 1.10 of 2026-")
+    assert "5 differences between both ends" in done.stderr
+
+
 def git(folder: Path, *words: str) -> str:
     name = ("-c", "user.name=A Author", "-c", "user.email=a@b.c")
     done = subprocess.run(["git", *name, "-C", str(folder), *words], check=True, capture_output=True, text=True)
@@ -134,6 +193,31 @@ def test_the_first_slow_commit_is_named_past_one_that_does_not_build(
     assert done.stdout.startswith("CULPRIT: commit ")
     assert "change 3 (A Author, " in done.stdout.splitlines()[1]
     assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+def test_a_wheel_that_a_build_leaves_is_installed(
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, tmp_path: Path
+) -> None:
+    """Not the worktree: it is gone by then, and the neighbours' locks have the wheel."""
+    build = repository.parent / "build.py"
+    build.write_text(
+        "import runpy, sys\nfrom pathlib import Path\n"
+        f"sys.path.append({str(Path(__file__).parent / 'environments')!r})\n"
+        "from small_wheels import a_wheel\n"
+        "Path('dist').mkdir()\n"
+        "text = Path('pace.py').read_text()\n"
+        "version = f\"1.{runpy.run_path('pace.py')['NUMBER']}\"\n"
+        "a_wheel(Path('dist'), 'pace', version, {'pace.py': text})\n"
+    )
+    words = ("--commits", "HEAD~4..HEAD", "--repo", str(repository), "--build", f"{sys.executable} {build}")
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    assert "change 3 (A Author, " in done.stdout.splitlines()[1]
+    locks = sorted((tmp_path / ".ipexperf/bisect").glob("*.txt"))
+    pins = [next(line for line in lock.read_text().splitlines() if line.startswith("pace==")) for lock in locks]
+    assert [pin.split()[0] for pin in pins] == ["pace==1.3", "pace==1.2"]
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert command(*words).stderr.endswith("measured 0\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

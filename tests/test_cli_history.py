@@ -12,6 +12,8 @@ from cli_answers import run
 from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
+from ipexperf.judge.bisection import Change
+from ipexperf.judge.bisection_record import BisectionRecord, Ratio
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Launch, Measurement, Verdict
 
@@ -102,6 +104,30 @@ def test_show_tells_what_a_run_says_as_a_whole(path, capsys):
     with History.open(path) as history:
         history.settle(history.find_run("last").uid, {"line": "platform shift: 20 % slower"}, {}, Policy())
     assert "settled  platform shift: 20 % slower" in run(capsys, "show", "last")
+
+
+def test_show_names_what_a_search_found_for_a_case_of_the_run(path, capsys):
+    """One line under its heading, with both ends and the cost; a run without such a case has no heading."""
+    assert "BISECTED" not in run(capsys, "show", "last")
+    search = BisectionRecord(
+        case=measured("resnet50").case,
+        good="lock:good.txt",
+        bad="this interpreter",
+        outcome="culprit",
+        reason="torch is enough, and without it the bad end is not slower",
+        culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
+        culprit=Ratio(1.08, 1.05, 1.11),
+        machine_key=ENVIRONMENT["machine_key"],
+        started_at="2026-05-03T10:00:00Z",
+        finished_at="2026-05-03T10:10:00Z",
+    )
+    with History.open(path) as history:
+        history.record_bisection(search, "suite")
+    lines = [line.strip() for line in run(capsys, "show", "last").splitlines()]
+    assert lines[lines.index("BISECTED") + 1] == (
+        "2026-05-03 resnet50-cpu-bf16-infer-ipex, lock:good.txt to this interpreter: "
+        "CULPRIT: torch: 2.7.0 -> 2.8.0, +8.0 % [+5, +11] %"
+    )
 
 
 def test_trend_follows_a_metric(path, capsys):

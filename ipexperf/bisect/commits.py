@@ -1,8 +1,7 @@
 """The commits of a repository, each checked out in a worktree of its own while it is measured.
 
-Not `git bisect run`: it takes one process a commit with an exit status, so it cannot share the good end's live worker,
-be taken up again after it was killed, or confirm what it found. `git rev-list --first-parent` gives an ordered list,
-and the search over it is the one for versions.
+The commits of the first-parent line are an ordered list, and the search over it is the one for versions. Why not
+`git bisect run`: docs/adr/0053-search-commits-ourselves.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import math
 import re
@@ -17,6 +18,7 @@ from dashboard_records import (
     EVIL,
     FAILED,
     FASTER,
+    MACHINE,
     MOVED,
     PAIRED,
     PLAIN,
@@ -37,6 +39,8 @@ from ipexperf.dashboard.story import gather, slug
 from ipexperf.errors import HistoryError
 from ipexperf.history import History
 from ipexperf.history.selftests import record
+from ipexperf.judge.bisection import Change
+from ipexperf.judge.bisection_record import BisectionRecord, Ratio
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.selftest import Trial
 
@@ -163,6 +167,42 @@ def test_a_level_that_moved_is_marked_with_what_lies_there(report: Path) -> None
     (change,) = read(report / "index.html")["changes"]
     assert change["id"] == SLOWER.id
     assert change["ratio"] == pytest.approx(1.15, abs=0.01)
+
+
+def test_a_search_for_a_culprit_is_on_the_page_of_its_case_on_its_machine(tmp_path: Path) -> None:
+    """The finding, both ends, what ran otherwise and the locks, all as text; other pages have no heading for it."""
+    search = BisectionRecord(
+        case=SLOWER,
+        good="lock:good.txt",
+        bad=EVIL,
+        outcome="culprit",
+        reason="torch is enough, and without it the bad end is not slower",
+        culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
+        culprit=Ratio(1.08, 1.05, 1.11),
+        ran=("relu is no longer fused",),
+        last_good="# ipexperf lock 1\n# python 3.11.7\n# platform CPython linux x86_64\ntorch==2.7.0\n",
+        machine_key=MACHINE,
+        started_at="2026-05-03T10:00:00Z",
+        finished_at="2026-05-03T10:10:00Z",
+    )
+    elsewhere = replace(search, reason="elsewhere", machine_key="other", culprits=(), outcome="alike")
+    path = fill(tmp_path / "nightly.db", (SLOWER, PLAIN), 2)
+    with History.open(path) as history:
+        for one in (search, elsewhere):
+            history.record_bisection(one, "nightly")
+        site.write(history, tmp_path / "report")
+    [section] = re.findall(
+        r'<section id="bisections">.*?</section>', page(tmp_path / "report", SLOWER).read_text(), re.DOTALL
+    )
+    assert "2026-05-03 10:10" in section
+    assert "CULPRIT: torch: 2.7.0 -&gt; 2.8.0, +8.0 % [+5, +11] %" in section
+    assert "relu is no longer fused" in section
+    assert section.count("<details>") == 1
+    assert "<summary>lock of the last good</summary><pre># ipexperf lock 1" in section
+    assert EVIL not in section
+    assert html.escape(EVIL) in section
+    assert "elsewhere" not in section
+    assert 'id="bisections"' not in page(tmp_path / "report", PLAIN).read_text()
 
 
 def test_what_failed_has_no_number(report: Path) -> None:

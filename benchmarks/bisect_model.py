@@ -1,0 +1,84 @@
+"""A model that is as slow as installed packages and a variable say, and a mode that names the kernel it runs.
+
+`--perf-load=tests/fakes/fake.py,benchmarks/bisect_model.py`: device and stack are those of the fakes. Needs no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Device, Look, Mode, Seen, Session, Workbench
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.result import Check
+
+PIECES = tuple(f"piece{number:02d}" for number in range(30))
+VARIABLE = "PIECES_SHARE"
+"""The environment variable that slows a step by a share of its time."""
+TERMS = 60_000
+"""About 5 ms of arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one step does."""
+
+    terms: int
+    kernel: str
+
+    def run(self) -> int:
+        total = 0
+        for number in range(self.terms):
+            total += number * number
+        return total
+
+    @property
+    def expected(self) -> int:
+        """The result of a run, from the closed formula."""
+        return (self.terms - 1) * self.terms * (2 * self.terms - 1) // 6
+
+
+class WorkSession(Session):
+    def __init__(self, bench: Workbench) -> None:
+        self.work: Work = bench.model.build()
+
+    def step(self) -> None:
+        self.work.run()
+
+    def accuracy(self) -> tuple[dict[str, float], list[Check]]:
+        return {"accuracy": float(self.work.run() == self.work.expected)}, []
+
+    def proof(self) -> list[Check]:
+        return [Check("dtype", True, "fp32", "fp32")]
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        del device
+        return {"graph": lambda: {"graph": Seen([{"node": self.work.kernel, "calls": 1}])}}
+
+
+class Working(Mode):
+    name = "working"
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del facts
+        return None if cell.device == "fake" else "working is for the fake device"
+
+    def open(self, bench: Workbench) -> Session:
+        return WorkSession(bench)
+
+
+registry.modes.add("working", Working())
+
+
+@registry.model("pieces", size=1, batch_train=1, batch_infer=1, data="none", needs=(), trained=False)
+def pieces() -> Work:
+    """Each package has the share by which it slows a step alone, the share by which two slow together, and a kernel."""
+    modules = [importlib.import_module(name) for name in PIECES]
+    together = [module.TOGETHER for module in modules if module.TOGETHER]
+    share = sum(module.SHARE for module in modules) + (together[0] if len(together) > 1 else 0.0)
+    share += float(os.environ.get(VARIABLE, "0"))
+    kernels = {module.KERNEL for module in modules} - {"usual"}
+    return Work(round(TERMS * (1 + share)), " ".join(sorted(kernels)) or "usual")

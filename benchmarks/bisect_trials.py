@@ -1,0 +1,164 @@
+"""Real trials of `ipexperf bisect`: does it name what made a step slower, and nothing else?
+
+Each trial makes two environments that differ in 30 small packages, chooses at random what slows a step, and runs the
+command with its real clock in a folder of its own, which is removed afterwards. Needs no torch.
+
+    python benchmarks/bisect_trials.py FOLDER --trials 10
+    python benchmarks/bisect_trials.py FOLDER --trials 1 --kinds package
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import csv
+import hashlib
+import io
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import venv
+import zipfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisect_model import PIECES, VARIABLE
+
+ROOT = Path(__file__).parents[1]
+LOAD = "--perf-load=tests/fakes/fake.py,benchmarks/bisect_model.py"
+CELL = ("--model=pieces", "--device=fake", "--dtype=fp32", "--mode=working", "--stack=plain")
+KINDS = {
+    "package": "one package",
+    "variable": "a variable",
+    "pair": "a pair, slow only together",
+    "kernel": "a package that changes the kernel",
+}
+USUAL = {"SHARE": 0.0, "TOGETHER": 0.0, "KERNEL": "usual"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The end of one run of the command."""
+
+    outcome: str
+    named: frozenset[frozenset[str]]
+    truth: frozenset[str]
+    environments: int
+    seconds: float
+
+    @property
+    def worth(self) -> str:
+        if self.outcome == "cannot tell":
+            return "cannot tell"
+        return "right" if self.named == frozenset([self.truth]) else "wrong"
+
+
+def say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+def wheel(folder: Path, name: str, version: str, values: Mapping[str, object]) -> Path:
+    """The wheel of a package whose one module has these values."""
+    stem = f"{name}-{version}"
+    kind = "Wheel-Version: 1.0\nGenerator: trials\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    lines = "".join(f"{key} = {value!r}\n" for key, value in values.items())
+    files = {
+        f"{name}.py": f'"""Version {version}."""\n\n{lines}',
+        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{stem}.dist-info/WHEEL": kind,
+    }
+    record = io.StringIO()
+    rows = csv.writer(record)
+    for inside, text in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        rows.writerow([inside, f"sha256={digest}", len(text.encode())])
+    rows.writerow([f"{stem}.dist-info/RECORD", "", ""])
+    path = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for inside, text in {**files, f"{stem}.dist-info/RECORD": record.getvalue()}.items():
+            archive.writestr(inside, text)
+    return path
+
+
+def environment(folder: Path, version: str, unusual: Mapping[str, Mapping[str, object]]) -> str:
+    """An environment with all packages in one version. Returns its interpreter."""
+    venv.create(folder, symlinks=True)
+    python = str(folder / "bin" / "python")
+    wheels = [wheel(folder, name, version, {**USUAL, **unusual.get(name, {})}) for name in PIECES]
+    command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*command, *map(str, wheels)], check=True)
+    return python
+
+
+def run_trial(folder: Path, kind: str, share: float, chance: random.Random, more: Collection[str]) -> Trial:
+    """Choose what is slow, make both ends, and let the command search."""
+    truth = frozenset(chance.sample(PIECES, 2 if kind == "pair" else 1))
+    slow: dict[str, object] = {"TOGETHER": share} if kind == "pair" else {"SHARE": share}
+    if kind == "kernel":
+        slow["KERNEL"] = "another"
+    variables = ""
+    if kind == "variable":
+        truth, slow, variables = frozenset([VARIABLE]), {}, f" {VARIABLE}={share}"
+    good = environment(folder / "good", "1.0", {})
+    bad = environment(folder / "bad", "2.0", dict.fromkeys(truth, slow))
+    command = [sys.executable, "-m", "ipexperf.cli", "bisect", LOAD, *CELL, f"--good={good}", f"--bad={bad}{variables}"]
+    command += [f"--perf-db={folder / 'trial.db'}", f"--perf-cache={folder / 'cache'}", "--json", *more]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("IPEXPERF_")}
+    begin = time.monotonic()
+    with (folder / "log.txt").open("w") as log:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log, text=True, check=False
+        )
+    seconds = time.monotonic() - begin
+    if done.returncode not in (0, 3):
+        raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}:\n{(folder / 'log.txt').read_text()}")
+    finding = json.loads(done.stdout)
+    named = frozenset(frozenset(change["name"] for change in culprit) for culprit in finding["culprits"])
+    made = [*(folder / "cache" / "environments").glob("*/bin/python")]
+    return Trial(finding["outcome"], named, truth, len(made), seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("folder", type=Path, help="for environments, histories and logs")
+    parser.add_argument("--trials", type=int, default=10, help="of each kind")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("--share", type=float, default=0.08, help="by how much a step is slower")
+    parser.add_argument("--seed", type=int, default=1, help="of what is slow")
+    arguments, more = parser.parse_known_args()
+    results: dict[str, list[Trial]] = {kind: [] for kind in arguments.kinds}
+    for number in range(arguments.trials):
+        for kind in arguments.kinds:
+            name = f"{kind}-{arguments.seed}-{number}"
+            folder = arguments.folder.absolute() / name
+            if folder.exists():
+                raise SystemExit(f"{folder} is there already: remove it, or choose another --seed")
+            folder.mkdir(parents=True)
+            chance = random.Random(name)  # noqa: S311 - what is slow, no secret
+            trial = run_trial(folder, kind, arguments.share, chance, more)
+            results[kind].append(trial)
+            names = " or ".join(" with ".join(sorted(one)) for one in trial.named) or "nobody"
+            result = f"{trial.worth}: {trial.outcome}, named {names}, and it was {' with '.join(sorted(trial.truth))}"
+            say(f"{name}: {result}, {trial.environments} environments, {trial.seconds:.0f} s")
+            shutil.copy(folder / "log.txt", folder.with_suffix(".log"))
+            shutil.rmtree(folder)
+    print("| slower | trials | named right | cannot tell | wrong | environments, median | most | seconds, median |")
+    print("|---|---|---|---|---|---|---|---|")
+    for kind, trials in results.items():
+        worth = [[one.worth for one in trials].count(word) for word in ("right", "cannot tell", "wrong")]
+        made = [one.environments for one in trials]
+        middle = statistics.median(one.seconds for one in trials)
+        cells = [KINDS[kind], len(trials), *worth, f"{statistics.median(made):g}", max(made), f"{middle:.0f}"]
+        print(f"| {' | '.join(map(str, cells))} |")
+
+
+if __name__ == "__main__":
+    main()
