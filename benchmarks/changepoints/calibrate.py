@@ -2,7 +2,7 @@
 
 Autocorrelated series (AR(1)) without a change are examined every night for a year, with the data up to that night. An
 alarm is a new change point, more than four runs from earlier ones. Seeds are fixed, so every run prints the tables of
-docs/reference/levels.md again.
+docs/reference/changes.md again.
 """
 
 from __future__ import annotations
