@@ -100,8 +100,8 @@ def test_recorded_series_are_compared_with_their_labels(tmp_path):
     rows += [("calm", n, value, "x" if n == 30 else "") for n, value in enumerate(noisy(60, 0, 0.0))]
     path = written(tmp_path / "series.csv", "series,time,value,label", rows[::-1])  # in any order
     done = run("changepoints/real/read.py", "--format", "csv", path)
-    _, kind, place, time, held, ratio, label = row_of(done, "moved")
-    assert (kind, place, time, held, label) == ("step", "40", "2026-02-13", "40 to 40", "41")
+    _, kind, place, time, span, ratio, label = row_of(done, "moved")
+    assert (kind, place, time, span, label) == ("step", "40", "2026-02-13", "40 to 40", "41")
     assert float(ratio) == pytest.approx(1.05, abs=0.005)
     tail = done.stdout.splitlines()[-3:]
     assert tail[0] == "140 runs of 2 series, 0 of them too short"

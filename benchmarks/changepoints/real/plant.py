@@ -49,14 +49,14 @@ def planted(rows: Sequence[Values], size: float, trials: int) -> tuple[int, int,
             logs[place:] += np.log1p(size)
             places.append(place)
             series.append(np.exp(logs).tolist())
-    found = held = false = 0
+    hits = in_range = false = 0
     for place, changes in zip(places, find_each(series), strict=True):
         steps = [change for change in changes if change.kind == "step"]
         step = _nearest(steps, place) if size else None
-        found += step is not None
-        held += step is not None and step.earliest <= place <= step.latest
+        hits += step is not None
+        in_range += step is not None and step.earliest <= place <= step.latest
         false += len(steps) - (step is not None)
-    return len(places) if size else 0, found, held, false
+    return len(places) if size else 0, hits, in_range, false
 
 
 def _nearest(steps: Sequence[Change], place: int) -> Change | None:
@@ -86,8 +86,8 @@ def main() -> int:
     print("| step | trials | found | range holds it, of those found | false steps in 365 runs |")
     print("| --- | --- | --- | --- | --- |")
     for size in SIZES:
-        steps, found, held, false = planted(rows, size, arguments.trials)
-        shares = (f"{found / steps:.0%}" if steps else "-", f"{held / found:.0%}" if found else "-")
+        steps, hits, in_range, false = planted(rows, size, arguments.trials)
+        shares = (f"{hits / steps:.0%}" if steps else "-", f"{in_range / hits:.0%}" if hits else "-")
         each = f"{false / (runs * arguments.trials) * YEAR:.2f}"
         print(f"| {size:.0%} | {len(rows) * arguments.trials} | {' | '.join(shares)} | {each} |", flush=True)
     return 0

@@ -38,18 +38,18 @@ def changes_of(one: Recorded, course: Course, near: int) -> None:
         ratio = "-" if change.ratio is None else f"{change.ratio:.3f}"
         runs = f"{change.earliest} to {change.latest}"
         beside = [label for label in one.labels if abs(label - change.index) <= near]
-        labelled = ", ".join(map(str, beside)) if change.kind == "step" else ""
-        line(one.name, change.kind, change.index, one.times[change.index], runs, ratio, labelled or "-")
+        cell = ", ".join(map(str, beside)) if change.kind == "step" else ""
+        line(one.name, change.kind, change.index, one.times[change.index], runs, ratio, cell or "-")
 
 
 def steps_of(course: Course) -> list[Change]:
     return [change for change in course.changes if change.kind == "step"]
 
 
-def agreement(every: Sequence[Recorded], found: Sequence[Course], near: int) -> str:
+def agreement(every: Sequence[Recorded], results: Sequence[Course], near: int) -> str:
     """Compare the labels with the steps."""
     labels = hits = steps = alone = 0
-    for one, course in zip(every, found, strict=True):
+    for one, course in zip(every, results, strict=True):
         places = [step.index for step in steps_of(course)]
         labels += len(one.labels)
         hits += sum(any(abs(label - place) <= near for place in places) for label in one.labels)
@@ -60,12 +60,12 @@ def agreement(every: Sequence[Recorded], found: Sequence[Course], near: int) -> 
     return f"{hits} of {labels} labels found within {near} runs; {alone} of {steps} steps have no label so near"
 
 
-def shuffled(every: Sequence[Recorded], found: Sequence[Course], shuffles: int) -> str:
+def shuffled(every: Sequence[Recorded], results: Sequence[Course], shuffles: int) -> str:
     """Count the steps in residuals in random order."""
     chance = np.random.default_rng(SEED)
     rows = [
         chance.permutation(residuals(one.values, course))
-        for one, course in zip(every, found, strict=True)
+        for one, course in zip(every, results, strict=True)
         if course.pieces and min(one.values) > 0
         for _ in range(shuffles)
     ]
@@ -92,16 +92,16 @@ def main() -> int:
         parser.exit(2, f"read.py: {error}\n")
     except OSError as error:
         parser.exit(2, f"read.py: {error.filename}: {error.strerror}\n")
-    found = courses([one.values for one in every])
+    results = courses([one.values for one in every])
     line("series", "change", "run", "time", "95 % range", "ratio", "label")
     line(*["---"] * 7)
-    for one, course in zip(every, found, strict=True):
+    for one, course in zip(every, results, strict=True):
         changes_of(one, course, arguments.near)
     print()
     short = sum(len(one.values) < 2 * MINIMUM for one in every)
     print(f"{sum(len(one.values) for one in every)} runs of {len(every)} series, {short} of them too short")
-    print(agreement(every, found, arguments.near))
-    print(shuffled(every, found, arguments.shuffles))
+    print(agreement(every, results, arguments.near))
+    print(shuffled(every, results, arguments.shuffles))
     return 0
 
 
