@@ -78,7 +78,7 @@ def main() -> int:
         error = found.std(ddof=1) / np.sqrt(len(found))
         line(name, threshold, told.series, f"{found.mean():.2f} +- {error:.2f}", f"{(found == 0).mean():.0%}")
     print()
-    line("change, in sd of a night", "series", "nights until half are told", "told within 14 nights")
+    line("change, in sd of a night", "series", "nights until half are reported", "reported within 14 nights")
     line(*["---"] * 4)
     for size in (1.0, 2.0, 3.0, 5.0):
         nights = np.array(list(delays(size, told.series, SEED)))
