@@ -2,7 +2,7 @@
 
 Autocorrelated series (AR(1)) without a change are examined every night for a year, with the data up to that night. An
 alarm is a new change point, more than four runs from earlier ones. Seeds are fixed, so every run prints the tables of
-docs/reference/levels.md again.
+docs/reference/changes.md again.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main() -> int:
         error = found.std(ddof=1) / np.sqrt(len(found))
         line(name, threshold, told.series, f"{found.mean():.2f} +- {error:.2f}", f"{(found == 0).mean():.0%}")
     print()
-    line("change, in sd of a night", "series", "nights until half are told", "told within 14 nights")
+    line("change, in sd of a night", "series", "nights until half are reported", "reported within 14 nights")
     line(*["---"] * 4)
     for size in (1.0, 2.0, 3.0, 5.0):
         nights = np.array(list(delays(size, told.series, SEED)))

@@ -132,13 +132,14 @@ def main() -> int:
     parser.add_argument("--timed", type=int, default=MANY, help="of a year, timed (default: %(default)s)")
     told = parser.parse_args()
     sizes = [f"found at {size:.0%}" for size in SIZES]
-    line("noise", "tool", "false alarms a series", *sizes, "of what is told, true")
+    line("noise", "tool", "false alarms a series", *sizes, "of those reported, true")
     line(*["---"] * 7)
     for noise, tail in (("AR(1)", 0.0), ("AR(1), 2 % of the nights far out", 0.02)):
         for name, tool in TOOLS.items():
             line(noise, name, *judged(tool, tail, told.series))
     print()
-    line("tool", f"nights until half of {DELAYED:.0%} are told", f"seconds for {told.timed:,} series of {YEAR} nights")
+    nights = f"nights until half of {DELAYED:.0%} are reported"
+    line("tool", nights, f"seconds for {told.timed:,} series of {YEAR} nights")
     line(*["---"] * 3)
     for name, tool in TOOLS.items():
         line(name, delay(tool, told.delayed), f"{seconds(tool, told.timed):.0f}")

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ipexperf.judge.changes import Change
 
 
+MANY = 10.0
+"""From this ratio on a change is told as a multiple, not in per cent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """One event of a series. `kind` is slower, faster, drift, bistable, recovered, environment or accepted."""
@@ -108,8 +112,7 @@ def _mark(line: Line, one: Examined, event: Event, place: int, differ: Differenc
         modes = " and ".join(units.seconds(value) for value in (change.old, change.new))
         text = f"two modes from here on, {modes}: {change.switches} switches, no run is to blame"
         return Mark(place, "bistable", text, (), *numbers)
-    ratio = change.ratio or 0.0
-    word = f"{'slower' if change.up else 'faster'} by {abs(ratio - 1):.1%}"
+    word = _extent(change)
     if change.kind == "drift":
         end = one.series.runs[change.latest].started_at[:10]
         return Mark(place, "drift", f"drifts from here on: {word} by {end}, no run is to blame", (), *numbers)
@@ -118,6 +121,16 @@ def _mark(line: Line, one: Examined, event: Event, place: int, differ: Differenc
         return Mark(place, "slower" if change.up else "faster", f"{word} from here on", lines, *numbers)
     end = one.series.runs[recovery.index].started_at[:10]
     return Mark(place, "slower", f"{word}, until {end}", lines, *numbers, undone=True)
+
+
+def _extent(change: Change) -> str:
+    """Say which way the step time went, and how far."""
+    word = "slower" if change.up else "faster"
+    if change.ratio is None:
+        return word
+    if change.ratio >= MANY:
+        return f"{word}, {units.digits(change.ratio)} times as long,"
+    return f"{word} by {abs(change.ratio - 1):.1%}"
 
 
 def _around(line: Line, one: Examined, change: Change, differ: Differences) -> tuple[str, ...]:

@@ -57,7 +57,10 @@ def moment(text: str) -> str:
 
 
 def ratio(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    """Format a ratio with three decimals, or with an exponent where these would hide it or fill the screen."""
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if value == 0 or 1e-3 <= value < 1e6 else f"{value:.2e}"
 
 
 def interval(lo: float | None, hi: float | None) -> str:

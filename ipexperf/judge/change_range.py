@@ -2,7 +2,7 @@
 
 Each place at which the new level may have begun gets a probability: how well two levels that meet there explain the
 runs, if neighbours are as alike as they are in this series (AR(1)). The range grows from the likeliest place until it
-holds enough. How often it is right: `benchmarks/changepoints/ranges.py`.
+holds enough. How often it is right: `benchmarks/changepoints/shapes.py`.
 """
 
 from __future__ import annotations

@@ -7,13 +7,15 @@ import math
 TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+VAST = 1e15
+"""A number from this on is written with an exponent."""
 
 
 def digits(value: float) -> str:
-    """Three significant digits without an exponent; thousands in full."""
+    """Three significant digits, with an exponent only for very small and very large numbers; thousands in full."""
     if not math.isfinite(value):
         return str(value)
-    if value and abs(value) < 1e-3:
+    if value and not 1e-3 <= abs(value) < VAST:
         return f"{value:.1e}"
     if abs(value) >= 999.5:
         return f"{value:,.0f}"
@@ -25,7 +27,7 @@ def seconds(value: float) -> str:
     """A duration: '12.3 ms'; minutes and hours from two minutes on."""
     if not math.isfinite(value):
         return f"{value} s"
-    if value >= 120:
+    if 120 <= value < VAST:
         minutes, rest = divmod(round(value), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"

@@ -20,6 +20,8 @@ from ipexperf.report.units import digits, interval, percent, plural, rate, secon
         (83.2, "83.2 s"),
         (150, "2 min 30 s"),
         (7260, "2 h 01 min"),
+        (1e300, "1.0e+300 s"),
+        (1e-300, "1.0e-291 ns"),
     ],
 )
 def test_durations(value: float, text: str) -> None:
@@ -44,6 +46,7 @@ def test_the_rest() -> None:
     assert interval(1.041, 1.209) == "[+4, +21] %"
     assert interval(0.9, 25.0) == "[x0.900, x25.0]"
     assert digits(float("nan")) == "nan"
+    assert (digits(-2e15), percent(4.6e299), size(1e300)) == ("-2.0e+15", "x4.6e+299", "9.1e+287 TiB")
     assert (plural(1, "case"), plural(2, "case"), plural(2, "launch", "launches")) == (
         "1 case",
         "2 cases",

@@ -1,0 +1,120 @@
+"""`ipexperf changes` on series that drift, have two modes, recovered, fell to nothing or are out of all bounds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import change_records as records
+import pytest
+from cli_answers import run
+
+MODELS = ("older", "slower", "drifts", "switches", "wrong", "mended", "faster", "leaps", "steady")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    return str(records.fill(tmp_path_factory.mktemp("changes") / "ipexperf.db", *MODELS))
+
+
+@pytest.fixture
+def ask(capsys, database, monkeypatch):
+    """What `ipexperf changes` answers on a terminal that cuts nothing off."""
+    monkeypatch.setenv("COLUMNS", "300")
+
+    def answer(*arguments):
+        return run(capsys, "changes", "--db", database, *arguments)
+
+    return answer
+
+
+def cells(out, model):
+    """The cells of the only row of a case."""
+    (line,) = [line for line in out.splitlines() if f" {model}-cpu" in line and " step_time " in line]
+    return [cell.strip() for cell in line.strip().split("   ") if cell.strip()]
+
+
+def test_what_is_slower_now_is_on_top_and_what_recovered_is_below(ask):
+    """Regressions that last, the latest first; then drifts and modes; then what is over; improvements last."""
+    document = json.loads(ask("--json"))
+    assert [(row["model"], row["direction"], row["kind"]) for row in document["changes"]] == [
+        ("slower", "regressed", "step"),
+        ("leaps", "regressed", "step"),
+        ("older", "regressed", "step"),
+        ("drifts", "regressed", "drift"),
+        ("switches", "changed", "bistable"),
+        ("mended", "regressed", "step"),
+        ("faster", "improved", "step"),
+    ]
+    rows = [line.split()[0] for line in ask().splitlines() if " step_time " in line]
+    assert rows == ["regressed", "regressed", "regressed", "drift,", "bistable", "recovered", "improved"]
+
+
+def test_a_drift_is_called_so_and_blames_no_run(ask):
+    """Its ends, how much a run, and all its runs; no commits and no differences."""
+    out = ask("--model", "drifts")
+    row = cells(out, "drifts")
+    assert row[0] == "drift, regressed"
+    assert row[4:6] == ["9.982 ms", "11.06 ms"]
+    assert row[8] == str(records.NIGHTS)
+    assert "drifts from 9.982 ms to 11.06 ms, +0.10% a run: no run is to blame" in out
+    assert "commits" not in out
+    (change,) = json.loads(ask("--model", "drifts", "--json"))["changes"]
+    assert (change["kind"], change["commits"], change["differences"]) == ("drift", "", [])
+    assert (change["last_started_at"][:10], change["first_started_at"][:10]) == (records.day(0), records.day(99))
+
+
+def test_two_modes_are_called_so_and_blame_no_run(ask):
+    """Both modes with their runs, and how often the series switched."""
+    out = ask("--model", "switches")
+    row = cells(out, "switches")
+    upper = sum(records.level("switches", night) > 0.0105 for night in range(records.NIGHTS))
+    assert row[0] == "bistable"
+    assert row[8] == f"{records.NIGHTS - upper} <-> {upper}"
+    switches = len(records.MODES)
+    assert f"two modes, 9.99 ms and 10.79 ms, with {switches} switches between them: no run is to blame" in out
+    assert "commits" not in out
+    (line,) = csv.DictReader(io.StringIO(ask("--model", "switches", "--csv")))
+    assert (line["kind"], line["direction"], line["switches"]) == ("bistable", "changed", str(switches))
+    assert (line["commits"], line["differences"]) == ("", "")
+
+
+def test_a_regression_that_was_mended_is_one_row_with_both_ends(ask):
+    """In the table, as JSON and as CSV; and it is news again on the night that its recovery can be told."""
+    out = ask("--model", "mended")
+    assert cells(out, "mended")[0] == "recovered"
+    assert f"back at its level since {records.day(records.ENDED)}" in out
+    assert "1 change in 1 series" in out
+    (change,) = json.loads(ask("--model", "mended", "--json"))["changes"]
+    assert (change["runs_before"], change["runs_after"]) == (records.BEGAN, records.ENDED - records.BEGAN)
+    assert change["first_started_at"][:10] == records.day(records.BEGAN)
+    assert change["recovered_started_at"][:10] == records.day(records.ENDED)
+    (line,) = csv.DictReader(io.StringIO(ask("--model", "mended", "--csv")))
+    assert line["recovered_run"] == change["recovered_run"]
+    assert line["recovered_known_run"] == change["recovered_known_run"]
+    assert "1 change in 1 series" in ask("--model", "mended", "--since", records.day(records.ENDED + 3))
+    assert "0 changes in 1 series" in ask("--model", "mended", "--since", records.day(records.ENDED + 4))
+    # Before it ended it was a regression like any other.
+    assert cells(ask("--model", "mended", "--until", records.day(records.ENDED - 1)), "mended")[0] == "regressed"
+
+
+def test_an_accuracy_that_fell_to_nothing_is_told(ask):
+    """0 has no logarithm: the ratio is 0, and the change has its runs and commits as any other."""
+    out = ask("--metric", "accuracy")
+    (row,) = [line for line in out.splitlines() if " accuracy " in line]
+    assert row.split()[:7] == ["changed", "wrong-cpu-bf16-infer-ipex", "16", "accuracy", "0.9", "0", "0.000"]
+    assert f"commits  {records.WRONG - 1:08d}..{records.WRONG:08d}" in out
+    (change,) = json.loads(ask("--metric", "accuracy", "--json"))["changes"]
+    assert (change["before"], change["after"], change["ratio"]) == (0.9, 0.0, 0.0)
+
+
+def test_numbers_at_the_ends_of_what_there_is_fit_into_a_row(ask):
+    """From 1e-300 to 1e300 seconds: a ratio with an exponent, not with three hundred digits."""
+    row = cells(ask("--model", "leaps"), "leaps")
+    assert (row[0], row[5], row[6]) == ("regressed", "9.997e+299 s", "4.60e+299")
+    (change,) = json.loads(ask("--model", "leaps", "--json"))["changes"]
+    assert change["before"] == pytest.approx(records.SMALLEST, rel=0.01)
+    assert change["after"] == pytest.approx(records.LARGEST, rel=0.01)
+    (line,) = csv.DictReader(io.StringIO(ask("--model", "leaps", "--csv")))
+    assert float(line["ratio"]) == change["ratio"] > 1e299
