@@ -74,6 +74,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     from ipexperf.bisect import search
     from ipexperf.bisect.answers import Log, log_path
     from ipexperf.bisect.laboratory import Laboratory
+    from ipexperf.conduct import interrupts
     from ipexperf.conduct.conductor import Conductor, now
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan import arms
@@ -116,9 +117,10 @@ def run_bisect(arguments: argparse.Namespace) -> int:
         progress.say(f"interrupted after {len(log)} answers, which are kept: the same command goes on")
         raise
     finally:
-        laboratory.close()
-        conductor.close()
-        recorder.close()
+        with interrupts.deferred():
+            laboratory.close()
+            conductor.close()
+            recorder.close()
     _print(record, log, arguments)
     return UNKNOWN if record.outcome == "cannot tell" else 0
 
