@@ -50,7 +50,10 @@ class Browser:
     def open(self, page: Path, hash_: str = "") -> None:
         """Load a file, as a double click does; never the page that is shown already."""
         self._ask("POST", "/url", {"url": "about:blank"})
-        self._ask("POST", "/url", {"url": page.absolute().as_uri() + hash_})
+        address = page.absolute().as_uri()
+        self._ask("POST", "/url", {"url": address + hash_})
+        # On a busy machine the driver may answer before the page has replaced the blank one, or has run its scripts.
+        self.until("return location.href.startsWith(arguments[0]) && document.readyState === 'complete'", address)
 
     def run(self, script: str, *values: Any) -> Any:
         """Run a script in the page and return what it returns."""
