@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ipexperf import baseline_source, live_baseline
 from ipexperf.bench import registry
 from ipexperf.compare import against
-from ipexperf.conduct import interrupts, placement, yardstick
+from ipexperf.conduct import interrupts, placement, process, yardstick
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
@@ -443,7 +444,14 @@ class Run:
         model = registry.models.get(case.model)
         against = self._against or self._live.against.get(case)
         arm = None if against is None else against.words.text
-        return command(case, self.plan.launches, target=model.target or "", plain_size=model.size, against=arm)
+        return command(
+            case,
+            self.plan.launches,
+            target=model.target or "",
+            plain_size=model.size,
+            against=arm,
+            variables=process.tuned_by_user(os.environ),
+        )
 
     def _accept(self, measurement: Measurement) -> str:
         """The command that accepts this measurement as a baseline, or an empty text if it is not recorded."""

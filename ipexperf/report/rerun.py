@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.plan import knobs
 
 
 def command(
-    case: Case, launches: int, *, target: str = "", plain_size: int | None = None, against: str | None = None
+    case: Case,
+    launches: int,
+    *,
+    target: str = "",
+    plain_size: int | None = None,
+    against: str | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The command. `target` names a network of the user's own, whose case has a derived name.
 
-    The default size is left out. A case measured in pairs has an arm instead of launches. The options have their long
+    `variables` are those of the shell that tune libraries: without them other kernels may run. The default size is left out. A case measured in pairs has an arm instead of launches. The options have their long
     names, which work in every suite.
     """
     named = {"model": shlex.quote(target or case.model)}
@@ -22,7 +30,8 @@ def command(
     sized = "" if case.size == plain_size else f" --perf-size {case.size}"
     arm = _arm(case) if against is None else against
     rest = f"--perf-launches {launches}" if arm is None else f"--perf-against={shlex.quote(arm)}"
-    return f"pytest suites/ {axes} --perf-batch {case.batch}{sized}{turned} {rest}"
+    shell = "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items()))
+    return f"{shell}pytest suites/ {axes} --perf-batch {case.batch}{sized}{turned} {rest}"
 
 
 def _arm(case: Case) -> str | None:

@@ -173,6 +173,12 @@ def test_a_command_asks_for_the_very_case(case, asked, end):
     assert named.startswith("pytest suites/ --perf-model 'my.nets:build me'")
 
 
+def test_a_command_sets_the_variables_that_tune_libraries():
+    """Without them the same case may run other kernels."""
+    shell = {"ONEDNN_VERBOSE": "1", "LD_PRELOAD": "/opt/a b.so"}
+    assert command(PLAIN, 3, variables=shell).startswith("LD_PRELOAD='/opt/a b.so' ONEDNN_VERBOSE=1 pytest suites/ --")
+
+
 def test_an_unproven_case_is_told_as_invalid():
     """Its numbers are shown, and that they count for nothing."""
     one = unproven()
