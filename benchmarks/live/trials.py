@@ -132,8 +132,10 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     here = make.take_inventory()
     pythons = {}
-    for number, share in enumerate([None, *arguments.shares]):
-        package = installed(folder / "packages", f"1.{number}", share or 0.0)
+    for share in (None, *arguments.shares):
+        # The version says the share, so that a folder that is there already holds nothing else under the same name.
+        version = "0" if share is None else f"1.{round(1e6 * share)}"
+        package = installed(folder / "packages", version, share or 0.0)
         pythons[share] = environment(folder / "cache", here, package)
     # Stock, because IPEX's folding traces the network, and what forward did beside its operators is gone then.
     trials = Trials(folder, ["--dtype=fp32", "--mode=infer", "--stack=stock"])

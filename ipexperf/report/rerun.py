@@ -21,8 +21,9 @@ def command(
 ) -> str:
     """The command. `target` names a network of the user's own, whose case has a derived name.
 
-    `variables` are those of the shell that tune libraries: without them other kernels may run. The default size is left out. A case measured in pairs has an arm instead of launches. The options have their long
-    names, which work in every suite.
+    `variables` are those of the shell that tune libraries: without them other kernels may run. The default size is left
+    out. A case measured in pairs has an arm instead of launches. The options have their long names, which work in every
+    suite.
     """
     named = {"model": shlex.quote(target or case.model)}
     axes = " ".join(f"--perf-{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
