@@ -10,10 +10,6 @@ command with its real clock in a folder of its own, which is removed afterwards.
 from __future__ import annotations
 
 import argparse
-import base64
-import csv
-import hashlib
-import io
 import json
 import os
 import random
@@ -23,12 +19,12 @@ import subprocess
 import sys
 import time
 import venv
-import zipfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bisect_model import PIECES, VARIABLE
+from small_wheel import wheel
 
 ROOT = Path(__file__).parents[1]
 LOAD = "--perf-load=tests/fakes/fake.py,benchmarks/bisect_model.py"
@@ -61,29 +57,6 @@ class Trial:
 
 def say(text: str) -> None:
     sys.stderr.write(text + "\n")
-
-
-def wheel(folder: Path, name: str, version: str, values: Mapping[str, object]) -> Path:
-    """The wheel of a package whose one module has these values."""
-    stem = f"{name}-{version}"
-    kind = "Wheel-Version: 1.0\nGenerator: trials\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    lines = "".join(f"{key} = {value!r}\n" for key, value in values.items())
-    files = {
-        f"{name}.py": f'"""Version {version}."""\n\n{lines}',
-        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{stem}.dist-info/WHEEL": kind,
-    }
-    record = io.StringIO()
-    rows = csv.writer(record)
-    for inside, text in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        rows.writerow([inside, f"sha256={digest}", len(text.encode())])
-    rows.writerow([f"{stem}.dist-info/RECORD", "", ""])
-    path = folder / f"{stem}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for inside, text in {**files, f"{stem}.dist-info/RECORD": record.getvalue()}.items():
-            archive.writestr(inside, text)
-    return path
 
 
 def environment(folder: Path, version: str, unusual: Mapping[str, Mapping[str, object]]) -> str:

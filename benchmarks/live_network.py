@@ -1,4 +1,4 @@
-"""A network that is as slow as the installed package `slowdown` says. `--model=benchmarks/live/network.py:network`."""
+"""A network that is as slow as the installed package `slowdown` says. `--model=benchmarks/live_network.py:network`."""
 
 from __future__ import annotations
 

@@ -4,17 +4,13 @@ Environments are made that differ from this interpreter's in one small package, 
 own time. The first is measured and accepted. Then every trial is a whole run of `pytest suites/` in another one, judged
 live against the lock of the first. Environments of the same packages share their files.
 
-    python benchmarks/live/trials.py FOLDER --shares 0 0.05 --trials 10
+    python benchmarks/live_trials.py FOLDER --shares 0 0.05 --trials 10
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
-import csv
 import dataclasses
-import hashlib
-import io
 import json
 import os
 import random
@@ -23,17 +19,18 @@ import subprocess
 import sys
 import time
 import venv
-import zipfile
 from pathlib import Path
 from typing import Any
+
+from small_wheel import wheel
 
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.environments import make
 from ipexperf.lock import Lock
 
-ROOT = Path(__file__).parents[2]
-NETWORK = Path(__file__).with_name("network.py")
+ROOT = Path(__file__).parents[1]
+NETWORK = Path(__file__).with_name("live_network.py")
 NAME = "slowdown"
 
 
@@ -41,34 +38,12 @@ def say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def wheel(folder: Path, version: str, share: float) -> Path:
-    """The wheel of the package in one version."""
-    stem = f"{NAME}-{version}"
-    kind = "Wheel-Version: 1.0\nGenerator: trials\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    files = {
-        f"{NAME}.py": f'"""Version {version}."""\n\nSHARE = {share}\n',
-        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n",
-        f"{stem}.dist-info/WHEEL": kind,
-    }
-    record = io.StringIO()
-    rows = csv.writer(record)
-    for path, text in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        rows.writerow([path, f"sha256={digest}", len(text.encode())])
-    rows.writerow([f"{stem}.dist-info/RECORD", "", ""])
-    path = folder / f"{stem}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for inside, text in {**files, f"{stem}.dist-info/RECORD": record.getvalue()}.items():
-            archive.writestr(inside, text)
-    return path
-
-
 def installed(folder: Path, version: str, share: float) -> Package:
     """The package, installed into an environment of its own, so that the store can take it from there."""
     venv.create(folder / version, symlinks=True)
     python = str(folder / version / "bin" / "python")
     command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index"]
-    subprocess.run([*command, str(wheel(folder, version, share))], check=True)
+    subprocess.run([*command, str(wheel(folder, NAME, version, {"SHARE": share}))], check=True)
     [package] = (one for one in make.take_inventory(python).packages if one.name == NAME)
     return package
 
