@@ -25,13 +25,14 @@ class LockError(UsageError):
 
 
 class WorkerError(IpexperfError):
-    """A launch ended without a measurement."""
+    """A launch ended without a measurement. `reason` begins with the arm to blame, if that has a name."""
 
-    def __init__(self, outcome: str, reason: str, log: str = "") -> None:
-        super().__init__(reason)
+    def __init__(self, outcome: str, detail: str, log: str = "", arm: str = "") -> None:
         self.outcome = outcome
-        self.reason = reason
+        self.detail = detail
+        self.reason = f"{arm}: {detail}" if arm else detail
         self.log = log
+        super().__init__(self.reason)
 
 
 class ForkError(IpexperfError):

@@ -100,12 +100,6 @@ RELATIVE = "relative_time"
 """The metric of speed with a yardstick: step time in units of the yardstick's step time."""
 
 
-FEWER = "ended with fewer samples than asked"
-"""Begins the note of a launch with fewer samples than asked for, because its steps were slow."""
-EMULATED = "emulated its dtype"
-"""Begins the note of a launch whose processor lacks instructions for the dtype, so that it was emulated."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A timed step, or the mean step of a block: wall time, process CPU time and run delay, in seconds."""
@@ -144,7 +138,11 @@ class Launch:
     contended: str = ""
     log: str = ""
     notes: tuple[str, ...] = ()
-    """Notes on how the numbers were taken, such as `FEWER: 7 of 20`."""
+    """Notes on how the numbers were taken, for people alone."""
+    fewer: str = ""
+    """How many samples there are of how many asked for, if its steps were too slow: `7 of 20, steps take 2.4 s`."""
+    emulated: bool = False
+    """Whether the processor lacks instructions for the dtype, so that it was emulated."""
     fingerprint: Mapping[str, Any] | None = None
     """The fingerprint from `bench.evidence.fingerprint`, or None if there is none."""
     against: Mapping[str, Any] | None = None

@@ -47,7 +47,7 @@ def runs(tmp_path, monkeypatch):
         for uid in uids:
             for model in MODELS:
                 history.record(uid, measured(model), Verdict("no_baseline", "nothing was accepted"))
-            never = measured("alexnet", "the budget was spent before it began", count=0)
+            never = measured("alexnet", "the budget was spent already", count=0)
             history.record(uid, never, Verdict("inconclusive", never.cut))
     return uids
 

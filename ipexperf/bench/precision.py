@@ -6,18 +6,16 @@ from typing import Any
 
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import DTYPES
-from ipexperf.result import EMULATED
 
 
 def torch_dtype(dtype: str) -> Any:
     return getattr(torch, DTYPES[dtype].torch)
 
 
-def emulated(device: str, dtype: str, flags: frozenset[str]) -> list[str]:
-    """Return a note if the CPU emulates the dtype. Empty if the kernel reports no CPU flags."""
-    if device != "cpu" or not flags or flags & (DTYPES[dtype].native or flags):
-        return []
-    return [f"{EMULATED}: this CPU has no instructions for {dtype}"]
+def emulated(device: str, dtype: str, flags: frozenset[str]) -> bool:
+    """Whether the CPU emulates the dtype. Not known, and so not said, if the kernel reports no CPU flags."""
+    native = DTYPES[dtype].native
+    return device == "cpu" and bool(flags and native) and not flags & native
 
 
 def autocast(device: str, dtype: str, *, cache: bool = True) -> Any:

@@ -84,7 +84,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
                 with progress:
                     running.run(functools.partial(_keep, recorder, running))
             except KeyboardInterrupt:
-                answer.tell(running, "it was interrupted before it began")
+                answer.tell(running, "it was interrupted before the first pair")
                 status = "interrupted"
                 raise
             answer.tell(running)

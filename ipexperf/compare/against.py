@@ -126,7 +126,7 @@ class AgainstRun:
                 entry.launches = lost
                 return None
         if self._conductor.spent():
-            entry.cut = "the budget (--perf-budget) was spent before it began"
+            entry.cut = "the budget (--perf-budget) was spent already"
             return None
         blamed, name = other, self._against.names[0]
         try:

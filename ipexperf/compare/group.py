@@ -214,7 +214,7 @@ class GroupRun:
 
     def _spent(self, entry: Entry) -> str:
         done = self._launches - entry.missing
-        when = f"after {done} of {self._launches} launches" if done else "before it began"
+        when = f"after {done} of {self._launches} launches" if done else "already"
         return f"the budget (--perf-budget) was spent {when}"
 
     def _round(self, live: Sequence[Entry], number: int) -> None:

@@ -18,8 +18,8 @@ from ipexperf.conduct.launch import (
     P99_SAMPLES,
     RELATIVES,
     accurate,
+    counted,
     ended,
-    notes,
     proven,
     record,
     to_samples,
@@ -223,9 +223,10 @@ class Stepper:
             reply.update(zip(RELATIVES, (ratio, statistics.median(beside.times)), strict=True))
             self.environment[yardsticks.SECTION] = stick.description
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
-        few = () if self.cold else notes(samples, self.arm.conditions)
         launch = record(self.arm.index, samples, reply, shares, self.worker)
-        launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *few, *spell.notes))
+        launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
+        if not self.cold:
+            launch = counted(launch, samples, self.arm.conditions)
         if self.arm.conditions.settings.forked:
             metrics = {name: value for name, value in launch.metrics.items() if name not in OF_A_FRESH_PROCESS}
             launch = replace(launch, metrics=metrics, gate={**launch.gate, "forked": 1.0})
@@ -337,8 +338,8 @@ class Yardstick:
     def blame(self) -> WorkerError:
         """Its failure, as the error of an arm that it took turns with. Nothing is wrong with that arm's case."""
         assert self.failure is not None  # noqa: S101 - asked of one that failed
-        reason = self.failure.reason.removeprefix(f"{self.arm.name}: ")
-        return WorkerError("error", f"{self.arm.name}: {self.failure.outcome}: {reason}", self.failure.log)
+        reason = f"{self.failure.outcome}: {self.failure.detail}"
+        return WorkerError("error", reason, self.failure.log, self.arm.name)
 
     def launch(self, spell: Spell) -> Launch:
         raise NotImplementedError("a yardstick is no case")

@@ -9,7 +9,7 @@ from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.launch import P99_SAMPLES, TIMES, figures, notes
+from ipexperf.conduct.launch import P99_SAMPLES, TIMES, counted, figures
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
@@ -114,7 +114,7 @@ class Instances:
             "first_step": max(x["first_step"] for x in self._warmed),
         }
         conditions = self._conditions
-        return Launch(
+        launch = Launch(
             index,
             "ok",
             samples=tuple(thinned(samples)),
@@ -123,9 +123,11 @@ class Instances:
             gate=gate,
             contended="; ".join(filter(None, (contended, behind))),
             log=self.workers[0].log(),
-            notes=(*conditions.notes, *notes(samples, conditions), *counted(len(samples)), *more, *_notes(replies)),
+            notes=(*conditions.notes, *requests_noted(len(samples)), *more, *_notes(replies)),
+            emulated=any(reply["emulated"] for reply in replies),
             fingerprint=fingerprint,
         )
+        return counted(launch, samples, conditions)
 
     def _ask(self, do: str, **request: Any) -> list[dict[str, Any]]:
         for worker in self.workers:
@@ -155,7 +157,7 @@ def thinned(samples: Sequence[Sample]) -> list[Sample]:
     return [samples[number * len(samples) // KEPT] for number in range(KEPT)]
 
 
-def counted(requests: int) -> list[str]:
+def requests_noted(requests: int) -> list[str]:
     """Notes on the number of requests."""
     results = []
     if requests < P99_SAMPLES:

@@ -12,7 +12,7 @@ from ipexperf.bench.outcome import indicated
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.result import FEWER, Check, Launch, LaunchOutcome, Sample
+from ipexperf.result import Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
@@ -60,12 +60,13 @@ def percentiles(walls: list[float], block: int) -> dict[str, float]:
     return {**values, "p99": percentile(walls, 0.99)} if len(walls) >= P99_SAMPLES and block == 1 else values
 
 
-def notes(samples: list[Sample], conditions: Conditions) -> tuple[str, ...]:
-    """What a reader of a launch's numbers must know of how they were taken."""
+def counted(launch: Launch, samples: list[Sample], conditions: Conditions) -> Launch:
+    """The launch, with a note if it has fewer samples than asked for."""
     if len(samples) >= conditions.samples:
-        return ()
+        return launch
     step = statistics.median(sample.wall for sample in samples)
-    return (f"{FEWER}: {len(samples)} of {conditions.samples}, steps take {step:.3g} s",)
+    fewer = f"{len(samples)} of {conditions.samples}, steps take {step:.3g} s"
+    return replace(launch, fewer=fewer, notes=(f"ended with fewer samples than asked: {fewer}", *launch.notes))
 
 
 def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  # noqa: FBT001 - there is no other
@@ -98,8 +99,15 @@ def proven(worker: Worker, launch: Launch) -> Launch:
     proof = tuple(Check(**check) for check in worker.ask("proof")["checks"])
     more = worker.ask("metrics")
     fingerprint = worker.ask("fingerprint")["fingerprint"]
-    metrics, told = {**launch.metrics, **more["metrics"]}, (*launch.notes, *more["notes"])
-    return replace(launch, metrics=metrics, proof=proof, notes=told, fingerprint=fingerprint, log=worker.log())
+    return replace(
+        launch,
+        metrics={**launch.metrics, **more["metrics"]},
+        proof=proof,
+        notes=(*launch.notes, *more["notes"]),
+        emulated=more["emulated"],
+        fingerprint=fingerprint,
+        log=worker.log(),
+    )
 
 
 def accurate(worker: Worker, launch: Launch, *, final: bool = True) -> Launch:

@@ -115,6 +115,8 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "accuracy": [asdict(check) for check in launch.accuracy],
             "contended": launch.contended,
             "notes": launch.notes,
+            **({"fewer": launch.fewer} if launch.fewer else {}),
+            **({"emulated": True} if launch.emulated else {}),
             "fingerprint": _fingerprint(measurement, launch),
             "against": launch.against,
             "roof": launch.roof,

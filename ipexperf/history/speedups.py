@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.history.comparison import SINGLE, accuracy, unsound
 from ipexperf.history.records import Recorded
 from ipexperf.judge import ratios
 from ipexperf.judge.environment import incomparable
 from ipexperf.judge.policy import Policy
-from ipexperf.result import EMULATED, METRICS
+from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
     from ipexperf.history.round_ratios import Paired
@@ -29,7 +30,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """`both` is the ratio in the vendor's tables: their software in low precision over stock PyTorch in fp32."""
 LATENCIES = ("p50", "p99")
-"""Further metrics that are compared in the mode `realtime`."""
+"""Further metrics that are compared in modes whose samples are requests."""
 APART = "from two runs: no interval includes differences between sessions"
 
 
@@ -89,12 +90,13 @@ def speedups(
     newest: dict[Case, list[Recorded]] = defaultdict(list)
     for one in sorted(cases, key=lambda x: (x.started_at, x.run_uid), reverse=True):
         newest[one.case].append(one)
+    requests = {name for name in registry.modes.names() if registry.modes.get(name).requests}
     pairs = [
         pair
         for case in dict.fromkeys(x.case for x in sorted(cases, key=lambda x: (x.case.id, x.case.uid)))
         for kind in kinds
         if (base := _base(case, KINDS[kind])) is not None
-        for metric in ("throughput", *(LATENCIES if case.mode == "realtime" else ()))
+        for metric in ("throughput", *(LATENCIES if case.mode in requests else ()))
         for pair in _pairs(kind, case, base, metric, newest, paired or {})
     ]
     order = list(KINDS)
@@ -205,4 +207,4 @@ def _notes(pair: _Pair, ratio: ratios.Ratio) -> Iterator[str]:
 
 
 def _emulated(recorded: Recorded) -> bool:
-    return any(note.startswith(EMULATED) for launch in recorded.counted for note in launch.document.get("notes", ()))
+    return any(launch.document.get("emulated", False) for launch in recorded.counted)

@@ -22,7 +22,7 @@ from ipexperf.report.shares import ratio_lines
 from ipexperf.report.speeds import Compared, Speeds
 from ipexperf.report.units import digits, interval, percent, plural, seconds
 from ipexperf.report.words import labels
-from ipexperf.result import EMULATED, FEWER, METRICS, PRIMARY, Measurement, RoundRecord, Verdict
+from ipexperf.result import METRICS, PRIMARY, Measurement, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -297,34 +297,26 @@ def _cut(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[str]]
         if one.cut:
             (never if one.never_began else short).setdefault(one.cut, []).append(one.case.id)
     return [
-        *(("NOT MEASURED", _of_several(reason, len(names)), names) for reason, names in never.items()),
+        *(("NOT MEASURED", reason, names) for reason, names in never.items()),
         *(("CUT SHORT", f"fewer launches than planned, {reason}", names) for reason, names in short.items()),
     ]
 
 
-def _of_several(reason: str, count: int) -> str:
-    """Rephrase a reason written for one case for several."""
-    return reason if count == 1 else reason.replace("before it began", "before they began")
-
-
 def _emulated(measurements: Sequence[Measurement]) -> list[str]:
     """Cases in a dtype that the processor emulates."""
-    ids = [x.case.id for x in measurements if any(note.startswith(EMULATED) for one in x.counted for note in one.notes)]
+    ids = [x.case.id for x in measurements if any(launch.emulated for launch in x.counted)]
     meaning = "this CPU has no instructions for the dtype, so the speed is not that of the dtype"
     return labelled(f"EMULATED ({len(ids)})", f"{meaning}: {named(ids)}") if ids else []
 
 
 def _fewer(measurements: Sequence[Measurement]) -> list[str]:
     """Launches with fewer samples than asked for, by case."""
-    short = [
-        (x.case, note.removeprefix(f"{FEWER}: "))
-        for x in measurements
-        for launch in x.counted
-        for note in launch.notes
-        if note.startswith(FEWER)
-    ]
+    short = [(x.case, launch.fewer) for x in measurements for launch in x.counted if launch.fewer]
     if not short:
         return []
     cases = dict(reversed(short))  # keep the first of each case
     texts = [f"{detail} ({case.id})" for case, detail in reversed(cases.items())]
-    return labelled("FEWER SAMPLES", f"{plural(len(short), 'launch', 'launches')} {FEWER}: {named(texts)}")
+    return labelled(
+        "FEWER SAMPLES",
+        f"{plural(len(short), 'launch', 'launches')} ended with fewer samples than asked: {named(texts)}",
+    )

@@ -147,7 +147,7 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_begun(
     monkeypatch.setattr(conductor, "ready", lambda *_: pytest.fail("weights were looked for"))
     measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
     assert (measurement.launches, measurement.failure) == ((), "")
-    assert measurement.never_began == "the budget (--perf-budget) was spent before it began"
+    assert measurement.never_began == "the budget (--perf-budget) was spent already"
     assert not verdict.fails
 
 

@@ -243,7 +243,7 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     monkeypatch.setattr(planned, "ready", lambda _: pytest.fail("weights were looked for"))
     found = measured(planned)
     assert (found.launches, found.failure, found.metrics) == ((), "", ())
-    assert found.never_began == "the budget (--perf-budget) was spent before it began"
+    assert found.never_began == "the budget (--perf-budget) was spent already"
 
 
 def test_launches_that_the_budget_left_no_time_for_are_told(

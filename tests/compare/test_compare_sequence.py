@@ -74,7 +74,7 @@ def test_pairs_end_where_there_may_be_no_more(monkeypatch: pytest.MonkeyPatch) -
     assert not found.cut
 
 
-@pytest.mark.parametrize(("budget", "stopped"), [(0, "before it began"), (1, "after 1 pair"), (5, "after 5 pairs")])
+@pytest.mark.parametrize(("budget", "stopped"), [(0, "already"), (1, "after 1 pair"), (5, "after 5 pairs")])
 def test_pairs_end_with_the_budget(budget: int, stopped: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No pair begins after it; what there is by then is judged, as the last look."""
     told(monkeypatch, slower(0.5))

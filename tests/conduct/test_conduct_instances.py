@@ -105,9 +105,10 @@ def test_the_conductor_starts_instances_where_a_mode_has_them(tmp_path: Path) ->
 
 def test_fewer_requests_than_a_p99_needs_are_told() -> None:
     """There is no p99 then, and a reader hears why; one that is kept in part says so too."""
-    assert instances.counted(661) == ["no p99: 661 of the 662 requests that it needs"]
-    assert instances.counted(662) == []
-    assert instances.counted(5000) == ["4000 of 5000 latencies are kept, evenly spaced; the numbers are of all of them"]
+    noted = instances.requests_noted
+    assert noted(661) == ["no p99: 661 of the 662 requests that it needs"]
+    assert noted(662) == []
+    assert noted(5000) == ["4000 of 5000 latencies are kept, evenly spaced; the numbers are of all of them"]
 
 
 def test_latencies_are_thinned_evenly() -> None:

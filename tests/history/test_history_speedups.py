@@ -19,7 +19,7 @@ from ipexperf.history.ratio_tables import OTHERS, OVER_LAUNCHES, explanation
 from ipexperf.history.speedups import APART, speedups
 from ipexperf.judge import ratios
 from ipexperf.judge.policy import Policy
-from ipexperf.result import EMULATED, Verdict
+from ipexperf.result import Verdict
 
 XPU = {**ENVIRONMENT, "machine_key": "max-1550"}
 
@@ -114,7 +114,7 @@ def test_one_run_goes_before_two_and_two_are_said_to_be_two(history):
 def test_an_emulated_dtype_and_a_single_launch_are_noted(history):
     """bf16 that is slow because the processor has none says nothing of bf16."""
     slow = took(plain(dtype="bf16"), 0.4, count=1)
-    noted = tuple(replace(x, notes=(f"{EMULATED}: this CPU has no instructions for bf16",)) for x in slow.launches)
+    noted = tuple(replace(x, emulated=True) for x in slow.launches)
     (found,) = speedups(record(history, took(plain(), 0.080), replace(slow, launches=noted)))
     assert found.note == "this CPU emulates bf16; a single launch has no interval"
     assert (found.lo, found.seen) == (None, False)

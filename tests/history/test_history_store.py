@@ -57,7 +57,7 @@ def rows(history, sql):
 
 def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(history):
     """The budget was spent: the case has a row, a reason and a verdict, and neither a launch nor a 0."""
-    measurement = make_measurement(launches=(), cut="the budget was spent before it began")
+    measurement = make_measurement(launches=(), cut="the budget was spent already")
     uid = recorded(history, measurement, Verdict("inconclusive", measurement.cut))
     (case,) = history.measurements(uid)
     assert (case.outcome, case.verdict.reason, case.launches, case.values) == ("inconclusive", measurement.cut, (), {})
@@ -235,10 +235,12 @@ def test_a_launch_that_was_measured_again_is_kept_and_counts_for_nothing(history
 
 def test_what_was_noted_of_a_launch_is_kept(history):
     """A launch with too few samples says so as long as the history lasts."""
-    noted = replace(make_launch(0, 0.01), notes=("ended with fewer samples than asked: 7 of 20",))
+    note = "ended with fewer samples than asked: 7 of 20"
+    noted = replace(make_launch(0, 0.01), notes=(note,), fewer="7 of 20", emulated=True)
     uid = recorded(history, make_measurement(launches=(noted, make_launch(1, 0.01))))
-    found = [x.document["notes"] for x in history.measurements(uid)[0].launches]
-    assert found == [["ended with fewer samples than asked: 7 of 20"], []]
+    names = ("notes", "fewer", "emulated")
+    found = [[x.document.get(name) for name in names] for x in history.measurements(uid)[0].launches]
+    assert found == [[[note], "7 of 20", True], [[], None, None]]
 
 
 def test_samples_come_back_by_launch(history):

@@ -163,11 +163,11 @@ def test_one_launch_has_no_spread_to_judge_with() -> None:
 
 def test_a_case_that_never_began_is_inconclusive_and_has_no_number() -> None:
     """Nothing was launched, so nothing failed and nothing is known: there is no verdict on speed, and no 0."""
-    never = Measurement(CASE, (), ENVIRONMENT, "", "", cut="the budget was spent before it began")
+    never = Measurement(CASE, (), ENVIRONMENT, "", "", cut="the budget was spent already")
     for known in (None, baseline()):
         verdict = judge(never, known, POLICY)
         assert (verdict.outcome, verdict.fails) == ("inconclusive", False)
-        assert verdict.reason == "the budget was spent before it began"
+        assert verdict.reason == "the budget was spent already"
         assert (verdict.ratio, verdict.lo, verdict.p_value) == (None, None, None)
     assert judge(replace(never, cut=""), None, POLICY).outcome == "failed"
 

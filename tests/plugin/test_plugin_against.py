@@ -270,7 +270,7 @@ def test_a_case_that_the_budget_left_no_time_for_is_told(suite: Suite) -> None:
     found = properties(suite)
     assert (found["verdict"], found["reason"]) == (
         "inconclusive",
-        "the budget (--perf-budget) was spent before it began",
+        "the budget (--perf-budget) was spent already",
     )
     assert "ratio" not in found
 

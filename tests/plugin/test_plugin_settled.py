@@ -203,9 +203,9 @@ def test_a_case_that_the_budget_left_no_time_for_is_no_failure_and_no_number(sui
     result.assert_outcomes(passed=2)
     assert result.ret == 0
     out = " ".join(result.stdout.str().split())
-    assert "NOT MEASURED (2): the budget (--perf-budget) was spent before they began: " in out
+    assert "NOT MEASURED (2): the budget (--perf-budget) was spent already: " in out
     assert re.search(rf"{ID.format('tiny')} 1( -)+ inconclusive", out)
-    reason = "the budget (--perf-budget) was spent before it began"
+    reason = "the budget (--perf-budget) was spent already"
     assert (
         suite.query("SELECT outcome, json_extract(reason, '$.text'), ratio FROM verdict")
         == [("inconclusive", reason, None)] * 2

@@ -73,7 +73,7 @@ def together(
 
 
 def out_of_budget(case: Case) -> Measurement:
-    return Measurement(case, (), {}, AT, AT, cut="the budget (--perf-budget) was spent before it began")
+    return Measurement(case, (), {}, AT, AT, cut="the budget (--perf-budget) was spent already")
 
 
 def unproven() -> Measurement:

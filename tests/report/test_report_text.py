@@ -28,7 +28,7 @@ from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
 from ipexperf.report.speeds import Speeds
 from ipexperf.report.table import run_lines, speedups, summary_lines, to_beat
-from ipexperf.result import EMULATED, FEWER, Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement, Verdict
 
 RATIOS = st.floats(1e-6, 1e6)
 REPRODUCE = "pytest suites/zoo --model resnet50 --device cpu --dtype bf16 --mode infer_jit --stack ipex --batch 8"
@@ -91,7 +91,7 @@ def test_what_the_budget_left_out_is_told_loudly_and_has_no_number() -> None:
     row, *told = [line for line in lines if FAST.id in line or "CUT" in line]
     assert row.split() == [FAST.id, "8", "-", "-", "-", "-", "inconclusive"]
     assert told == [
-        f"NOT MEASURED (1): the budget (--perf-budget) was spent before it began: {FAST.id}",
+        f"NOT MEASURED (1): the budget (--perf-budget) was spent already: {FAST.id}",
         f"CUT SHORT (1): fewer launches than planned, the budget was spent after 3 of 5: {PLAIN.id}",
     ]
     assert set(speedups(Speeds.of([never, short], verdicts))) == {PLAIN.uid}
@@ -109,13 +109,14 @@ def test_cases_are_cut_short_for_the_reason_that_is_said() -> None:
     made += [replace(out_of_budget(PLAIN), case=replace(PLAIN, batch=batch)) for batch in (16, 32)]
     text = " ".join(line.strip() for line in summary_lines(made, {}, {}, []))
     short = "CUT SHORT (1): fewer launches than planned, "
-    assert f"NOT MEASURED (2): the budget (--perf-budget) was spent before they began: {PLAIN.id}" in text
+    assert f"NOT MEASURED (2): the budget (--perf-budget) was spent already: {PLAIN.id}" in text
     assert f"{short}the run was interrupted before its other launches: {FAST.id}" in text
     assert f"{short}the budget was spent after 1 of 3 launches: {PLAIN.id}" in text
 
 
-def note(samples: int) -> str:
-    return f"{FEWER}: {samples} of 20, steps take 2.4 s"
+def fewer(launch: Launch, samples: int) -> Launch:
+    text = f"{samples} of 20, steps take 2.4 s"
+    return replace(launch, fewer=text, notes=(f"ended with fewer samples than asked: {text}",))
 
 
 def test_a_contended_machine_is_told_apart_from_a_case_that_is_wrong() -> None:
@@ -136,8 +137,8 @@ def test_launches_with_fewer_samples_than_asked_are_counted_loudly() -> None:
     """All of them are counted, and each case is told once; the block of a failed test says it too."""
     slow, slower, fine = measurement(PLAIN, 0.08), measurement(LONG, 0.08), measurement(FAST, 0.02)
     first, second, third = slow.launches
-    slow = replace(slow, launches=(replace(first, notes=(note(7),)), replace(second, notes=(note(9),)), third))
-    slower = replace(slower, launches=(replace(first, notes=(note(5),)),))
+    slow = replace(slow, launches=(fewer(first, 7), fewer(second, 9), third))
+    slower = replace(slower, launches=(fewer(first, 5),))
     text = " ".join(line.strip() for line in summary_lines([slow, slower, fine], {}, {}, []))
     details = {f"7 of 20, steps take 2.4 s ({PLAIN.id})", f"5 of 20, steps take 2.4 s ({LONG.id})"}
     assert "FEWER SAMPLES: 3 launches ended with fewer samples than asked: " in text
@@ -145,14 +146,14 @@ def test_launches_with_fewer_samples_than_asked_are_counted_loudly() -> None:
     assert "9 of 20" not in text
     assert FAST.id not in text.split("FEWER SAMPLES")[1]
     assert "FEWER SAMPLES" not in "".join(summary_lines([fine], {}, {}, []))
-    assert f"note        a launch {note(7)}" in failure_block(slow, SLOW, [], "", "")
+    assert f"note        a launch {fewer(first, 7).notes[0]}" in failure_block(slow, SLOW, [], "", "")
 
 
 def test_an_emulated_dtype_is_marked_once_a_case() -> None:
     """Its numbers stand, and the summary and the block of a failed test say what they are not."""
     slow, fine = measurement(FAST, 0.08), measurement(PLAIN, 0.02)
-    marked = f"{EMULATED}: this CPU has no instructions for bf16"
-    slow = replace(slow, launches=tuple(replace(launch, notes=(marked,)) for launch in slow.launches))
+    marked = "emulated its dtype: this CPU has no instructions for bf16"
+    slow = replace(slow, launches=tuple(replace(one, notes=(marked,), emulated=True) for one in slow.launches))
     told = [line for line in summary_lines([slow, fine], {}, {}, []) if line.startswith("EMULATED")]
     assert told[0].startswith("EMULATED (1): this CPU has no instructions for the dtype")
     assert "EMULATED" not in "".join(summary_lines([fine], {}, {}, []))
@@ -160,26 +161,27 @@ def test_an_emulated_dtype_is_marked_once_a_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "dtype", "flags", "told"),
+    ("device", "dtype", "flags", "expected"),
     [
-        ("cpu", "bf16", {"avx2", "fma"}, 1),
-        ("cpu", "fp16", {"avx512f", "avx512_bf16"}, 1),
-        ("cpu", "bf16", {"avx512f", "avx512_bf16"}, 0),
-        ("cpu", "fp32", {"avx2"}, 0),
-        ("cpu", "int8", {"avx2"}, 0),
-        ("cpu", "bf16", set(), 0),
-        ("xpu", "bf16", {"avx2"}, 0),
+        ("cpu", "bf16", {"avx2", "fma"}, True),
+        ("cpu", "fp16", {"avx512f", "avx512_bf16"}, True),
+        ("cpu", "bf16", {"avx512f", "avx512_bf16"}, False),
+        ("cpu", "fp32", {"avx2"}, False),
+        ("cpu", "int8", {"avx2"}, False),
+        ("cpu", "bf16", set(), False),
+        ("xpu", "bf16", {"avx2"}, False),
     ],
 )
-def test_what_is_emulated_follows_from_the_processor(device: str, dtype: str, flags: set[str], told: int) -> None:
+def test_the_processor_says_what_is_emulated(device: str, dtype: str, flags: set[str], *, expected: bool) -> None:
     """Only on the CPU, only for a dtype that needs instructions, and only where the kernel tells which there are."""
-    assert len(emulated(device, dtype, frozenset(flags))) == told
+    assert emulated(device, dtype, frozenset(flags)) is expected
 
 
 def test_a_launch_that_was_measured_again_is_in_no_number() -> None:
     """It is not counted, not fed to pytest-benchmark, not called a failure, and its notes are nobody's."""
     good = measurement(FAST, 0.02)
-    busy = Launch(9, "contended", "steal 50 %", metrics={"step_time": 9.0}, notes=(note(7),), contended="steal 50 %")
+    stolen = "steal 50 %"
+    busy = fewer(Launch(9, "contended", stolen, metrics={"step_time": 9.0}, contended=stolen), 7)
     both = replace(good, launches=(busy, *good.launches))
     verdict = judge(both, None, Policy())
     assert verdict == judge(good, None, Policy())

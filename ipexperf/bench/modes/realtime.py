@@ -51,6 +51,7 @@ class Realtime(Mode):
     family = "realtime"
     kind = "real-time inference"
     graph = TRACED
+    requests = True
     fresh = "an instance is bound to its cores before it imports anything"
     batch = 1
     knobs = (

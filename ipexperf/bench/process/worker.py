@@ -70,7 +70,7 @@ class Worker:
         self._block = 1
         self._cold = False
         self._placement: Mapping[str, Any] | None = None
-        self._emulated: list[str] = []
+        self._emulated = False
         self._bench: Workbench | None = None
         self._pulses: dict[str, Any] = {}
         self._faults = heap.Faults()
@@ -223,7 +223,10 @@ class Worker:
         if not (session.elsewhere or self._cold):
             metrics = {**metrics, **device.metrics(session.step, self._block)}
         faults = [] if session.elsewhere or self._cold else filter(None, [self._faults.note])
-        return {"metrics": metrics, "notes": [*session.notes(), *device.notes(), *self._emulated, *faults]}
+        notes = [*session.notes(), *device.notes(), *faults]
+        if self._emulated and self._bench is not None:
+            notes.append(f"emulated its dtype: this CPU has no instructions for {self._bench.case.dtype}")
+        return {"metrics": metrics, "notes": notes, "emulated": self._emulated}
 
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
