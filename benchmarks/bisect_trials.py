@@ -46,6 +46,7 @@ class Trial:
     named: frozenset[frozenset[str]]
     truth: frozenset[str]
     environments: int
+    """Made for candidates, the bad end among them. The good end has one more."""
     seconds: float
 
     @property
@@ -94,7 +95,7 @@ def run_trial(folder: Path, kind: str, share: float, chance: random.Random, more
     finding = json.loads(done.stdout)
     named = frozenset(frozenset(change["name"] for change in culprit) for culprit in finding["culprits"])
     made = [*(folder / "cache" / "environments").glob("*/bin/python")]
-    return Trial(finding["outcome"], named, truth, len(made), seconds)
+    return Trial(finding["outcome"], named, truth, len(made) - 1, seconds)
 
 
 def main() -> None:

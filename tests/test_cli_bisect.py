@@ -59,6 +59,10 @@ class Bench:
         answer = Answer.BAD if bad else Answer.GOOD
         return Measured(answer, "seen", ratio, ratio - 0.1, ratio + 0.1, kernels, "usual")
 
+    def sized(self, bad: frozenset[str], ends: Measured) -> Measured:
+        del bad
+        return ends
+
     def quick(self, candidate: frozenset[str]) -> Measured:
         self.looked.append(candidate)
         assert self.kernels is not None

@@ -108,7 +108,7 @@ def test_the_first_slow_version_is_named_and_a_killed_search_goes_on(
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("CULPRIT: pace 1.10 is the first that is slower: the one before it is not\n"
                                   "  pace: 1.9 -> 1.10\n")  # fmt: skip
-    assert done.stderr.count("known of") == 2
+    assert done.stderr.count("known from an earlier try") == 2
     again = command(*words)
     assert (again.stdout, again.stderr.splitlines()[-1]) == (done.stdout, "measured 0")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import random
 import statistics
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from ipexperf.recorder import Recorder
     from ipexperf.result import Verdict
 
-SHARE = 0.7
-"""The tolerance of a candidate, as a share of the difference of both ends."""
+SHARE = 0.85
+"""The tolerance of a candidate, as a share of what the bad end is surely slower by."""
+SURE = 0.8
+"""Share of the difference of both ends that must be sure, or else it is measured once more."""
 ANSWERS = {"regressed": Answer.BAD, "ok": Answer.GOOD, "improved": Answer.GOOD, "inconclusive": Answer.UNSURE}
 """What a verdict answers. Any other one is a skip: the candidate did not run as it should."""
 
@@ -70,6 +73,8 @@ class Laboratory:
         self._chance = random.Random(seed)  # noqa: S311 - a start order, no secret
         self.kernels: tuple[str, str] | None = None
         """The fingerprints of both ends, if they differ."""
+        self._sized = False
+        """Whether candidates are judged by how much slower the bad end is."""
         self._took: list[float] = []
         self._open = contextlib.ExitStack()
         self._good_arm: ArmWords | None = None
@@ -82,14 +87,32 @@ class Laboratory:
     def timed(self, candidate: Software) -> Measured:
         """Ask the clock: rounds of the good end against the candidate until the judge is sure."""
         key = f"clock {self._policy.tolerance:.6f} {candidate.key}"
-        return self._known(key, candidate) or self._keep(key, self._measure(candidate, self._policy))
+        return self._known(key) or self._keep(key, self._measure(candidate, self._policy))
+
+    def sized(self, bad: Software, ends: Measured) -> Measured:
+        """Measure once more how much slower the bad end is, unless that is known well. Return what counts.
+
+        Rounds that ended early because the difference looked large show it too large. What is then judged by it, a
+        candidate as slow as the bad end, looks like a good one. So the number of these rounds is fixed beforehand.
+        """
+        if ends.ratio is None or ends.lo is None or ends.lo - 1 >= SURE * (ends.ratio - 1):
+            return ends
+        most, policy = self._policy.max_pairs, self._policy
+        once = dataclasses.replace(
+            policy, looks=(most,), levels=policy.levels[-1:], ok_levels=policy.ok_levels[-1:], max_pairs=most
+        )
+        key = f"size {most} {bad.key}"
+        again = self._known(key) or self._keep(key, self._measure(bad, once))
+        if again.answer is Answer.BAD:
+            return again
+        return dataclasses.replace(again, answer=Answer.UNSURE, reason=f"the second time: {again.reason}")
 
     def quick(self, candidate: Software) -> Measured:
         """Ask which kernels run. Where they are those of neither end, ask the clock."""
         if self.kernels is None:
             return self.timed(candidate)
         key = f"kernels {'/'.join(self.kernels)} {candidate.key}"
-        if (known := self._known(key, candidate)) is not None:
+        if (known := self._known(key)) is not None:
             return known
         one = self._measure(candidate, dataclasses.replace(self._policy, max_pairs=1))
         if one.kernels not in self.kernels:
@@ -101,10 +124,11 @@ class Laboratory:
 
     def judge_by(self, ends: Measured) -> None:
         """Set what is slow: nearer to the bad end than to the good one. Remember the kernels of both ends."""
-        if ends.answer is Answer.BAD and ends.ratio is not None:
+        if ends.answer is Answer.BAD and ends.lo is not None and ends.lo > 1:
             # Regressed is what surely exceeds 0.4 of the tolerance, ok what surely stays below the tolerance: both
             # sides of the half.
-            self._policy = dataclasses.replace(self._policy, tolerance=min(SHARE * (ends.ratio - 1), 0.9))
+            self._policy = dataclasses.replace(self._policy, tolerance=min(SHARE * (ends.lo - 1), 0.9))
+            self._sized = True
         if ends.kernels is not None and ends.others is not None and ends.kernels != ends.others:
             self.kernels = (ends.others, ends.kernels)
 
@@ -112,10 +136,10 @@ class Laboratory:
         """How long a question took, in the median."""
         return statistics.median(self._took) if self._took else None
 
-    def _known(self, key: str, candidate: Software) -> Measured | None:
+    def _known(self, key: str) -> Measured | None:
         known = self.log.get(key)
         if known is not None:
-            self._progress.say(f"known of {candidate.key}: {known.answer.value}, {known.reason}")
+            self._progress.say("  known from an earlier try:")
         return known
 
     def _keep(self, key: str, measured: Measured) -> Measured:
@@ -177,7 +201,20 @@ class Laboratory:
         seconds = time.monotonic() - began
         self._took.append(seconds)
         measured = _seen(running.comparisons().get(self._case), verdict, seconds)
+        if self._sized:
+            measured = in_doubt(measured, against.policy.margin)
         return dataclasses.replace(measured, machine=str(measurement.environment.get("machine_key", "")))
+
+
+def in_doubt(measured: Measured, harmless: float) -> Measured:
+    """A candidate that is surely slower than the good end is not good, even if it is not as slow as the bad end.
+
+    `harmless` is the slowdown, as a log ratio, up to which it is as quick.
+    """
+    if measured.answer is not Answer.GOOD or measured.lo is None or math.log(measured.lo) <= harmless:
+        return measured
+    reason = f"slower than the good end, and not as slow as the bad one: {measured.reason}"
+    return dataclasses.replace(measured, answer=Answer.UNSURE, reason=reason)
 
 
 def _seen(comparison: Comparison | None, verdict: Verdict, seconds: float) -> Measured:

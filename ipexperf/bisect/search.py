@@ -68,6 +68,7 @@ class Bench(Protocol):
     kernels: tuple[str, str] | None
 
     def timed(self, candidate: Software) -> Measured: ...
+    def sized(self, bad: Software, ends: Measured) -> Measured: ...
     def quick(self, candidate: Software) -> Measured: ...
     def judge_by(self, ends: Measured) -> None: ...
     def seconds_each(self) -> float | None: ...
@@ -112,6 +113,8 @@ def _concluded(
     ends = answers[whole]
     if ends.answer is Answer.GOOD:
         return _exchanged(_run(searched, bench.timed, bench, answers, say), ends)
+    if ends.answer is Answer.BAD:
+        ends = answers[whole] = bench.sized(searched.software(whole), ends)
     bench.judge_by(ends)
     by_kernels = fingerprint and bench.kernels is not None
     if ends.answer is not Answer.BAD:
