@@ -39,13 +39,14 @@ class Arm:
     """Whether the worker must prove that it ran what its label says."""
     accuracy: bool = False
     """Whether the worker checks the accuracy of its results."""
+    warm: int | None = None
+    """Untimed steps before each turn, as an earlier round found them. None: the round looks how many are needed."""
     final: bool = True
     """Whether this is the last attempt: accuracy is then checked even if the launch is contended."""
 
     def blamed(self, error: WorkerError) -> WorkerError:
         """The error, with this arm's name in its reason."""
-        reason = f"{self.name}: {error.reason}" if self.name else error.reason
-        return WorkerError(error.outcome, reason, error.log)
+        return WorkerError(error.outcome, error.reason, error.log, self.name)
 
 
 def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:

@@ -142,6 +142,13 @@ class _Open:
     def logs(self) -> list[float]:
         return [pair.log_ratio for pair in self.pairs]
 
+    @property
+    def warm(self) -> int | None:
+        """Untimed steps before a turn: as many as either arm needed in the first round, the same for both."""
+        launches = [side.launch for pair in self.pairs[:1] for side in (pair.a, pair.b)]
+        needed = [launch.gate["turn_warm"] for launch in launches if "turn_warm" in launch.gate]
+        return int(max(needed)) if needed else None
+
     def judge(self, *, last: bool = False) -> Decision:
         self.decision = sequential.decide(self.logs, self.policy, last=last)
         return self.decision
@@ -211,7 +218,11 @@ class Contest:
         for one in live:
             self._show(self._standing(one))
         prove = self._prove and number == 0
-        arms = [replace(arm, index=number, prove=prove, accuracy=prove) for one in live for arm in (one.a, one.b)]
+        arms = [
+            replace(arm, index=number, prove=prove, accuracy=prove, warm=one.warm)
+            for one in live
+            for arm in (one.a, one.b)
+        ]
         if number:  # the first round measures what a fresh process pays
             servers = self._servers_of(live, arms)
             arms = [replace(arm, conditions=servers.conditions(arm.case, arm.conditions)) for arm in arms]
@@ -305,7 +316,7 @@ def _end_with_budget(one: _Open) -> None:
     done = len(one.pairs)
     if done:
         one.judge(last=True)
-    when = f"after {_pairs(done)}" if done else "before it began"
+    when = f"after {_pairs(done)}" if done else "already"
     one.stop = Stop(Why.BUDGET, done, f"the budget (--perf-budget) was spent {when}")
 
 

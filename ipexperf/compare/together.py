@@ -138,7 +138,8 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
     for one in _alive(players):
         with guarded(one):
             one.warm()
-    for _ in range(LOOKS if len(_alive(players)) > 1 else 0):
+    known = all(one.arm.warm is not None for one in _alive(players))
+    for _ in range(LOOKS if len(_alive(players)) > 1 and not known else 0):
         for one in _alive(players):
             with guarded(one):
                 one.look()
@@ -146,7 +147,7 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
     agreed = order.shapes([one.step for one in steppers], [one.block for one in steppers], effort.seconds)
     for one, shape in zip(steppers, agreed, strict=True):
         alone = order.Shape(1, 1) if one.cold else shape
-        warm = one.warm_steps() if len(players) > 1 else 0
+        warm = 0 if len(players) == 1 else one.warm_steps() if one.arm.warm is None else one.arm.warm
         one.shape = order.Shape(effort.samples or alone.samples, alone.block, warm)
 
 

@@ -32,14 +32,15 @@ from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 
 
-def _order(case: Case, conditions: Conditions) -> Order:
-    """What a server must import before it forks workers of this case."""
-    return Order(case.stack, conditions.settings.load, registry.models.get(case.model).needs)
+def _order(case: Case, conditions: Conditions, *, ahead: bool) -> Order:
+    """What a server must import before it forks workers of this case; `ahead`: also what building the model imports."""
+    model = registry.models.get(case.model)
+    return Order(case.stack, conditions.settings.load, model.needs, model.imports if ahead else ())
 
 
-def _server_spec(case: Case, conditions: Conditions) -> ServerSpec:
+def _server_spec(case: Case, conditions: Conditions, *, ahead: bool) -> ServerSpec:
     variables = tuple(sorted(conditions.variables.items()))
-    return ServerSpec(_order(case, conditions), conditions.python, variables, conditions.timeout)
+    return ServerSpec(_order(case, conditions, ahead=ahead), conditions.python, variables, conditions.timeout)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,10 +48,12 @@ class Forking:
     """The fork servers of one round. With none, its workers start fresh."""
 
     servers: Mapping[ServerSpec, Server]
+    ahead: bool = True
+    """Whether the servers have imported what building the models imports."""
 
     def conditions(self, case: Case, conditions: Conditions) -> Conditions:
         """The conditions, with the server that the workers of this case are forked from if there is one."""
-        server = self.servers.get(_server_spec(case, conditions)) if self.servers else None
+        server = self.servers.get(_server_spec(case, conditions, ahead=self.ahead)) if self.servers else None
         if server is None:
             return conditions
         settings = dataclasses.replace(conditions.settings, forked=True)
@@ -113,7 +116,7 @@ class Conductor:
         reason = start.why_fresh(case, placed=self._placed)
         if not reason and start.FORK in dict(case.knobs).values():
             try:
-                order = _order(case, conditions)
+                order = _order(case, conditions, ahead=False)
                 server = self._servers.get(order, conditions.python, conditions.variables, conditions.timeout)
             except (ForkError, WorkerError) as error:
                 reason = str(error)
@@ -136,20 +139,27 @@ class Conductor:
         """
         with contextlib.ExitStack() as stack:
             servers: Mapping[ServerSpec, Server] = {}
+            ahead = any(registry.models.get(case.model).imports for case, _ in cases)
             try:
-                servers = stack.enter_context(start_servers(self._specs(cases, arms)))
+                try:
+                    servers = stack.enter_context(start_servers(self._specs(cases, arms, ahead=ahead)))
+                except (ForkError, WorkerError):
+                    if not ahead:
+                        raise
+                    ahead = False  # the network's own packages start threads, say: each worker imports them
+                    servers = stack.enter_context(start_servers(self._specs(cases, arms, ahead=ahead)))
             except (ForkError, WorkerError) as error:
                 self._unforkable = True
                 self._say(f"workers are started fresh in every round: {error}")
-            yield Forking(servers)
+            yield Forking(servers, ahead)
 
-    def _specs(self, cases: Sequence[tuple[Case, Conditions]], arms: int) -> set[ServerSpec]:
+    def _specs(self, cases: Sequence[tuple[Case, Conditions]], arms: int, *, ahead: bool) -> set[ServerSpec]:
         """The servers that these cases need, or none if their round must start fresh."""
         if self._options.start != start.AUTO or self._unforkable:
             return set()
         if any(start.why_fresh(case, placed=self._placed) for case, _ in cases):
             return set()
-        specs = {_server_spec(case, conditions) for case, conditions in cases}
+        specs = {_server_spec(case, conditions, ahead=ahead) for case, conditions in cases}
         return specs if len(specs) < arms else set()
 
     def look(self, case: Case, launches: Iterable[Launch]) -> None:

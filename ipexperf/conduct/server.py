@@ -34,6 +34,8 @@ class Order:
     stack: str
     load: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()
+    """Packages that building the model imports. A server that cannot be forked with them does without."""
 
 
 def _over(pid: int) -> bool:

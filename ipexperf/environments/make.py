@@ -238,6 +238,7 @@ def _build(
         wrong = mismatches(lock, take_inventory(str(part / "bin" / "python")))
         if wrong:
             raise LockError(f"what was installed is not what the lock says: {'; '.join(wrong[:3])}")
+        _compile(part)
         (part / LOCK).write_text(lock.text, encoding="utf-8")
         made = {"seconds": round(time.monotonic() - began, 1), "made_at": _now(), **counts}
         (part / MADE).write_text(json.dumps(made), encoding="utf-8")
@@ -338,6 +339,14 @@ def _here(installed: Sequence[tuple[Inventory, bool]]) -> Mapping[tuple[str, str
             if package.content and package.origin != "editable":
                 here.setdefault((package.name, package.version, package.content), (package, link))
     return here
+
+
+def _compile(environment: Path) -> None:
+    """Compile what is not compiled yet, as pip does. Where nobody may write compiled files, every import would."""
+    folder = _packages_folder(environment)
+    command = [str(environment / "bin" / "python"), "-m", "compileall", "-q", "-q", "-j", "0", str(folder)]
+    # A file that cannot be compiled cannot be imported either: some packages have such files in their tests.
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def _packages_folder(environment: Path) -> Path:

@@ -5,6 +5,7 @@ This module has what the plan needs and imports none of them. `own_build` builds
 
 from __future__ import annotations
 
+import ast
 import glob
 import importlib
 import importlib.util
@@ -110,6 +111,7 @@ def register(text: str) -> str:
             task="own",
             data=target.name,
             needs=("torch", *(HUBS[name] for name in [target.hub] if name)),
+            imports=() if target.hub else imported(source(target)),
             trained=False,
             held_out=HELD_OUT,
             quantisation="dynamic" if target.hub == "hf" else "static",
@@ -160,6 +162,21 @@ def source(target: Target) -> Path:
             if path.is_file():
                 return path
     return Path(spec.origin) if spec and spec.origin else Path(__file__)
+
+
+def imported(path: Path) -> tuple[str, ...]:
+    """Return the top-level modules that a file imports anywhere, without running it. None if it cannot be read."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return ()  # whoever builds the network reports what is wrong
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return tuple(sorted(names - sys.stdlib_module_names))
 
 
 def importable() -> None:

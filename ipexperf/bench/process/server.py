@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ipexperf.bench import lazy, registry
+from ipexperf.bench.machine import inventory
 from ipexperf.bench.process import guard, worker
 
 CARDS = ("cuda", "xpu")
@@ -40,14 +41,16 @@ def _no_pool() -> Iterator[None]:
             os.environ[_WARM_POOL] = value
 
 
-def imports(stack: str, load: Sequence[str], needs: Sequence[str]) -> None:
-    """Import the leaves, the stack, and the packages that a model needs."""
+def imports(stack: str, load: Sequence[str], needs: Sequence[str], ahead: Sequence[str] = ()) -> None:
+    """Import the leaves, the stack, the packages that a model needs, and those that building it imports."""
     with _no_pool():
         registry.load(load)
         for kind in registry.KINDS.values():
             kind.names()
         registry.stacks.get(stack).start()
         lazy.import_packages(needs)
+        lazy.import_packages(ahead)
+    inventory.gather()  # cached, so that no worker has to
     settle()
 
 
