@@ -212,6 +212,10 @@ class Task(ABC):
     """Number of input tensors of a network."""
     scored: bool = True
     """Whether correct answers are known. Without them there is only fidelity."""
+    products: bool = False
+    """Whether its networks are mostly matrix products. Others convolve."""
+    next_token: bool = False
+    """Whether its networks predict the next token, and so can generate text."""
     least: float = 1 / 3
     """Training must get this share of the way from the trivial predictor's score to 1."""
 
@@ -316,6 +320,8 @@ class Model:
     channels_last: bool = True
     needs: tuple[str, ...] = ("torch",)
     """Packages that the worker's interpreter must have."""
+    imports: tuple[str, ...] = ()
+    """Modules that building it imports besides. Fork servers import them beforehand, where they are installed."""
     optimizer: str = "sgd"
     learning_rate: float = 0.02
     recipe_steps: int = 66
@@ -342,6 +348,8 @@ class Model:
     """Batch of the vendor's published figures for each dtype. Used by the preset `full`."""
     held_out: int = 256
     """Number of held-out examples for fidelity: enough for agreement, few enough for float64."""
+    served: bool = False
+    """Whether low precision holds its weights in the dtype by default, instead of converting them in each step."""
     quantisation: str = "static"
     """Default way of quantisation: `static`, or `dynamic` for transformers."""
     answers: tuple[str, ...] = ()
@@ -487,6 +495,16 @@ class Stack(ABC):
         del network, example, batches
         raise WorkerError("error", f"{self.name} has no int8: {bench.case.id} cannot be made")
 
+    def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
+        """Return the network with packed weights of fewer bits, as the knobs `weights` and `weight_group` say."""
+        del network, example
+        raise WorkerError("error", f"{self.name} has no weight-only quantisation: {bench.case.id} cannot be made")
+
+    def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
+        """Return evidence that a step of a `weight_only` network ran as many packed layers as expected."""
+        del network, step, expected, bench
+        return []
+
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Return the network under `torch.compile`, in the way this stack recommends. Its first call compiles."""
         return torch.compile(self.for_inference(network, example, bench))
@@ -606,6 +624,8 @@ class Mode(ABC):
     """What summaries call the mode: `eager` for `infer`. Empty: its name."""
     plain: str = ""
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
+    requests: bool = False
+    """Whether a sample is the latency of one request, so that its percentiles are compared too."""
     cold: bool = False
     """Whether only the first step of a process is measured, without warm-up."""
     artifact: str = ""

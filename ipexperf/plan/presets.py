@@ -40,7 +40,7 @@ _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
     {"model": ("resnet50", "bert_base"), "dtype": ("fp32", "bf16"), "mode": ("infer_compile", "load")},
     {"model": ("resnet50",), "dtype": ("fp32", "bf16", "int8"), "mode": ("realtime",)},
     {"model": ("resnet50",), "dtype": ("fp16",), "mode": ("infer", "infer_jit")},
-    {"model": ("gpt_small",), "dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},
+    {"model": ("gpt_small", "llama_135m"), "dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},
     {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
 )
 """Every workload, in training and inference, with the expensive modes on one or two of them."""

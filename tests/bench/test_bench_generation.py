@@ -12,6 +12,7 @@ from ipexperf.bench.api import Cell, Dataset, Examples, Model, Settings, Split, 
 from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
+from ipexperf.dtypes import DTYPES
 
 torch = pytest.importorskip("torch")
 
@@ -184,5 +185,5 @@ def test_the_task_says_how_well_text_is_foretold() -> None:
     assert (task.score((right,), (targets,)), task.agreement((alike,), (right,))) == (1, 0)
     learned, held_out = (Examples((x,), (x,)) for x in (targets, torch.tensor([[3, 2]])))
     assert task.trivial(Split(learned, held_out)) == 0.5
-    told, _ = accuracy.fidelity((right,), accuracy.Reference((right,), 1.0), (targets,), "fp32", task)
+    told, _ = accuracy.fidelity((right,), accuracy.Reference((right,), 1.0), (targets,), DTYPES["fp32"].bounds, task)
     assert told["perplexity"] == pytest.approx(1)

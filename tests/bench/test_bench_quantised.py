@@ -18,6 +18,7 @@ from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import accuracy, proof, quantised
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
+from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def test_int8_may_have_three_times_stocks_other_answers(agreed: float | None, le
     outputs[:13] = outputs[:13].roll(1, 1)  # five other answers among a hundred
     task = registry.tasks.get("classification")
     known = accuracy.Reference((right,), 1.0)
-    _, checks = accuracy.fidelity((outputs,), known, (torch.arange(256),), "int8", task, None, agreed)
+    _, checks = accuracy.fidelity((outputs,), known, (torch.arange(256),), DTYPES["int8"].bounds, task, None, agreed)
     (check,) = [check for check in checks if check.name == "agreement"]
     assert check.ok == ok
     assert check.expected.startswith(f"at least {max(least, 0.905):.4g}")

@@ -20,6 +20,7 @@ from ipexperf.bench.api import Examples, Split, tensors
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.evidence import accuracy, proof
+from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def test_a_right_answer_keeps_its_bounds(known: tuple[Any, Examples, Any]) -> No
     """What fp32 computes is within fp32's bounds of the reference."""
     network, held_out, reference = known
     outputs = accuracy.predict(lambda inputs: network(*inputs), held_out.inputs, 64)
-    metrics, checks = accuracy.fidelity(outputs, reference, held_out.targets, "fp32", TASK)
+    metrics, checks = accuracy.fidelity(outputs, reference, held_out.targets, DTYPES["fp32"].bounds, TASK)
     assert all(check.ok for check in checks)
     assert metrics["fidelity"] < 1e-5
     assert (metrics["agreement"], metrics["accuracy"]) == (1.0, 1.0)
@@ -152,7 +153,7 @@ def test_a_wrong_answer_is_caught(known: tuple[Any, Examples, Any]) -> None:
     """Outputs that belong to other images fail fidelity, agreement and accuracy."""
     _, held_out, reference = known
     other = (reference.outputs[0].roll(1, 0),)
-    _, checks = accuracy.fidelity(other, reference, held_out.targets, "bf16", TASK)
+    _, checks = accuracy.fidelity(other, reference, held_out.targets, DTYPES["bf16"].bounds, TASK)
     assert {check.name for check in checks if not check.ok} == {"fidelity", "agreement", "accuracy"}
 
 
@@ -164,7 +165,7 @@ def test_a_slightly_wrong_answer_is_caught_in_fp32_and_allowed_in_bf16(known: tu
     failed = {
         dtype: {
             check.name
-            for check in accuracy.fidelity(outputs, reference, held_out.targets, dtype, TASK)[1]
+            for check in accuracy.fidelity(outputs, reference, held_out.targets, DTYPES[dtype].bounds, TASK)[1]
             if not check.ok
         }
         for dtype in ("fp32", "bf16")
@@ -178,13 +179,15 @@ def test_a_stack_may_not_be_much_worse_than_stock_in_the_same_dtype(known: tuple
     _, held_out, reference = known
     outputs = (reference.outputs[0] * 1.01,)
     told = {
-        rounding: accuracy.fidelity(outputs, reference, held_out.targets, "bf16", TASK, rounding)[1][0]
+        rounding: accuracy.fidelity(outputs, reference, held_out.targets, DTYPES["bf16"].bounds, TASK, rounding)[1][0]
         for rounding in (3e-3, 1e-3)
     }
     assert told[3e-3].ok
     assert not told[1e-3].ok
     assert told[1e-3].expected == "at most 5.0e-03 (stock, eager, same dtype: 1.0e-03)"
-    worse = accuracy.fidelity((reference.outputs[0] * 1.3,), reference, held_out.targets, "bf16", TASK, 1.0)[1][0]
+    worse = accuracy.fidelity(
+        (reference.outputs[0] * 1.3,), reference, held_out.targets, DTYPES["bf16"].bounds, TASK, 1.0
+    )[1][0]
     assert not worse.ok, "a stock that is wrong itself excuses nobody"
 
 
@@ -199,7 +202,7 @@ def test_a_network_that_rounding_moves_far_may_be_twice_as_far_off(
     """As MobileNet v2 is in bf16, on either stack; fp32 has no such excuse."""
     _, held_out, reference = known
     outputs = (reference.outputs[0] * off,)
-    assert accuracy.fidelity(outputs, reference, held_out.targets, dtype, TASK, rounding)[1][0].ok is ok
+    assert accuracy.fidelity(outputs, reference, held_out.targets, DTYPES[dtype].bounds, TASK, rounding)[1][0].ok is ok
 
 
 @needs_torch
@@ -208,7 +211,7 @@ def test_a_nan_is_caught_and_is_no_metric(known: tuple[Any, Examples, Any]) -> N
     _, held_out, reference = known
     outputs = reference.outputs[0].clone()
     outputs[3, 4] = math.nan
-    metrics, checks = accuracy.fidelity((outputs,), reference, held_out.targets, "bf16", TASK)
+    metrics, checks = accuracy.fidelity((outputs,), reference, held_out.targets, DTYPES["bf16"].bounds, TASK)
     assert not next(check for check in checks if check.name == "fidelity").ok
     assert "fidelity" not in metrics
     assert all(math.isfinite(value) for value in metrics.values())

@@ -14,8 +14,6 @@ from ipexperf.bench.machine import heap, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 
-LANGUAGE = ("text_classification", "language_modelling", "recommendation")
-"""Tasks whose networks are matrix products. Other networks convolve."""
 _RESET_PEAK = "5"
 """Value to write to clear_refs to reset the peak of resident memory."""
 
@@ -33,8 +31,8 @@ class Cpu(Device):
 
     def yardstick(self, case: Case | Cell) -> tuple[str, str] | None:
         """Return work of the same class, and of the case's dtype if the yardstick has it."""
-        images = registry.models.get(case.model).task not in LANGUAGE
-        return ("convolution" if images else "product"), ("bfloat16" if case.dtype == "bf16" else "float32")
+        products = registry.tasks.get(registry.models.get(case.model).task).products
+        return ("product" if products else "convolution"), ("bfloat16" if case.dtype == "bf16" else "float32")
 
     def start(self, settings: Settings) -> None:
         torch.set_num_threads(settings.threads or len(placement.allowed()))

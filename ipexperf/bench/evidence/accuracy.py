@@ -10,7 +10,7 @@ from typing import Any
 
 from ipexperf.bench.api import Examples, Task, Tensors, tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.dtypes import DTYPES
+from ipexperf.dtypes import Bounds
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -37,7 +37,8 @@ class Reference:
 def reference(network: Any, held_out: Examples, task: Task) -> Reference:
     """Run a float64 copy of the model. Call it before `ipex.optimize`, which may work in place."""
     double = copy.deepcopy(network).double().eval()
-    outputs = predict(lambda inputs: double(*map(_double, inputs)), held_out.inputs, PART)
+    # No larger batch than there are examples: the rest would be padding, which takes minutes in a large network.
+    outputs = predict(lambda inputs: double(*map(_double, inputs)), held_out.inputs, min(PART, len(held_out)))
     return Reference(outputs, task.score(outputs, held_out.targets))
 
 
@@ -75,7 +76,7 @@ def fidelity(
     outputs: Tensors,
     reference_answer: Reference,
     targets: Tensors,
-    dtype: str,
+    bounds: Bounds,
     task: Task,
     rounding: float | None = None,
     agreed: float | None = None,
@@ -85,7 +86,6 @@ def fidelity(
     `rounding` is the error of eager stock PyTorch in the same dtype, and `agreed` its agreement, if known: a stack
     must not be several times worse.
     """
-    bounds = DTYPES[dtype].bounds
     error = distance(outputs, reference_answer, task)
     most = bounds.fidelity
     if rounding is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ipexperf.bench.api import Kernel
@@ -18,6 +18,8 @@ LAYERS = ("aten::linear", "aten::convolution", "aten::lstm", "aten::gru")
 """Operators with weights that do the arithmetic, whatever module or function called them."""
 PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul", ATTENTION)
 """Products of two activations, as in attention. They are not layers, and often in fp32 beside int8 layers."""
+BITS = {"int8": 8, "int4": 4}
+"""Bits of a weight in weight-only quantisation."""
 _NODE = re.compile(r"%(?P<out>\S+) : .*? = (?P<name>\w+::\w+)(?:\[.*?\])?\((?P<inputs>[^)]*)\)")
 _FLOAT_LAYER = re.compile(
     r"(aten::(_convolution|convolution|conv_?\w+|linear|addmm|mm|lstm|gru)|ipex_prepack::\w+_run)$"
@@ -82,6 +84,25 @@ def code(text: str, expected: int) -> Check:
     rest = Counter(name for name in calls if _FLOAT_CALL.match(name))
     summary = f"{int8} of {expected} layers called in int8{_list(', but ', rest)}"
     return Check("quantised_code", 0 < expected <= int8 and not rest, summary, f"all {expected}")
+
+
+def packed_weights(sizes: Iterable[tuple[int, int]], most: float) -> Check:
+    """Check that packed weights take no more than so many bits. `sizes`: weights and bytes of each layer."""
+    counts = [*sizes]
+    weights = sum(count for count, _ in counts)
+    bits = 8 * sum(size for _, size in counts) / max(1, weights)
+    text = f"{weights:,} weights in {len(counts)} layers, {bits:.3g} bits each"
+    return Check("packed_weights", 0 < bits <= most, text, f"at most {most:g} bits")
+
+
+def packed_kernels(step: Callable[[], Any], kernel: str, expected: int) -> Check:
+    """Check that every linear layer of a step ran in the kernel for packed weights, and none in another."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        step()
+    names = Counter(event.name for event in profile.events())
+    packed, rest = names[kernel], names["aten::addmm"] + names["aten::mm"]
+    text = f"{packed} of {expected} layers in {kernel}, {rest} in other products"
+    return Check("packed_kernels", packed == expected and not rest, text, f"all {expected}, and 0")
 
 
 def read_graph(text: str) -> tuple[int, list[str]]:

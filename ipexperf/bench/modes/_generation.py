@@ -2,23 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import importlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Tensors
+from ipexperf.bench.api import Cell, Knob, Model, Tensors
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import InferenceSession
-from ipexperf.bench.precision import autocast
-from ipexperf.dtypes import DTYPES
+from ipexperf.bench.precision import autocast, torch_dtype
+from ipexperf.dtypes import DTYPES, PLAIN, Bounds
+from ipexperf.errors import UsageError
 from ipexperf.result import Check
 
-TASK = "language_modelling"
+PACKED = {
+    "int8": Bounds(fidelity=0.05, agreement=0.95),
+    "int4": Bounds(fidelity=0.6, agreement=0.75),
+}
+"""Kinds of packed weights, and the bounds of what they may cost. Kernels are held to more: to plain PyTorch with the
+same rounded weights."""
+
+
+@dataclass(frozen=True)
+class Weights(Knob):
+    """The knob for how low precision holds the weights. The default is the model's."""
+
+    name: str = "weights"
+    help: str = "held in fp32 and converted in each step (autocast), in the case's dtype (cast), or packed: int8, int4"
+    values: tuple[str, ...] = ("autocast", "cast", *PACKED)
+    dtypes: tuple[str, ...] | None = ("fp32", "bf16", "fp16")
+
+    def default(self, model: Model, beside: Mapping[str, str]) -> str:
+        del beside
+        return "cast" if model.served else "autocast"
+
+    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
+        del model, beside
+        raise UsageError("the knob weights has no 'off': ablation is for knobs that are on or off")
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        if value not in PACKED and cell.dtype == PLAIN:
+            return f"weights={value} would change nothing in {PLAIN}"
+        if value in PACKED and cell.device != "cpu":
+            return f"weights={value} is built for cpu, where torch's packed kernels are"
+        return super().why_not(cell, value, facts)
+
+
+@dataclass(frozen=True)
+class WeightGroup(Knob):
+    """The knob for how many weights share a scale."""
+
+    name: str = "weight_group"
+    help: str = "weights that share a scale, with weights=int4"
+    values: tuple[str, ...] = ("64", "32", "128")
+
+    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
+        del model, beside
+        raise UsageError("the knob weight_group has no 'off': ablation is for knobs that are on or off")
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        if cell.knob("weights") != "int4":
+            return "the knob weight_group is for weights=int4: in int8 each row has its scale"
+        return super().why_not(cell, value, facts)
+
+
+KNOBS: tuple[Knob, ...] = (Weights(), WeightGroup())
 
 
 def why_not(cell: Cell) -> str | None:
     """Return why a network cannot generate text token by token, or None."""
-    if registry.models.get(cell.model).task != TASK:
+    if not registry.tasks.get(registry.models.get(cell.model).task).next_token:
         return f"{cell.mode} is for networks that predict the next token: {cell.model} does not"
     if cell.knob("graph_mode") == "on":
         return f"graph_mode=on captures one graph, but {cell.mode} keeps state between calls"
@@ -28,22 +85,68 @@ def why_not(cell: Cell) -> str | None:
 class GenerationSession(InferenceSession):
     """A trained decoder in eager mode with a key-value cache."""
 
+    @property
+    def weights(self) -> str:
+        """How the weights are held."""
+        return self.bench.knob("weights")
+
+    @property
+    def cast(self) -> bool:
+        """Whether the network is held in the case's dtype, so that nothing is converted in a step."""
+        return self.weights != "autocast"
+
+    def placed(self) -> Any:
+        network = super().placed()
+        return network.to(torch_dtype(self.bench.case.dtype)) if self.cast else network
+
+    def plain(self) -> Any:
+        network = self.placed()
+        if self.weights in PACKED:
+            stock = importlib.import_module("ipexperf.bench.stacks._stock_weights")
+            return stock.round_all(network, self.weights, int(self.bench.knob("weight_group")))
+        return network
+
+    def bounds(self) -> Bounds:
+        return PACKED.get(self.weights) or super().bounds()
+
     def build(self, network: Any, example: Tensors) -> Any:
+        if self.weights in PACKED:
+            return self.bench.stack.weight_only(network, example, self.bench)
         return self.bench.stack.for_inference(network, example, self.bench)
 
     def read(self, tokens: Any, memory: Any = None, begin: int = 0) -> Any:
         """Return the network's outputs for these tokens, which follow those in the cache."""
-        with torch.no_grad(), autocast(self.bench.case.device, self.bench.case.dtype, cache=False):
+        case = self.bench.case
+        computing = contextlib.nullcontext() if self.cast else autocast(case.device, case.dtype, cache=False)
+        with torch.no_grad(), computing:
             return self.network(tokens, memory, begin) if memory is not None else self.network(tokens)
 
     def proof(self) -> list[Check]:
         tokens = self.inputs[0][0]
         return [
             *super().proof(),
-            *self.bench.stack.proof_of_inference(self.network, self.bench),
+            *self._optimised(),
+            *([held(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []),
             tokens_read(self.network, self.step, self.items(self.bench.case.batch)),
             remembered(self, tokens, DTYPES[self.bench.case.dtype].bounds.fidelity),
         ]
+
+    def _optimised(self) -> list[Check]:
+        """Return evidence of what the stack did with the network."""
+        stack, network = self.bench.stack, self.network
+        if self.weights not in PACKED:
+            return stack.proof_of_inference(network, self.bench)
+        linear = sum(isinstance(layer, torch.nn.Linear) for layer in self.untouched().modules())
+        return stack.proof_of_weights(network, self.step, linear, self.bench)
+
+
+def held(network: Any, dtype: str) -> Check:
+    """Check that all weights are held in this dtype, so that a step reads no more bytes than that."""
+    sizes: Counter[str] = Counter()
+    for value in network.parameters():
+        sizes[str(value.dtype).removeprefix("torch.")] += value.nbytes
+    text = ", ".join(f"{size / 2**20:.4g} MiB in {name}" for name, size in sizes.most_common())
+    return Check("weights_held", [*sizes] == [dtype], text, f"all in {dtype}")
 
 
 def tokens_read(network: Any, step: Callable[[], Any], expected: int) -> Check:

@@ -17,6 +17,7 @@ from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
+from ipexperf.dtypes import Bounds
 from ipexperf.result import Check
 
 KNOBS = (ChannelsLast(), *_input.KNOBS)
@@ -74,10 +75,19 @@ class InferenceSession(Session):
         if dtypes.quantised(dtype):
             agreed = artifact.recipe(bench)["agreed"]
         rounding = self._rounding(reference)
-        metrics, checks = accuracy.fidelity(outputs, reference, held_out.targets, dtype, bench.task, rounding, agreed)
+        bounds = self.bounds()
+        metrics, checks = accuracy.fidelity(outputs, reference, held_out.targets, bounds, bench.task, rounding, agreed)
         if bench.task.scored:
             metrics["trivial_accuracy"] = bench.task.trivial(weights.read(bench))
         return metrics, checks
+
+    def bounds(self) -> Bounds:
+        """Return the bounds of fidelity and agreement."""
+        return dtypes.DTYPES[self.bench.case.dtype].bounds
+
+    def plain(self) -> Any:
+        """Return the network whose error in eager stock PyTorch is that of the dtype."""
+        return self.placed()
 
     def _reference(self) -> Reference:
         """Return the float64 outputs of the untouched network, computed once per run."""
@@ -97,7 +107,7 @@ class InferenceSession(Session):
             return recorded
 
         def make() -> float:
-            network = self.placed()
+            network = self.plain()
 
             def plain(inputs: Tensors) -> Any:
                 with autocast(case.device, case.dtype, cache=False):
@@ -106,7 +116,7 @@ class InferenceSession(Session):
             outputs = accuracy.predict(plain, self.held_out.inputs, case.batch, self.bench.put)
             return accuracy.distance(outputs, reference, self.bench.task)
 
-        made_of = [case.device, case.dtype, case.stack, case.batch, len(self.held_out), self.bench.channels_last]
+        made_of = [case.device, case.dtype, case.stack, case.batch, len(self.held_out), case.knobs]
         rounding: float = shared.once(self.bench, "rounding", made_of, make)
         return rounding
 

@@ -6,11 +6,12 @@ be compared with the reference.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Mode, Session, Tensors, Workbench
-from ipexperf.bench.evidence import work
+from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Tensors, Workbench
+from ipexperf.bench.evidence import fingerprint, work
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -44,6 +45,15 @@ class DecodeSession(GenerationSession):
         self.read(self.inputs[text][0][:, at : at + 1], self.memories[text], at)
         self.turn += 1
 
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        """Look at the first token behind the prompt: with each further one, attention has other shapes."""
+
+        def first() -> None:
+            self.turn = 0
+            self.step()
+
+        return {**super().looks(device), **fingerprint.of_step(first, device)}
+
     def counted(self) -> Work:
         """Count a step halfway through the texts, because the work depends on the number of cached tokens."""
         network, (tokens,) = self.untouched(), self.example()
@@ -64,6 +74,7 @@ class Decode(Mode):
     name = "decode"
     family = "decode"
     kind = "next tokens"
+    knobs = _generation.KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts

@@ -30,7 +30,7 @@ class Prefill(Mode):
     name = "prefill"
     family = "prefill"
     kind = "reading prompts"
-    knobs = _input.KNOBS
+    knobs = (*_generation.KNOBS, *_input.KNOBS)
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts

@@ -14,10 +14,11 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, EXPORTED, Cell, Kernel, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import compilation, proof
+from ipexperf.bench.evidence.quantised import BITS
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.precision import torch_dtype
-from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear, _ipex_streams
+from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear, _ipex_streams, _ipex_weights
 from ipexperf.dtypes import quantised
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
@@ -61,6 +62,9 @@ class Ipex(Stack):
             return artifact.why_not(cell, facts) or _ipex_int8.why_not(cell, self.knobs)
         if cell.device == "xpu" and cell.dtype == "fp16" and registry.modes.get(cell.mode).trains:
             return "IPEX refuses fp16 training on xpu: its devices do not support training with half precision"
+        if (cell.knob("weights") or "") in BITS and not facts.cpu_flags >= _AVX512:
+            unpacked = f"IPEX unpacks weights={cell.knob('weights')} in each step, and multiplies in {cell.dtype}"
+            return f"without AVX-512 {unpacked}"
         lacking = self._lacking(cell, facts.cpu_flags) if cell.device == "cpu" else None
         return lacking or _ipex_linear.why_not(cell)
 
@@ -135,6 +139,12 @@ class Ipex(Stack):
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         return _ipex_int8.quantise(network, example, batches, bench)
+
+    def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
+        return _ipex_weights.pack(network, example, bench)
+
+    def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
+        return _ipex_weights.proof(network, step, expected, bench)
 
     def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
         return _ipex_streams.over(network, cores, streams)

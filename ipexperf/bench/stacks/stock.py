@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
@@ -51,6 +52,13 @@ class Stock(Stack):
         quantise = _stock_pt2e.quantise if bench.mode.artifact == "program" else _stock_int8.quantise
         return quantise(network, example, batches, bench)
 
+    def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
+        del example
+        return _packed().pack(network, bench.knob("weights"), int(bench.knob("weight_group")))
+
+    def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
+        return [*self._untouched(), *_packed().proof(network, step, bench.knob("weights"), expected)]
+
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
         del bench
         return network, optimizer
@@ -73,6 +81,10 @@ class Stock(Stack):
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
         del network, optimizer, bench
         return self._untouched()
+
+
+def _packed() -> Any:
+    return importlib.import_module("ipexperf.bench.stacks._stock_weights")
 
 
 registry.stacks.add("stock", Stock())

@@ -11,6 +11,8 @@ from ipexperf.bench.lazy import torch
 
 class LanguageModelling(Task):
     name = "language_modelling"
+    products = True
+    next_token = True
     metric = "share of next tokens predicted correctly"
     unit = "{0} tokens"
     least = 0.05

@@ -19,6 +19,7 @@ class Own(Task):
     metric = "none"
     unit = "inputs of its own"
     scored = False
+    near: float = NEAR
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         del outputs, targets
@@ -33,7 +34,7 @@ class Own(Task):
 
     def agreement(self, outputs: Tensors, reference: Tensors) -> float:
         """Return the share of examples whose outputs are all near those of the reference."""
-        near = [_near(output, expected) for output, expected in zip(outputs, reference, strict=True)]
+        near = [_near(output, expected, self.near) for output, expected in zip(outputs, reference, strict=True)]
         return float(torch.stack(near).all(0).double().mean())
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
@@ -45,13 +46,13 @@ class Own(Task):
         return math.nan
 
 
-def _near(output: Any, expected: Any) -> Any:
-    """Return for each example whether its outputs are near. Whole numbers must be equal."""
+def _near(output: Any, expected: Any, most: float) -> Any:
+    """Return for each example whether its relative error is at most this. Whole numbers must be equal."""
     output, expected = output.reshape(len(output), -1), expected.reshape(len(expected), -1)
     if not expected.is_floating_point():
         return (output == expected).all(1)
     size = expected.pow(2).mean().sqrt()
-    return (output - expected).pow(2).mean(1).sqrt() <= NEAR * size
+    return (output - expected).pow(2).mean(1).sqrt() <= most * size
 
 
 registry.tasks.add("own", Own())

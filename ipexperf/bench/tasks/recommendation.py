@@ -11,6 +11,7 @@ from ipexperf.bench.lazy import torch
 
 class Recommendation(Task):
     name = "recommendation"
+    products = True
     metric = "area under the ROC curve"
     inputs = 2
     unit = "embeddings of {0}"

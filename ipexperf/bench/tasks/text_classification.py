@@ -8,6 +8,7 @@ from ipexperf.bench.tasks.classification import Classification
 
 class TextClassification(Classification):
     name = "text_classification"
+    products = True
     unit = "{0} tokens"
     inputs = 2
 

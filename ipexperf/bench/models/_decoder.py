@@ -1,0 +1,148 @@
+"""The decoder of the Llama and Qwen families in plain PyTorch, with a key-value cache. Imported when it is built.
+
+It computes what `LlamaForCausalLM` and `Qwen2ForCausalLM` of `transformers` compute, which a test shows with the same
+weights. It is written out here, because what is compared across versions must be the same code in every environment,
+also in those that have no `transformers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from ipexperf.bench.models._gpt import DEVIATION, Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The configuration of a decoder."""
+
+    layers: int
+    width: int
+    heads: int
+    key_heads: int
+    """Heads of keys and values. Each serves `heads / key_heads` heads of queries."""
+    inner: int
+    """Width between the two linear layers behind attention."""
+    vocabulary: int
+    positions: int
+    theta: float = 10_000.0
+    """Base of the rotation that encodes positions."""
+    epsilon: float = 1e-5
+    bias: bool = False
+    """Whether queries, keys and values have a bias, as in Qwen."""
+    tied: bool = True
+    """Whether the head shares its weights with the embedding."""
+
+    @property
+    def head(self) -> int:
+        """Width of a head."""
+        return self.width // self.heads
+
+
+class Norm(nn.Module):  # type: ignore[misc] # torch has no types here
+    """Division by the root mean square, in at least fp32."""
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight, self.epsilon = nn.Parameter(torch.ones(width)), epsilon
+
+    def forward(self, hidden: Any) -> Any:
+        exact = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+        exact = exact * torch.rsqrt(exact.pow(2).mean(-1, keepdim=True) + self.epsilon)
+        return self.weight * exact.to(hidden.dtype)
+
+
+class Attention(nn.Module):  # type: ignore[misc]
+    """Causal attention whose heads share keys and values in groups."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.query = nn.Linear(shape.width, shape.heads * shape.head, bias=shape.bias)
+        self.key = nn.Linear(shape.width, shape.key_heads * shape.head, bias=shape.bias)
+        self.value = nn.Linear(shape.width, shape.key_heads * shape.head, bias=shape.bias)
+        self.out = nn.Linear(shape.heads * shape.head, shape.width, bias=False)
+
+    def forward(self, hidden: Any, angles: tuple[Any, Any], kept: Kept | None = None, begin: int = 0) -> Any:
+        query, key, value = (
+            part(hidden).unflatten(2, (-1, self.shape.head)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        query, key = rotated(query, *angles), rotated(key, *angles)
+        if kept is not None:
+            key, value = kept.add(key, value, begin)
+        group = self.shape.heads // self.shape.key_heads
+        if hidden.shape[1] == 1:
+            # The heads of a group ask the same keys and need no mask: one attention of several queries, without copies.
+            query = query.reshape(len(query), self.shape.key_heads, group, self.shape.head)
+            attended = nn.functional.scaled_dot_product_attention(query, key, value)
+            return self.out(attended.reshape(len(hidden), 1, -1))
+        key, value = (part.repeat_interleave(group, 1) for part in (key, value))
+        attended = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return self.out(attended.transpose(1, 2).flatten(2))
+
+
+def rotated(vectors: Any, cosine: Any, sine: Any) -> Any:
+    """Encode positions: rotate pairs of elements, each by its angle."""
+    first, second = vectors.chunk(2, -1)
+    return vectors * cosine + torch.cat((-second, first), -1) * sine
+
+
+class Layer(nn.Module):  # type: ignore[misc]
+    """Attention and a gated pair of linear layers, each with normalised input and a residual connection."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.norm, self.last_norm = Norm(shape.width, shape.epsilon), Norm(shape.width, shape.epsilon)
+        self.attention = Attention(shape)
+        self.gate = nn.Linear(shape.width, shape.inner, bias=False)
+        self.up = nn.Linear(shape.width, shape.inner, bias=False)
+        self.down = nn.Linear(shape.inner, shape.width, bias=False)
+
+    def forward(self, hidden: Any, angles: tuple[Any, Any], kept: Kept | None = None, begin: int = 0) -> Any:
+        hidden = hidden + self.attention(self.norm(hidden), angles, kept, begin)
+        normal = self.last_norm(hidden)
+        return hidden + self.down(nn.functional.silu(self.gate(normal)) * self.up(normal))
+
+
+class Decoder(nn.Module):  # type: ignore[misc]
+    """Predicts the next token after each token."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.tokens = nn.Embedding(shape.vocabulary, shape.width)
+        self.layers = nn.ModuleList([Layer(shape) for _ in range(shape.layers)])
+        self.norm = Norm(shape.width, shape.epsilon)
+        self.head = nn.Linear(shape.width, shape.vocabulary, bias=False)
+        for module in self.modules():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                nn.init.normal_(module.weight, std=DEVIATION)
+        if shape.tied:
+            self.head.weight = self.tokens.weight
+
+    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int = 0) -> Any:
+        """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time."""
+        hidden = self.tokens(tokens)
+        angles = self.angles(hidden, begin, tokens.shape[1])
+        memories: Sequence[Kept | None] = kept or [None] * len(self.layers)
+        for layer, memory in zip(self.layers, memories, strict=True):
+            hidden = layer(hidden, angles, memory, begin)
+        return self.head(self.norm(hidden))
+
+    def angles(self, like: Any, begin: int, count: int) -> tuple[Any, Any]:
+        """Return cosine and sine of each position's angles, computed in at least fp32."""
+        exact = torch.promote_types(like.dtype, torch.float32)
+        pairs = torch.arange(0, self.shape.head, 2, dtype=exact, device=like.device)
+        places = torch.arange(begin, begin + count, dtype=exact, device=like.device)
+        turns = torch.outer(places, self.shape.theta ** (-pairs / self.shape.head)).repeat(1, 2)
+        return turns.cos().to(like.dtype), turns.sin().to(like.dtype)
+
+    def memory(self) -> list[Kept]:
+        """Return an empty key-value cache for one batch of texts."""
+        return [Kept(self.shape.positions) for _ in self.layers]

@@ -1,0 +1,100 @@
+"""Decoders of the Llama and Qwen families, by their published configurations.
+
+The large ones have random weights, so only their speed and the fidelity of their outputs say something. `llama_small`
+is trained, so that low precision is judged by what it does to a language model that has learned something.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench.registry import model
+
+SHAPED: dict[str, Any] = {
+    "size": 128,
+    "batch_train": 1,
+    "batch_infer": 1,
+    "task": "untrained_language_modelling",
+    "data": "random_tokens",
+    "channels_last": False,
+    "trained": False,
+    "served": True,
+    "held_out": 2,
+    "quantisation": "dynamic",
+    "why_nots": {"training": "it has random weights, and is there for the speed of inference"},
+}
+"""What all models with random weights have in common."""
+POSITIONS = 2048
+"""Longest text, and so the size of the key-value cache. The families allow more."""
+
+
+def _decoder(**shape: Any) -> Any:
+    from ipexperf.bench.models import _decoder
+
+    return _decoder.Decoder(_decoder.Shape(**shape))
+
+
+@model(
+    "llama_small",
+    size=64,
+    batch_train=16,
+    batch_infer=8,
+    task="language_modelling",
+    data="gloss_text",
+    channels_last=False,
+    quantisation="dynamic",
+    optimizer="adam",
+    learning_rate=1e-3,
+    recipe_steps=200,
+    train_steps=150,
+    held_out=64,
+)
+def llama_small() -> Any:
+    return _decoder(layers=4, width=256, heads=8, key_heads=2, inner=704, vocabulary=256, positions=256)
+
+
+@model("llama_135m", most=POSITIONS, **SHAPED)
+def llama_135m() -> Any:
+    """Return the network with the configuration of SmolLM2-135M."""
+    return _decoder(
+        layers=30,
+        width=576,
+        heads=9,
+        key_heads=3,
+        inner=1536,
+        vocabulary=49152,
+        positions=POSITIONS,
+        theta=100_000.0,
+    )
+
+
+@model("qwen_500m", most=POSITIONS, **SHAPED)
+def qwen_500m() -> Any:
+    """Return the network with the configuration of Qwen2.5-0.5B."""
+    return _decoder(
+        layers=24,
+        width=896,
+        heads=14,
+        key_heads=2,
+        inner=4864,
+        vocabulary=151936,
+        positions=POSITIONS,
+        theta=1e6,
+        epsilon=1e-6,
+        bias=True,
+    )
+
+
+@model("llama_1b", most=POSITIONS, **SHAPED)
+def llama_1b() -> Any:
+    """Return the network with the configuration of Llama-3.2-1B."""
+    return _decoder(
+        layers=16,
+        width=2048,
+        heads=32,
+        key_heads=8,
+        inner=8192,
+        vocabulary=128256,
+        positions=POSITIONS,
+        theta=500_000.0,
+    )

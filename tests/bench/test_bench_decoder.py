@@ -1,0 +1,271 @@
+"""The decoders of the Llama and Qwen families compute what `transformers` computes, and are held as they are served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Model, Settings, Workbench
+from ipexperf.bench.evidence import fingerprint
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import Case
+
+torch = pytest.importorskip("torch")
+
+from bench_cases import named
+
+from ipexperf.bench.models import _decoder, decoders
+from ipexperf.bench.modes import _generation
+from ipexperf.bench.stacks import _stock_weights
+from ipexperf.errors import WorkerError
+
+SIZE, BATCH = 8, 2
+LLAMA = _decoder.Shape(
+    layers=2, width=32, heads=4, key_heads=2, inner=48, vocabulary=32_000, positions=SIZE, theta=500.0
+)
+QWEN = _decoder.Shape(
+    layers=2,
+    width=32,
+    heads=4,
+    key_heads=1,
+    inner=48,
+    vocabulary=32_000,
+    positions=SIZE,
+    epsilon=1e-6,
+    bias=True,
+    tied=False,
+)
+NAMES = {
+    "model.embed_tokens": "tokens",
+    "model.layers": "layers",
+    "model.norm": "norm",
+    "lm_head": "head",
+    "input_layernorm": "norm",
+    "post_attention_layernorm": "last_norm",
+    "self_attn.q_proj": "attention.query",
+    "self_attn.k_proj": "attention.key",
+    "self_attn.v_proj": "attention.value",
+    "self_attn.o_proj": "attention.out",
+    "mlp.gate_proj": "gate",
+    "mlp.up_proj": "up",
+    "mlp.down_proj": "down",
+}
+"""Names of weights in `transformers`, and here."""
+
+
+def decoder(shape: _decoder.Shape) -> Any:
+    """Weights large enough for each token to matter."""
+    torch.manual_seed(0)
+    network = _decoder.Decoder(shape)
+    for value in network.parameters():
+        torch.nn.init.normal_(value, std=0.3)
+    return network.eval()
+
+
+@pytest.mark.parametrize(("family", "shape"), [("Llama", LLAMA), ("Qwen2", QWEN)])
+def test_it_computes_what_transformers_computes(family: str, shape: _decoder.Shape) -> None:
+    """The same weights give the same outputs, for whole texts and token by token."""
+    transformers = pytest.importorskip("transformers")
+    configuration = getattr(transformers, f"{family}Config")(
+        num_hidden_layers=shape.layers,
+        hidden_size=shape.width,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_heads,
+        intermediate_size=shape.inner,
+        vocab_size=shape.vocabulary,
+        max_position_embeddings=shape.positions,
+        rope_parameters={"rope_type": "default", "rope_theta": shape.theta},
+        rms_norm_eps=shape.epsilon,
+        tie_word_embeddings=shape.tied,
+    )
+    torch.manual_seed(0)
+    theirs = getattr(transformers, f"{family}ForCausalLM")(configuration).eval()
+    for value in theirs.parameters():
+        torch.nn.init.normal_(value, std=0.3)
+    ours = _decoder.Decoder(shape).eval()
+    ours.load_state_dict({renamed(name): value for name, value in theirs.state_dict().items()})
+    tokens = torch.randint(shape.vocabulary, (BATCH, SIZE))
+    with torch.no_grad():
+        expected = theirs(tokens).logits
+        whole, memory = ours(tokens), ours.memory()
+        parts = [ours(tokens[:, :5], memory, 0)]
+        parts += [ours(tokens[:, at : at + 1], memory, at) for at in range(5, SIZE)]
+    size = float(expected.abs().max())
+    assert float((whole - expected).abs().max()) < 1e-4 * size
+    assert float((torch.cat(parts, 1) - expected).abs().max()) < 1e-4 * size
+
+
+def renamed(name: str) -> str:
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
+def session(mode: str, dtype: str, shape: _decoder.Shape = LLAMA, **more: Any) -> Any:
+    """A session of a small decoder with random weights, on stock PyTorch."""
+    declared = {**decoders.SHAPED, "size": SIZE, "batch_infer": BATCH}
+    model = Model("small", lambda: decoder(shape), **declared)
+    knobs = tuple(more.items())
+    case = Case("small", "cpu", dtype, mode, "stock", BATCH, SIZE, 1, "random_tokens", knobs)
+    leaves = [registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock")]
+    data, task = registry.datasets.get(model.data), registry.tasks.get(model.task)
+    opened = Workbench(case, model, *leaves, data, task, Settings(), lambda _: None)
+    return opened.mode.open(opened)
+
+
+@pytest.mark.parametrize("mode", ["prefill", "decode"])
+@pytest.mark.parametrize(("dtype", "shape"), [("fp32", LLAMA), ("fp32", QWEN), ("bf16", LLAMA)])
+def test_a_decoder_is_proven_and_true_to_its_float64_outputs(mode: str, dtype: str, shape: _decoder.Shape) -> None:
+    opened = session(mode, dtype, shape)
+    opened.step()
+    assert [str(check) for check in opened.proof() if not check.ok] == []
+    metrics, checks = opened.accuracy()
+    assert [str(check) for check in checks if not check.ok] == []
+    assert "accuracy" not in metrics
+    assert metrics["agreement"] == 1
+
+
+def test_low_precision_holds_its_weights_in_the_dtype() -> None:
+    """A step of a served model reads two bytes a weight. Under autocast it would read four, and convert them."""
+    opened = session("decode", "bf16")
+    assert {value.dtype for value in opened.network.parameters()} == {torch.bfloat16}
+    found = named(opened.proof(), "weights_held")
+    assert (found.ok, found.found.split(" in ")[1], found.expected) == (True, "bfloat16", "all in bfloat16")
+    plain = session("decode", "bf16", weights="autocast")
+    assert {value.dtype for value in plain.network.parameters()} == {torch.float32}
+    assert "weights_held" not in [check.name for check in plain.proof()]
+
+
+def test_weights_that_stayed_in_fp32_are_caught() -> None:
+    """One layer that a stack forgot is enough."""
+    network = decoder(LLAMA).to(torch.bfloat16)
+    network.layers[1].up.float()
+    found = _generation.held(network, "bfloat16")
+    assert not found.ok
+    assert "in float32" in found.found
+
+
+def test_its_head_shares_the_weights_of_the_embedding_or_not() -> None:
+    tied, untied = decoder(LLAMA), decoder(QWEN)
+    assert tied.head.weight is tied.tokens.weight
+    assert untied.head.weight is not untied.tokens.weight
+
+
+@pytest.mark.parametrize("name", ["llama_135m", "qwen_500m", "llama_1b"])
+def test_models_with_random_weights_are_for_inference_alone(name: str) -> None:
+    model, facts = registry.models.get(name), Facts("python", {"torch": "2.8.0"})
+    training = Cell(name, "cpu", "fp32", "train", "stock")
+    assert "random weights" in str(model.why_not(training, registry.modes.get("train"), facts))
+    decoding = Cell(name, "cpu", "bf16", "decode", "stock")
+    assert model.why_not(decoding, registry.modes.get("decode"), facts) is None
+    assert registry.modes.get("decode").why_not(decoding, facts) is None
+
+
+@pytest.mark.parametrize(("name", "millions"), [("llama_135m", 134.5), ("qwen_500m", 494.0), ("llama_1b", 1235.8)])
+def test_they_are_as_large_as_the_published_ones(name: str, millions: float) -> None:
+    with torch.device("meta"):
+        network = registry.models.get(name).build()
+    count = sum(value.numel() for value in network.parameters())
+    assert count / 1e6 == pytest.approx(millions, abs=0.1)
+
+
+GROUPED = _decoder.Shape(
+    layers=2, width=64, heads=4, key_heads=2, inner=128, vocabulary=32_000, positions=SIZE, theta=500.0
+)
+"""With as many inputs in each layer as a group has weights."""
+
+
+@pytest.mark.parametrize("mode", ["prefill", "decode"])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("knobs", [{"weights": "int8"}, {"weights": "int4"}, {"weights": "int4", "weight_group": "32"}])
+def test_packed_weights_are_proven_and_as_true_as_rounded_ones(mode: str, dtype: str, knobs: dict[str, str]) -> None:
+    """The outputs are as far from float64 as those of plain PyTorch with the same rounded weights."""
+    opened = session(mode, dtype, GROUPED, **knobs)
+    opened.step()
+    checks = opened.proof()
+    assert [str(check) for check in checks if not check.ok] == []
+    assert named(checks, "packed_kernels").found.startswith("15 of 15 layers in aten::_weight_int")
+    assert named(checks, "packed_weights").found.endswith("bits each")
+    _, checks = opened.accuracy()
+    assert [str(check) for check in checks if not check.ok] == []
+    assert "stock, eager, same dtype" in named(checks, "fidelity").expected
+
+
+def test_packed_weights_stand_for_the_rounded_ones() -> None:
+    """A kernel multiplies by exactly what `rounded` says, within the rounding of fp32."""
+    torch.manual_seed(0)
+    layer, inputs = torch.nn.Linear(64, 32).requires_grad_(requires_grad=False), torch.randn(3, 5, 64)
+    for kind, group in (("int8", 64), ("int4", 32), ("int4", 64)):
+        packed = _stock_weights.PackedLinear(layer, kind, group)
+        weight = _stock_weights.rounded(layer.weight.detach(), kind, group)
+        expected = torch.nn.functional.linear(inputs, weight, layer.bias)
+        found = packed(inputs)
+        assert found.shape == expected.shape
+        assert float((found - expected).abs().max()) < 1e-4
+        error = float((weight - layer.weight).abs().max() / layer.weight.abs().max())
+        assert error < {"int8": 0.005, "int4": 0.08}[kind]
+        assert error > {"int8": 0.0005, "int4": 0.02}[kind], "nothing was rounded"
+
+
+def test_layers_that_were_never_packed_are_caught() -> None:
+    """A label that claims 4 bits over a network that was left as it is."""
+    network, tokens = decoder(GROUPED), torch.arange(SIZE)[None]
+    checks = _stock_weights.proof(network, lambda: network(tokens), "int4", 15)
+    assert [check.ok for check in checks] == [False, False]
+    assert checks[1].found.startswith("0 of 15 layers")
+    half = _stock_weights.pack(decoder(GROUPED), "int4", 64)
+    half.layers[1].up = torch.nn.Linear(64, 128)
+    checks = _stock_weights.proof(half, lambda: half(tokens), "int4", 15)
+    assert [check.ok for check in checks] == [True, False]
+    assert checks[1].found.endswith("1 in other products")
+
+
+def test_groups_that_do_not_divide_the_inputs_of_a_layer_are_refused() -> None:
+    with pytest.raises(WorkerError, match=r"groups of 64 do not divide the 32 inputs of the layer head"):
+        session("decode", "bf16", LLAMA, weights="int4")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "knobs", "reason"),
+    [
+        ("cpu", "bf16", (("weights", "int8"),), None),
+        ("cpu", "fp32", (("weights", "int4"),), None),
+        ("cpu", "fp32", (("weights", "cast"),), "weights=cast would change nothing in fp32"),
+        ("cpu", "int8", (("weights", "int8"),), "the knob weights is for fp32, bf16, fp16, not for int8"),
+        ("xpu", "bf16", (("weights", "int8"),), "weights=int8 is built for cpu"),
+        ("cpu", "bf16", (("weight_group", "32"),), "the knob weight_group is for weights=int4"),
+        ("cpu", "bf16", (("weight_group", "32"), ("weights", "int4")), None),
+    ],
+)
+def test_where_weights_can_be_packed(
+    device: str, dtype: str, knobs: tuple[tuple[str, str], ...], reason: str | None
+) -> None:
+    cell = Cell("llama_135m", device, dtype, "decode", "stock", knobs)
+    known = {knob.name: knob for knob in _generation.KNOBS}
+    found = next((why for name, value in knobs if (why := known[name].why_not(cell, value, Facts("python", {})))), None)
+    assert found == reason or (reason is not None and str(found).startswith(reason))
+
+
+@pytest.mark.parametrize(
+    ("flags", "left_out"), [({"avx2"}, True), ({"avx2", "avx512bw", "avx512vl", "avx512dq"}, False)]
+)
+def test_ipex_packs_weights_on_cpus_with_avx512_alone(flags: set[str], *, left_out: bool) -> None:
+    """Seen with AVX2: beside its own operator each layer ran in a plain product of fp32, five times as slow."""
+    facts = Facts("python", {"torch": "2.8.0", "intel-extension-for-pytorch": "2.8.0"}, cpu_flags=frozenset(flags))
+    cell = Cell("llama_135m", "cpu", "fp32", "decode", "ipex", (("weights", "int8"),))
+    reason = registry.stacks.get("ipex").why_not(cell, facts)
+    assert (reason is not None and "unpacks weights=int8 in each step" in reason) is left_out
+
+
+def test_two_looks_at_decoding_see_the_same_step() -> None:
+    """Attention has another shape with each token, so looks at whatever comes next would differ."""
+    opened = session("decode", "fp32")
+    for _ in range(3):
+        opened.step()
+    found = fingerprint.capture(opened.looks(opened.bench.device))
+    assert found["unstable"] == []
+    assert found["digest"]
+    opened.step()
+    assert fingerprint.capture(opened.looks(opened.bench.device))["digest"] == found["digest"]
