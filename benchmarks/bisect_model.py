@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 from collections.abc import Mapping
@@ -18,27 +19,29 @@ from ipexperf.result import Check
 PIECES = tuple(f"piece{number:02d}" for number in range(30))
 VARIABLE = "PIECES_SHARE"
 """The environment variable that slows a step by a share of its time."""
-TERMS = 60_000
-"""About 5 ms of arithmetic."""
+BYTES = 6_000_000
+"""What a step hashes: some milliseconds."""
+CHUNK = 65_536
+DATA = bytes(2 * BYTES)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What one step does."""
 
-    terms: int
+    size: int
     kernel: str
 
-    def run(self) -> int:
-        total = 0
-        for number in range(self.terms):
-            total += number * number
-        return total
+    def run(self) -> bytes:
+        return hashlib.sha256(memoryview(DATA)[: self.size]).digest()
 
     @property
-    def expected(self) -> int:
-        """The result of a run, from the closed formula."""
-        return (self.terms - 1) * self.terms * (2 * self.terms - 1) // 6
+    def expected(self) -> bytes:
+        """The result of a run, computed in pieces."""
+        digest = hashlib.sha256()
+        for begin in range(0, self.size, CHUNK):
+            digest.update(DATA[begin : min(begin + CHUNK, self.size)])
+        return digest.digest()
 
 
 class WorkSession(Session):
@@ -81,4 +84,4 @@ def pieces() -> Work:
     share = sum(module.SHARE for module in modules) + (together[0] if len(together) > 1 else 0.0)
     share += float(os.environ.get(VARIABLE, "0"))
     kernels = {module.KERNEL for module in modules} - {"usual"}
-    return Work(round(TERMS * (1 + share)), " ".join(sorted(kernels)) or "usual")
+    return Work(round(BYTES * (1 + share)), " ".join(sorted(kernels)) or "usual")

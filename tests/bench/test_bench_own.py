@@ -116,6 +116,20 @@ def test_what_is_not_there_is_refused_by_the_plan(
         own.register(text)
 
 
+def test_what_its_source_imports_is_known_without_running_it(tmp_path: Path) -> None:
+    """Fork servers import it beforehand: a worker that imports torchvision anew in each pair takes a second for it."""
+    path = tmp_path / "imports.py"
+    path.write_text(
+        "import os, torchvision.models\nfrom . import beside\n\ndef network():\n    from skimage.io import imread\n"
+        "    import slowdown as late\n    raise SystemExit(late)\n"
+    )
+    assert own.imported(path) == ("skimage", "slowdown", "torchvision")
+    assert registry.models.get(own.register(f"{path}:network")).imports == ("skimage", "slowdown", "torchvision")
+    path.write_text("def network(:\n")
+    assert own.imported(path) == ()
+    assert own.imported(tmp_path / "nowhere.py") == ()
+
+
 def test_two_targets_of_one_name_are_refused(tmp_path: Path) -> None:
     """The same one twice is one; another of the same name is a mistake that names both."""
     beside = tmp_path / "mynets.py"

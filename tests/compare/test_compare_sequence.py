@@ -57,6 +57,22 @@ def test_pairs_end_as_soon_as_the_judge_is_sure(monkeypatch: pytest.MonkeyPatch)
     assert [[arm.index for arm in arms] for arms in asked] == [[number] * 2 for number in range(4)]
 
 
+def test_warm_steps_are_found_in_the_first_pair_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later pairs begin their turns with as many as either arm needed: the same for both, or the ratio leans."""
+
+    def rounds() -> Iterator[Round]:
+        for one in slower(0.001, 1.2):
+            counts = [
+                replace(x, launch=replace(x.launch, gate={"turn_warm": n}))
+                for x, n in zip(one.sides, (1.0, 3.0), strict=True)
+            ]
+            yield replace(one, sides=tuple(counts))
+
+    asked = told(monkeypatch, rounds())
+    measure()
+    assert [[arm.warm for arm in arms] for arms in asked] == [[None] * 2, *[[3] * 2] * 3]
+
+
 def test_an_arm_that_is_spoilt_on_purpose_is_asked_for_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """It could not have one."""
     asked = told(monkeypatch, slower(0.001, 1.2))

@@ -217,6 +217,15 @@ def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
     assert all(gone(pid) for pid in sent.names)
 
 
+def test_arms_whose_warm_steps_are_known_are_not_looked_at(arms: Callable[..., list[Arm]], sent: Sent) -> None:
+    """Each turn begins with as many as an earlier round found."""
+    known = [replace(arm, warm=2) for arm in arms("tiny", "tiny")]
+    found = play(*known, effort=Effort(turns=6, most=6, seconds=0.01))
+    samples = [request for _, do, request in sent.requests if do == "sample"]
+    assert {request.get("warm") for request in samples} == {2}
+    assert {side.launch.gate["turn_warm"] for side in found.sides} == {2.0}
+
+
 def test_each_arm_of_a_round_is_a_launch_on_record(arms: Callable[..., list[Arm]]) -> None:
     """Real workers: both have numbers, proof and accuracy, and share what the machine did."""
     found = play(*(replace(arm, index=3, accuracy=True) for arm in arms("tiny", "other")))

@@ -86,6 +86,24 @@ def test_a_second_environment_shares_the_files_of_the_first(lock: Lock, source: 
     assert (made.folder / name).samefile(again.folder / name)
 
 
+def test_its_files_are_compiled_once_and_never_stale(lock: Lock, source: str, tmp_path: Path) -> None:
+    """Where nobody may write compiled files, as in many containers, each import would compile: it took three times as
+    long. Compiled files of the source come along; one that does not fit its source is not used."""
+    packages = Path(make.take_inventory(source).packages[0].folder)
+    [compiled] = (packages / "shared" / "__pycache__").glob("one.*.pyc")
+    other = packages / "shared" / "__pycache__" / "two.cpython-39.pyc"
+    other.write_bytes(b"of another Python")
+    made = make.make(tmp_path, lock, lambda _: None, also=[source])
+    there = next((made.folder / "lib").glob("python3*/site-packages"))
+    assert (there / "shared" / "__pycache__" / compiled.name).read_bytes() == compiled.read_bytes()
+    assert not (there / "shared" / "__pycache__" / other.name).exists()
+    assert len([*there.glob("*/__pycache__/*.pyc")]) == 3
+    used = "import importlib.util, shared.one; print(shared.one.__cached__, shared.one.ONE)"
+    run = subprocess.run([made.python, "-v", "-c", used], capture_output=True, text=True, check=True)
+    assert run.stdout.endswith(f"{compiled.name} 1\n")
+    assert f"matches {there / 'shared' / 'one.py'}" in run.stderr
+
+
 def test_what_no_place_has_is_named_and_nothing_is_left(lock: Lock, tmp_path: Path) -> None:
     unknown = dataclasses.replace(lock, packages=(Package("no-such-package-anywhere", "1.0", "0" * 16),))
     with pytest.raises(LockError, match=r"no-such-package-anywhere==1.0 cannot be installed: "):
