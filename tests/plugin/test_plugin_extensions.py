@@ -16,10 +16,13 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
+from ipexperf.dtypes import DTYPES
 from ipexperf.plan.groups import Group
 from ipexperf.report.words import Words, labels
+from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from plugin_suite import Suite
@@ -42,6 +45,17 @@ def add_greet(subparsers):
 
 COMMANDS = (add_greet,)
 """
+
+
+@pytest.fixture(autouse=True)
+def tables_as_before() -> Iterator[None]:
+    """What a run in this process registers is gone afterwards: other tests hold these tables to golden files."""
+    tables: list[dict[str, Any]] = [METRICS, DTYPES]
+    before = [dict(table) for table in tables]
+    yield
+    for table, rows in zip(tables, before, strict=True):
+        table.clear()
+        table.update(rows)
 
 
 @pytest.fixture
