@@ -143,10 +143,11 @@ class Conductor:
             try:
                 try:
                     servers = stack.enter_context(start_servers(self._specs(cases, arms, ahead=ahead)))
-                except (ForkError, WorkerError):
+                except (ForkError, WorkerError) as error:
                     if not ahead:
                         raise
-                    ahead = False  # the network's own packages start threads, say: each worker imports them
+                    ahead = False
+                    self._say(f"each worker imports the packages of the network by itself: {error}")
                     servers = stack.enter_context(start_servers(self._specs(cases, arms, ahead=ahead)))
             except (ForkError, WorkerError) as error:
                 self._unforkable = True

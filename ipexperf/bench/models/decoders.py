@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ipexperf.bench.models.gpt import LEARNED
 from ipexperf.bench.registry import model
 
 SHAPED: dict[str, Any] = {
@@ -34,21 +35,7 @@ def _decoder(**shape: Any) -> Any:
     return _decoder.Decoder(_decoder.Shape(**shape))
 
 
-@model(
-    "llama_small",
-    size=64,
-    batch_train=16,
-    batch_infer=8,
-    task="language_modelling",
-    data="gloss_text",
-    channels_last=False,
-    quantisation="dynamic",
-    optimizer="adam",
-    learning_rate=1e-3,
-    recipe_steps=200,
-    train_steps=150,
-    held_out=64,
-)
+@model("llama_small", **LEARNED)
 def llama_small() -> Any:
     return _decoder(layers=4, width=256, heads=8, key_heads=2, inner=704, vocabulary=256, positions=256)
 
