@@ -103,6 +103,8 @@ class Knob:  # no slots: subclasses set name and help as defaults
 
     def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
         """Return the value that `--perf-ablate` compares with the default."""
+        if len(self.values) != 2:
+            raise UsageError(f"the knob {self.name} has no 'off': ablation is for knobs that are on or off")
         return next(value for value in self.values if value != self.default(model, beside))
 
     def wrong(self, value: str) -> str | None:

@@ -10,7 +10,6 @@ from typing import Any
 from ipexperf.bench.api import Cell, Knob, Model, Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.errors import UsageError
 
 MOMENTUM = 0.9
 RATES = {"sgd": 0.02, "adagrad": 1e-3, "adam": 1e-3, "adamw": 1e-3, "lamb": 3e-3}
@@ -29,10 +28,6 @@ class Optimizer(Knob):
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         del beside
         return model.optimizer
-
-    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
-        del model, beside
-        raise UsageError("the knob optimizer has no 'off': ablation is for knobs that are on or off")
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "lamb" and cell.stack != "ipex":

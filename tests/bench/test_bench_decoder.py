@@ -8,6 +8,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Model, Settings, Workbench
+from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
@@ -199,7 +200,7 @@ def test_packed_weights_stand_for_the_rounded_ones() -> None:
     layer, inputs = torch.nn.Linear(64, 32).requires_grad_(requires_grad=False), torch.randn(3, 5, 64)
     for kind, group in (("int8", 64), ("int4", 32), ("int4", 64)):
         packed = _stock_weights.PackedLinear(layer, kind, group)
-        weight = _stock_weights.rounded(layer.weight.detach(), kind, group)
+        weight = rounding.rounded(layer.weight.detach(), kind, group)
         expected = torch.nn.functional.linear(inputs, weight, layer.bias)
         found = packed(inputs)
         assert found.shape == expected.shape

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,12 +10,12 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Knob, Model, Tensors
+from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.precision import autocast, torch_dtype
 from ipexperf.dtypes import DTYPES, PLAIN, Bounds
-from ipexperf.errors import UsageError
 from ipexperf.result import Check
 
 PACKED = {
@@ -40,10 +39,6 @@ class Weights(Knob):
         del beside
         return "cast" if model.served else "autocast"
 
-    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
-        del model, beside
-        raise UsageError("the knob weights has no 'off': ablation is for knobs that are on or off")
-
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value not in PACKED and cell.dtype == PLAIN:
             return f"weights={value} would change nothing in {PLAIN}"
@@ -59,10 +54,6 @@ class WeightGroup(Knob):
     name: str = "weight_group"
     help: str = "weights that share a scale, with weights=int4"
     values: tuple[str, ...] = ("64", "32", "128")
-
-    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
-        del model, beside
-        raise UsageError("the knob weight_group has no 'off': ablation is for knobs that are on or off")
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if cell.knob("weights") != "int4":
@@ -102,8 +93,7 @@ class GenerationSession(InferenceSession):
     def plain(self) -> Any:
         network = self.placed()
         if self.weights in PACKED:
-            stock = importlib.import_module("ipexperf.bench.stacks._stock_weights")
-            return stock.round_all(network, self.weights, int(self.bench.knob("weight_group")))
+            return rounding.round_all(network, self.weights, int(self.bench.knob("weight_group")))
         return network
 
     def bounds(self) -> Bounds:

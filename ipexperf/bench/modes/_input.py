@@ -6,15 +6,14 @@ import itertools
 import statistics
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Knob, Model, Number, Tensors, Workbench
+from ipexperf.bench.api import Cell, Device, Knob, Number, Tensors, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.errors import UsageError
 from ipexperf.result import Check
 
 RING = 64
@@ -31,10 +30,6 @@ class Input(Knob):
     name: str = "input"
     help: str = "batches lie on the device, are copied there in each step, or come from a loader"
     values: tuple[str, ...] = ("device", "host", "loader")
-
-    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
-        del model, beside
-        raise UsageError("the knob input has no 'off': ablation is for knobs that are on or off")
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "host" and not registry.devices.get(cell.device).accelerator:

@@ -1,0 +1,59 @@
+"""Rounding of weights for weight-only quantisation: 8 bits with a scale a row, or 4 bits in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ipexperf.bench.lazy import torch
+from ipexperf.errors import WorkerError
+
+LARGEST = {"int8": 127, "int4": 15}
+HALF = 8
+"""Weights of 4 bits are counted from 0 to 15: this stands for the middle of a group."""
+SMALLEST = 1e-6
+"""Least range of a row or a group, so that nothing is divided by 0."""
+
+
+def parts(weight: Any, kind: str, group: int) -> tuple[Any, Any, Any]:
+    """Return whole numbers, scales and middles of weights, in groups as their last dimension but one."""
+    exact = weight.to(torch.promote_types(weight.dtype, torch.float32))
+    if kind == "int8":
+        scales = exact.abs().amax(1, keepdim=True).clamp(min=SMALLEST) / LARGEST[kind]
+        return (exact / scales).round(), scales, torch.zeros_like(scales)
+    grouped = exact.unflatten(1, (-1, group))
+    least, most = grouped.amin(2, keepdim=True), grouped.amax(2, keepdim=True)
+    scales = (most - least).clamp(min=SMALLEST) / LARGEST[kind]
+    whole = ((grouped - least) / scales).round().clamp(0, LARGEST[kind])
+    return whole, scales, least + HALF * scales
+
+
+def rounded(weight: Any, kind: str, group: int) -> Any:
+    """Return the weights as the packed ones stand for them, in the dtype that they had."""
+    whole, scales, middles = parts(weight, kind, group)
+    if kind == "int4":
+        whole = whole - HALF
+    return (whole * scales + middles).flatten(1).to(weight.dtype)
+
+
+def linear(network: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yield all linear layers of a network, each with its parent and its name there."""
+    for parent in [*network.modules()]:
+        for name, layer in [*parent.named_children()]:
+            if isinstance(layer, torch.nn.Linear):
+                yield parent, name, layer
+
+
+def round_all(network: Any, kind: str, group: int) -> Any:
+    """Round the weights of all linear layers. What a packed network adds to this error is its kernels'."""
+    for _, name, layer in linear(network):
+        check(name, layer, kind, group)
+        layer.weight = torch.nn.Parameter(rounded(layer.weight.detach(), kind, group), requires_grad=False)
+    return network
+
+
+def check(name: str, layer: Any, kind: str, group: int) -> None:
+    """Raise an error if groups of this size do not divide a layer."""
+    if kind == "int4" and layer.in_features % group:
+        text = f"groups of {group} do not divide the {layer.in_features} inputs of the layer {name}"
+        raise WorkerError("error", f"weights=int4: {text}: choose a smaller group")
