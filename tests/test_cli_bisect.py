@@ -28,7 +28,7 @@ from ipexperf.judge.bisection import Answer, Candidate, Change
 from ipexperf.lock import Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ipexperf.bisect.software import Software
 
@@ -77,17 +77,19 @@ class Bench:
         return None
 
 
-def search() -> MixSearch:
+def search(needs: Mapping[str, str] | None = None) -> MixSearch:
+    """The search among all packages, some of which need another one in its new version."""
+    ties = {a_change(one): [a_change(other)] for one, other in (needs or {}).items()}
     return MixSearch(
         [a_change(name) for name in NAMES],
-        lambda _: True,
-        {},
+        lambda candidate: all(set(others) <= candidate for one, others in ties.items() if one in candidate),
+        ties,
         lambda candidate: frozenset(one.name for one in candidate),  # type: ignore[arg-type, return-value]
     )
 
 
-def found(bench: Bench, **more: bool) -> Report[Candidate]:
-    return find(search(), bench, lambda _: None, **more)  # type: ignore[arg-type]
+def found(bench: Bench, needs: Mapping[str, str] | None = None, **more: bool) -> Report[Candidate]:
+    return find(search(needs), bench, lambda _: None, **more)  # type: ignore[arg-type]
 
 
 def culprits(report: Report[Candidate]) -> list[set[str]]:
@@ -121,6 +123,23 @@ def test_kernels_that_changed_without_costing_time_name_nobody() -> None:
     report = found(bench)
     assert report.conclusion.outcome == "culprit"
     assert culprits(report) == [{"dep1"}]
+
+
+def test_a_culprit_that_cannot_stand_alone_is_proven_by_the_clock_with_what_it_needs() -> None:
+    """Neither the culprit alone nor the bad end without it fits: dep4 needs dep0, and dep5 needs dep4."""
+    bench = Bench({"dep4"}, frozenset({"dep4"}))
+    report = found(bench, {"dep4": "dep0", "dep5": "dep4"})
+    assert culprits(report) == [{"dep4"}]
+    assert report.conclusion.reason.startswith("dep4 is enough, with dep0 that it needs, and without it")
+    everything = frozenset(NAMES)
+    assert bench.clocked == [everything, {"dep0", "dep4"}, everything - {"dep4", "dep5"}]
+    assert report.culprit is not None
+    assert report.culprit.ratio == 1.5
+
+
+def test_kernels_that_cost_nothing_name_nobody_that_cannot_stand_alone() -> None:
+    bench = Bench({"dep1"}, frozenset({"dep4"}))
+    assert culprits(found(bench, {"dep4": "dep0", "dep5": "dep4"})) == [{"dep1"}]
 
 
 def test_without_fingerprints_the_clock_answers_everything() -> None:

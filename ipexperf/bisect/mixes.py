@@ -108,15 +108,8 @@ class MixSearch:
             finding.reason,
             culprits,
             tuple(sorted(one.name for one in finding.suspects)),
-            tuple(self._proof(finding)),
-            frozenset[Change]().union(*finding.culprits),
+            finding.proof,
+            frozenset[Change]().union(*(one for one, answer in finding.proof if answer is Answer.BAD)),
             finding.last_good,
             finding.first_bad,
         )
-
-    def _proof(self, finding: Finding) -> list[tuple[Candidate, Answer]]:
-        """The culprits are enough, and the bad end without them is good. The search saw the nearest that fits."""
-        whole = frozenset(self.changes)
-        proof = [(one, Answer.BAD) for one in finding.culprits]
-        proof.append((whole.difference(*finding.culprits), Answer.GOOD))
-        return [(one, expected) for one, expected in proof if one and one != whole and self.fits(one)]

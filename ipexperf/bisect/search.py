@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ipexperf.bisect.answers import Measured
 from ipexperf.judge.bisection import Answer, Change
+from ipexperf.report import units
 
 if TYPE_CHECKING:
     from ipexperf.bisect.software import Software
@@ -161,7 +162,7 @@ def _run(
             if question not in answers:
                 left = searched.left(sent)
                 each = bench.seconds_each()
-                about = f", about {left * each / 60:.0f} minutes" if each else ""
+                about = f", about {units.seconds(round(left * each))}" if each else ""
                 say(f"question {len(sent) + 1}, at most {left} left{about}: {searched.words(question)}")
                 answers[question] = measure(searched.software(question))
                 say(f"  {answers[question].answer.value}: {answers[question].reason}")

@@ -10,8 +10,9 @@ answers give the same questions, so that an interrupted search is taken up again
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeAlias, TypeVar
@@ -69,7 +70,8 @@ class Finding:
     - alike: the bad end is not bad.
     - cannot tell: `suspects` are the changes that remain.
 
-    `last_good` and `first_bad` are the measured candidates that differ least, the good one within the bad one.
+    `last_good` and `first_bad` are the measured candidates that differ least, the good one within the bad one. `proof`
+    is what shows the culprits: the least that fits with each of them is bad, the most that fits without them is good.
     """
 
     outcome: Outcome
@@ -79,6 +81,7 @@ class Finding:
     questions: int = 0
     last_good: Candidate | None = None
     first_bad: Candidate | None = None
+    proof: tuple[tuple[Candidate, Answer], ...] = ()
 
 
 T = TypeVar("T")
@@ -417,19 +420,30 @@ class _Search:
         return {*self._of(Answer.SKIP), *self._of(Answer.UNSURE)}
 
     def _named(self, causes: list[_Cause]) -> Finding:
+        return dataclasses.replace(self._finding(*self._culprits(causes)), proof=tuple(self._proof(causes)))
+
+    def _culprits(self, causes: list[_Cause]) -> tuple[Outcome, str, tuple[Candidate, ...]]:
         if self._loose:
             union = self._loose.union(*(cause.named for cause in causes))
-            return self._finding("inseparable", _inseparable([union]), (union,))
+            return "inseparable", _inseparable([union]), (union,)
         culprits = tuple(cause.named for cause in causes)
         if not all(cause.exact for cause in causes):
-            return self._finding("inseparable", _inseparable(culprits), culprits)
+            return "inseparable", _inseparable(culprits), culprits
         if len(culprits) > 1:
             names = ", ".join(listed(culprit) + (" together" if len(culprit) > 1 else "") for culprit in culprits)
-            return self._finding("several", f"each of these is enough to be slower: {names}", culprits)
+            return "several", f"each of these is enough to be slower: {names}", culprits
         names = listed(culprits[0])
         if len(culprits[0]) > 1:
-            return self._finding("together", f"{names} are slower only together", culprits)
-        return self._finding("culprit", f"{names} is enough, and without it the bad end is not slower", culprits)
+            return "together", f"{names} are slower only together", culprits
+        needed = causes[0].proof - culprits[0]
+        others = f" with {listed(needed)}" if len(needed) == 1 else f" with {len(needed)} other changes"
+        enough = f"is enough,{others} that it needs," if needed else "is enough,"
+        return "culprit", f"{names} {enough} and without it the bad end is not slower", culprits
+
+    def _proof(self, causes: list[_Cause]) -> Iterator[tuple[Candidate, Answer]]:
+        without = self._splits.largest_without(frozenset().union(*(cause.named for cause in causes)), self._everything)
+        proof = [*((cause.proof, Answer.BAD) for cause in causes), (without, Answer.GOOD)]
+        return (one for one in proof if one[0] and one[0] != self._everything)
 
     def _finding(
         self, outcome: Outcome, reason: str, culprits: tuple[Candidate, ...] = (), suspects: Candidate = frozenset()

@@ -131,9 +131,10 @@ def courses(series: Sequence[Sequence[float]]) -> list[Course]:
             some = places[first : first + TOGETHER]
             scales = [_Scale.of(series[place]) for place in some]
             rows = np.stack([scale.places(series[place]) for scale, place in zip(scales, some, strict=True)])
-            scaled = in_noise(rows)
-            for index, (place, starts) in enumerate(zip(some, divided(scaled, limit), strict=True)):
-                own = _Series(series[place], scaled[index], scales[index], _unit(rows[index]), limit, starts)
+            scaled, measured = in_noise(rows)
+            for index, (place, starts) in enumerate(zip(some, divided(scaled, measured, limit), strict=True)):
+                both = scaled[index], measured[index]
+                own = _Series(series[place], *both, scales[index], _unit(rows[index]), limit, starts)
                 every[place] = own.course()
     return every
 
@@ -174,10 +175,11 @@ def _unit(row: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """One series: as it was measured, in units of its noise, and where its levels begin."""
+    """One series: its numbers, the same in units of its noise without and with odd runs, and where levels begin."""
 
     values: Sequence[float]
     scaled: Floats
+    measured: Floats
     scale: _Scale
     unit: tuple[float, float]
     limit: float
@@ -235,12 +237,13 @@ class _Series:
         first = old.switches[-1] if old.switches else old.begin
         end = new.switches[0] if new.switches else new.end
         index = new.begin
-        flat = self.scaled.copy()
-        if old.shape == "drift":
-            flat[first:index] -= shapes.line(old) - old.last
-        if new.shape == "drift":
-            flat[index:end] -= shapes.line(new) - new.first
-        difference = score(flat, first, index, end, _weight(old), _weight(new))
+        flat, noisy = self.scaled.copy(), self.measured.copy()
+        for values in (flat, noisy):
+            if old.shape == "drift":
+                values[first:index] -= shapes.line(old) - old.last
+            if new.shape == "drift":
+                values[index:end] -= shapes.line(new) - new.first
+        difference = score(flat, noisy, first, index, end, (_weight(old), _weight(new)))
         beside = {old.shape, new.shape}
         if beside != {"level"} and difference < self.limit:
             return None

@@ -36,6 +36,10 @@ AROUND = 30
 """The noise on either side of a change is that of so many runs."""
 USUAL = 2.0
 """It is shrunk to that of the series, as if that were known from so many steps."""
+SCATTERED = 2.0
+"""A few runs whose squared noise is above this, in units of that of their series, scatter more than they used to."""
+DOUBT = 4.0
+"""So few runs say little of how much more: their squared noise is taken to be so many times as large."""
 STEP = 0.5586 * math.sqrt(2)
 """The mean of that share of the steps between independent normal values, in units of their sd."""
 LONGEST = 400
@@ -71,29 +75,33 @@ def cleaned(logs: Floats) -> Floats:
     return np.where(odd, around, logs)
 
 
-def in_noise(logs: Floats) -> Floats:
-    """Each series without its odd runs, from its median, in units of its noise."""
+def in_noise(logs: Floats) -> tuple[Floats, Floats]:
+    """Each series from its median, in units of its noise: without its odd runs, and as it was measured.
+
+    Levels are those without odd runs. Noise is that of what was measured: where a series begins to scatter, most runs
+    look odd, and without them there would be no noise left.
+    """
     import numpy as np
 
-    scaled: Floats = (cleaned(logs) - np.median(logs, axis=-1, keepdims=True)) / spread(logs)[..., np.newaxis]
-    return scaled
+    middle, noise = np.median(logs, axis=-1, keepdims=True), spread(logs)[..., np.newaxis]
+    return (cleaned(logs) - middle) / noise, (logs - middle) / noise
 
 
 def divide(logs: Floats, threshold: float = THRESHOLD, few: float = FEW) -> list[list[int]]:
     """Where the levels of each series (a row) begin, without the first, which begins at 0."""
-    return divided(in_noise(logs), limit_of(logs.shape[-1], threshold, few))
+    return divided(*in_noise(logs), limit_of(logs.shape[-1], threshold, few))
 
 
-def divided(scaled: Floats, limit: float) -> list[list[int]]:
+def divided(scaled: Floats, measured: Floats, limit: float) -> list[list[int]]:
     """Where the levels of each series begin, if a change must be `limit` times its noise."""
     runs = scaled.shape[-1]
     every = []
-    for values, row in zip(scaled, _cheapest(scaled, limit**2), strict=True):
+    for values, noisy, row in zip(scaled, measured, _cheapest(scaled, limit**2), strict=True):
         starts, end = [], runs
         while (begin := int(row[end])) > 0:
             starts.append(begin)
             end = begin
-        every.append(_proven(values, starts[::-1], limit))
+        every.append(_proven(values, noisy, starts[::-1], limit))
     return every
 
 
@@ -102,9 +110,11 @@ def noise_of(some: Floats) -> float:
     import numpy as np
 
     steps = len(some) - 1
+    few = steps < 2 * MINIMUM
     # Of few runs the smallest steps are much too small, and a change among them has no room.
-    own = float(spread(some)) ** 2 if steps >= 2 * MINIMUM else float(np.square(np.diff(some)).mean()) / 2
-    return max(1.0, math.sqrt((USUAL + steps * own) / (USUAL + steps)))
+    own = float(np.square(np.diff(some)).mean()) / 2 if few else float(spread(some)) ** 2
+    square = (USUAL + steps * own) / (USUAL + steps)
+    return max(1.0, math.sqrt(square * DOUBT if few and square > SCATTERED else square))
 
 
 def noise_beside(scaled: Floats, index: int) -> tuple[float, float]:
@@ -113,15 +123,15 @@ def noise_beside(scaled: Floats, index: int) -> tuple[float, float]:
 
 
 def score(
-    scaled: Floats, first: int, index: int, end: int, weight_before: float = 1.0, weight_after: float = 1.0
+    scaled: Floats, measured: Floats, first: int, index: int, end: int, weights: tuple[float, float] = (1.0, 1.0)
 ) -> float:
     """How many times the noise around it the difference of the levels before and after `index` is.
 
     A weight is the share of its runs that a level counts as.
     """
     before, after = scaled[first:index], scaled[index:end]
-    noise = noise_beside(scaled, index)
-    squares = noise[0] ** 2 / (weight_before * len(before)) + noise[1] ** 2 / (weight_after * len(after))
+    noise = noise_beside(measured, index)
+    squares = noise[0] ** 2 / (weights[0] * len(before)) + noise[1] ** 2 / (weights[1] * len(after))
     return abs(float(after.mean() - before.mean())) / math.sqrt(squares)
 
 
@@ -138,16 +148,17 @@ def local_noise(logs: Floats) -> Floats:
     return noise[..., np.clip(np.arange(runs) - AROUND // 2, 0, runs - AROUND)]
 
 
-def _proven(scaled: Floats, starts: Sequence[int], limit: float) -> list[int]:
+def _proven(scaled: Floats, measured: Floats, starts: Sequence[int], limit: float) -> list[int]:
     """The starts at which the levels differ by the limit in their own noise. The weakest is taken away first."""
     bounds = [0, *starts, len(scaled)]
-    scores = [score(scaled, *three) for three in zip(bounds, bounds[1:], bounds[2:], strict=False)]
+    scores = [score(scaled, measured, *three) for three in zip(bounds, bounds[1:], bounds[2:], strict=False)]
     while scores and min(scores) < limit:
         weakest = scores.index(min(scores))
         del bounds[weakest + 1], scores[weakest]
         # Only the levels beside it have changed.
         for beside in {max(0, weakest - 1), weakest} & set(range(len(scores))):
-            scores[beside] = score(scaled, *bounds[beside : beside + 3])
+            first, index, end = bounds[beside : beside + 3]
+            scores[beside] = score(scaled, measured, first, index, end)
     return bounds[1:-1]
 
 

@@ -264,6 +264,8 @@ def test_a_package_that_needs_a_newer_one_is_named_alone() -> None:
     assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({extension}),))
     assert finding.first_bad == {plain, extension}
     assert finding.last_good == {plain}
+    assert finding.reason.startswith(f"{extension.name} is enough, with {plain.name} that it needs, and without it")
+    assert finding.proof == ((frozenset({plain, extension}), Answer.BAD), (frozenset({plain, other}), Answer.GOOD))
 
 
 def test_groups_that_start_only_together_are_named_as_a_set() -> None:
