@@ -64,7 +64,7 @@ class WithVersion:
     def ready(self, cache: Path, say: Say) -> Iterator[Installed]:
         lock = self._resolved(cache, say)
         environment = make.make(cache, lock, say, [self.base.python])
-        if reasons := _conflicts(self.base.inventory, make.take_inventory(environment.python)):
+        if reasons := _conflicts(self.base.inventory, make.inventory_of(environment)):
             raise LockError(f"it does not fit beside the others: {'; '.join(reasons[:2])}")
         with Locked(lock).ready(cache, say) as installed:
             yield installed
@@ -86,13 +86,14 @@ class WithVersion:
 
 
 def _kept(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
-    return _kept_once(cache, wheel, _digest(wheel), lock, say)
+    """The package of a wheel that is in the store. Each wheel is installed once to see what its content is."""
+    key = cache, _digest(wheel), lock
+    if key not in _KEPT:
+        _KEPT[key] = make.keep_wheel(cache, wheel, lock, say)
+    return _KEPT[key]
 
 
-@functools.cache
-def _kept_once(cache: Path, wheel: Path, digest: str, lock: Lock, say: Say) -> Package:
-    del digest
-    return make.keep_wheel(cache, wheel, lock, say)
+_KEPT: dict[tuple[Path, str, Lock], Package] = {}
 
 
 def _digest(path: Path) -> str:

@@ -9,6 +9,7 @@ sdist runs its code.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import os
@@ -94,6 +95,17 @@ def take_inventory(python: str | None = None) -> Inventory:
         last = (result.stderr.strip().splitlines() or ["no message"])[-1]
         raise LockError(f"{shlex.quote(command[0])} cannot list its packages: {last}")
     return Inventory.from_json(json.loads(reply))
+
+
+@functools.cache
+def _taken_once(python: str, made_at: str) -> Inventory:
+    del made_at  # another environment in the same place
+    return take_inventory(python)
+
+
+def inventory_of(environment: Environment) -> Inventory:
+    """What one of our environments has. It never changes, so its interpreter is asked once a process."""
+    return _taken_once(environment.python, environment.made_at)
 
 
 def mismatches(lock: Lock, inventory: Inventory) -> list[str]:
@@ -221,7 +233,7 @@ def _inventories(cache: Path, also: Iterable[str]) -> Iterator[tuple[Inventory, 
     """What is installed on this machine, and whether it may be linked: our own environments never change in place."""
     for environment in every(cache):
         with suppress(LockError):  # a damaged one: `find` names it when it is asked for
-            yield take_inventory(environment.python), True
+            yield inventory_of(environment), True
     for python in (None, *also):
         yield take_inventory(python), False
 
