@@ -114,6 +114,12 @@ def test_an_arm_that_cannot_have_its_knob_says_why(arm: str, told: str) -> None:
     assert told in reason
 
 
+def test_an_interpreter_may_be_named_as_one() -> None:
+    assert (
+        parse("python=/bin/sh dtype=bf16", "arm a").python == parse("/bin/sh dtype=bf16", "arm a").python == "/bin/sh"
+    )
+
+
 def test_a_variable_has_capitals_and_a_knob_has_none() -> None:
     """A knob is no variable of the worker, and a variable is no knob."""
     words = parse("OMP_NUM_THREADS=1 weights_prepack=off dtype=bf16", "arm a")

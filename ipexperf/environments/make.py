@@ -224,7 +224,7 @@ def _alone(place: Path, say: Say) -> Iterator[None]:
             say(f"another process is making the environment {place.name}: waiting for it")
             guard.acquire()
     except OSError as error:
-        raise LockError(f"no environment can be made in {place.parent}: {error}") from error
+        raise LockError(f"no environment can be made in {place.parent}: {error.strerror or error}") from error
     with guard:
         yield
 
@@ -257,7 +257,7 @@ def _build(
         shutil.rmtree(place, ignore_errors=True)
         part.rename(place)
     except OSError as error:
-        raise LockError(f"no environment can be made in {place.parent}: {error}") from error
+        raise LockError(f"no environment can be made in {place.parent}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     environment = read(place)
@@ -339,7 +339,7 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
                 raise LockError(f"{wheel.name} installs no package")
             store_of(cache).add(installed[0], say)
     except OSError as error:
-        raise LockError(f"{wheel.name} cannot be installed in {cache / FOLDER}: {error}") from error
+        raise LockError(f"{wheel.name} cannot be installed in {cache / FOLDER}: {error.strerror or error}") from error
     return replace(installed[0], folder="", requires=())
 
 

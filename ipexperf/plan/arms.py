@@ -63,7 +63,7 @@ class ArmWords:
 
 
 def parse(text: str, source: str) -> ArmWords:
-    """Parse words: an interpreter's path or a lock, KEY=VALUE for the environment, name=value for the case."""
+    """Parse words: an interpreter's path (with or without `python=`) or a lock, KEY=VALUE for the environment, name=value for the case."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
     software = []
     where = f"{source} '{text}'"
@@ -73,8 +73,8 @@ def parse(text: str, source: str) -> ArmWords:
         raise UsageError(f"{where}: {str(error).lower()}") from None
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or word.startswith(LOCKS):
-            software.append(word)
+        if not equals or word.startswith(LOCKS) or name == "python":
+            software.append(value if name == "python" else word)
             continue
         if any(name in kind for kind in parts.values()):
             raise UsageError(f"{where}: {name} is there twice")
