@@ -63,7 +63,9 @@ class ArmWords:
 
 
 def parse(text: str, source: str) -> ArmWords:
-    """Parse words: an interpreter's path (with or without `python=`) or a lock, KEY=VALUE for the environment, name=value for the case."""
+    """Parse words: an interpreter's path, with or without `python=`, or a lock; KEY=VALUE for the environment; name=value
+    for the case.
+    """
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
     software = []
     where = f"{source} '{text}'"
