@@ -63,9 +63,7 @@ class ArmWords:
 
 
 def parse(text: str, source: str) -> ArmWords:
-    """Parse words: an interpreter's path, with or without `python=`, or a lock; KEY=VALUE for the environment; name=value
-    for the case.
-    """
+    """Parse words: an interpreter's path, maybe with `python=` before it, or a lock; variables, axes and knobs."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
     software = []
     where = f"{source} '{text}'"
