@@ -80,6 +80,23 @@ def test_runs_that_only_scatter_more_are_no_change(since, rho):
     assert find(calm[:since] + wild[since:]) == []
 
 
+@pytest.mark.parametrize(
+    "nights", [(-12.4, -3, -4, -19), (5.7, 28.1, 11.7, 7.5), (-16.1, -10.1, -6.3, -6), (3.8, 13.6, 14.7, 6.7)]
+)
+def test_the_first_nights_of_a_noisy_machine_are_no_change(nights):
+    """All on one side by chance, in units of the noise before: they scatter, and that is what they show."""
+    calm = noisy([0.010] * 150, sd=0.003)
+    assert find(calm + [0.010 * math.exp(0.003 * night) for night in nights]) == []
+
+
+@pytest.mark.parametrize("nights", [(8.7, 7.4, 8.9, 8.1), (-8.2, -7.1, -9.3, -7.7)])
+def test_four_nights_of_another_level_are_a_change(nights):
+    """They scatter as those before did."""
+    calm = noisy([0.010] * 150, sd=0.003)
+    (change,) = find(calm + [0.010 * math.exp(0.003 * night) for night in nights])
+    assert (change.index, change.known) == (150, 153)
+
+
 def test_a_step_in_the_noisier_part_is_still_found():
     """Fifty runs of either level are enough to see 8 % through 1.5 %."""
     calm, wild = noisy([0.010] * 100, sd=0.003), noisy([0.010] * 50 + [0.0108] * 50, sd=0.015, seed=3)
