@@ -83,6 +83,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     options = planning.resolve(arguments)
     _check(arguments, options)
     arms.check(options)
+    policy = PairPolicy(**arms.policy(options))
     registry.load(options.load)
     cache = (options.cache or Path.cwd() / ".ipexperf").absolute()
     progress = Progress()
@@ -102,7 +103,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
         cache,
         conductor,
         lambda: _opened(Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]))),
-        PairPolicy(**arms.policy(options)),
+        policy,
         progress,
         log,
         arguments.seed,
