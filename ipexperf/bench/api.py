@@ -350,6 +350,8 @@ class Model:
     """Batch of the vendor's published figures for each dtype. Used by the preset `full`."""
     held_out: int = 256
     """Number of held-out examples for fidelity: enough for agreement, few enough for float64."""
+    rate: float = 1.0
+    """Requests a second in the mode `serve`, unless the knob `rate` says otherwise."""
     served: bool = False
     """Whether low precision holds its weights in the dtype by default, instead of converting them in each step."""
     quantisation: str = "static"
@@ -388,7 +390,7 @@ class Model:
         return reason
 
     def batch(self, mode: Mode) -> int:
-        return mode.batch or (self.batch_train if mode.trains else self.batch_infer)
+        return mode.batch or mode.usual_batch or (self.batch_train if mode.trains else self.batch_infer)
 
 
 class Device(ABC):
@@ -577,6 +579,14 @@ class Session(ABC):
         """Time `count` blocks of steps. If other processes run the steps, they time them."""
         return measure.sample(self.step, synchronise, count, block)
 
+    def replay(self, *, at_once: bool = False) -> dict[str, Any]:
+        """Serve the requests of a mode with an `open_loop` once: from their planned moments on, or all at once.
+
+        Return `samples` like `sample`, one for each request, and `seconds`; further lists of seconds are its metrics.
+        """
+        del at_once
+        raise WorkerError("error", "this mode has no requests that come at planned moments")
+
     def items(self, batch: int) -> int:
         """Return the number of examples in a step. By default one batch."""
         return batch
@@ -628,6 +638,9 @@ class Mode(ABC):
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     requests: bool = False
     """Whether a sample is the latency of one request, so that its percentiles are compared too."""
+    open_loop: bool = False
+    """Whether requests come at planned moments, whether or not those before them have ended. A turn is then one replay
+    of all of them (`Session.replay`), and samples are theirs."""
     cold: bool = False
     """Whether only the first step of a process is measured, without warm-up."""
     artifact: str = ""
@@ -637,6 +650,8 @@ class Mode(ABC):
     knobs: tuple[Knob, ...] = ()
     batch: int | None = None
     """Batch of its cases. None: the model's."""
+    usual_batch: int | None = None
+    """Batch of its cases unless another one is asked for. None: the model's."""
 
     openmp: str = ""
     """The OpenMP runtime that this mode requires. It is always preloaded for its workers."""

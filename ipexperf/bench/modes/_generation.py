@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,8 +104,13 @@ class GenerationSession(InferenceSession):
             return self.bench.stack.weight_only(network, example, self.bench)
         return self.bench.stack.for_inference(network, example, self.bench)
 
-    def read(self, tokens: Any, memory: Any = None, begin: int = 0) -> Any:
-        """Return the network's outputs for these tokens, which follow those in the cache."""
+    @property
+    def tokens(self) -> int:
+        """The number of tokens that a step reads."""
+        return self.items(self.bench.case.batch)
+
+    def read(self, tokens: Any, memory: Any = None, begin: int | Sequence[int] = 0) -> Any:
+        """Return the network's outputs for these tokens, which follow those in the cache: all texts' or each one's."""
         case = self.bench.case
         computing = contextlib.nullcontext() if self.cast else autocast(case.device, case.dtype, cache=False)
         with torch.no_grad(), computing:
@@ -117,7 +122,7 @@ class GenerationSession(InferenceSession):
             *super().proof(),
             *self._optimised(),
             *([held(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []),
-            tokens_read(self.network, self.step, self.items(self.bench.case.batch)),
+            tokens_read(self.network, self.step, self.tokens),
             remembered(self, tokens, DTYPES[self.bench.case.dtype].bounds.fidelity),
         ]
 
@@ -141,21 +146,27 @@ def held(network: Any, dtype: str) -> Check:
 
 def tokens_read(network: Any, step: Callable[[], Any], expected: int) -> Check:
     """Check that every linear layer gets as many tokens as a step should read, so that none is read again."""
+    counts = [sum(calls) for calls in tokens_by_layer(network, step)]
+    numbers = sorted(set(counts))
+    text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(counts)} linear layers"
+    return Check("tokens_read", numbers == [expected], text, f"{expected} in each")
+
+
+def tokens_by_layer(network: Any, run: Callable[[], Any]) -> list[list[int]]:
+    """Return how many tokens each linear layer gets in each of its calls."""
     layers = [module for module in network.modules() if "Linear" in type(module).__name__]
-    counts = dict.fromkeys(layers, 0)
+    calls: dict[Any, list[int]] = {layer: [] for layer in layers}
 
     def count(layer: Any, inputs: Tensors) -> None:
-        counts[layer] += inputs[0].shape[:-1].numel()
+        calls[layer].append(inputs[0].shape[:-1].numel())
 
     handles = [layer.register_forward_pre_hook(count) for layer in layers]
     try:
-        step()
+        run()
     finally:
         for handle in handles:
             handle.remove()
-    numbers = sorted(set(counts.values()))
-    text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(layers)} linear layers"
-    return Check("tokens_read", numbers == [expected], text, f"{expected} in each")
+    return list(calls.values())
 
 
 def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
