@@ -367,6 +367,10 @@ class Model:
     why_nots: Mapping[str, str] = field(default_factory=dict)
     """Reasons why the model does not support modes of a trait (`Mode.traits`), a dtype, or a dtype on a stack
     (`int8 on stock`)."""
+    operator_of: str = ""
+    """The decoder whose operator this is. Empty: a whole network."""
+    linear: bool = True
+    """Whether it has linear layers, whose weights can be packed."""
     target: str = ""
     """The target of a user's own network that no file declares (`bench.networks.own`), else empty."""
 
@@ -383,6 +387,8 @@ class Model:
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
         """Return why the model cannot do this cell, whose mode is `mode`, or None."""
         kinds = (*mode.traits, cell.dtype, f"{cell.dtype} on {cell.stack}")
+        if self.operator_of and not mode.by_tokens:
+            return f"it is an operator of {self.operator_of}, for modes that read its tokens: {mode.name} does not"
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
         reason = reason or facts.missing(*self.needs)
         if reason is None and self.pretrained is not None:
@@ -638,6 +644,8 @@ class Mode(ABC):
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     requests: bool = False
     """Whether a sample is the latency of one request, so that its percentiles are compared too."""
+    by_tokens: bool = False
+    """Whether it gives a decoder the tokens of a text, or an operator of one the activations of its tokens."""
     open_loop: bool = False
     """Whether requests come at planned moments, whether or not those before them have ended. A turn is then one replay
     of all of them (`Session.replay`), and samples are theirs."""
@@ -733,7 +741,7 @@ class Workbench:
         if not isinstance(network, torch.nn.Module):
             kind = "nothing" if network is None else f"a {type(network).__name__}"
             raise WorkerError("error", f"{self.model.name} is built as {kind}, and a torch.nn.Module was expected")
-        if not any(True for _ in network.parameters()):
+        if not self.model.operator_of and not any(True for _ in network.parameters()):
             why = "a stack has nothing to optimise and training has nothing to update"
             raise WorkerError("error", f"{self.model.name} has no parameters: {why}")
         return network

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -110,7 +111,7 @@ def test_an_idle_engine_sleeps_until_the_next_request() -> None:
 @given(plans)
 def test_equal_seeds_give_equal_requests_that_fit_into_the_size(plan: list[Request]) -> None:
     assert [one.text for one in plan] == list(range(len(plan)))
-    assert all(before.arrival <= after.arrival for before, after in zip(plan, plan[1:], strict=False))
+    assert all(before.arrival <= after.arrival for before, after in itertools.pairwise(plan))
     assert all(min(one.prompt, one.tokens) >= 2 for one in plan)
 
 
@@ -125,7 +126,7 @@ def test_the_requests_of_a_case_never_change() -> None:
 def test_requests_arrive_as_a_poisson_process_of_the_stated_rate() -> None:
     """Gaps are exponential: their standard deviation is their mean. Even gaps would have none."""
     plan = _requests.planned(4000, 50.0, 64, seed=5)
-    gaps = [after.arrival - before.arrival for before, after in zip(plan, plan[1:], strict=False)]
+    gaps = [after.arrival - before.arrival for before, after in itertools.pairwise(plan)]
     mean = sum(gaps) / len(gaps)
     deviation = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps))
     assert mean == pytest.approx(1 / 50, rel=0.01)

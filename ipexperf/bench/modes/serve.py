@@ -204,6 +204,7 @@ class Serve(Mode):
     name = "serve"
     family = "serve"
     kind = "serving requests"
+    by_tokens = True
     open_loop = True
     requests = True
     usual_batch = 8
@@ -215,6 +216,8 @@ class Serve(Mode):
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts
+        if whole := registry.models.get(cell.model).operator_of:
+            return f"serve is for whole networks: {cell.model} is an operator of {whole}"
         return _generation.why_not(cell)
 
     def open(self, bench: Workbench) -> Session:
