@@ -159,13 +159,6 @@ def ratio_precision(options: Options) -> float | None:
     return PRESETS[options.preset].precision if options.launches is None else None
 
 
-def _every(axis: str, preset: Preset) -> tuple[str, ...]:
-    """What `all` means: of models, either the whole networks or the operators."""
-    if axis != "model":
-        return names(axis)
-    return tuple(name for name in names(axis) if bool(registry.models.get(name).operator_of) == preset.operators)
-
-
 def _cells(options: Options) -> Iterator[Cell]:
     """All combinations that preset and options ask for, without duplicates."""
     combinations: dict[tuple[str, ...], None] = {}
@@ -175,10 +168,17 @@ def _cells(options: Options) -> Iterator[Cell]:
         for axis in AXES:
             wish = options.axis(axis)
             if wish is None:
-                wish = DEFAULT_DEVICE if axis == "device" else block.get(axis, (ALL,))
-            choices.append(_every(axis, preset) if ALL in wish else wish)
+                wish = DEFAULT_DEVICE if axis == "device" else block.get(axis) or _unnamed(axis, preset)
+            choices.append(names(axis) if ALL in wish else wish)
         combinations.update(dict.fromkeys(itertools.product(*choices)))
     return (Cell(model, device, dtype, mode, stack) for model, device, dtype, mode, stack in combinations)
+
+
+def _unnamed(axis: str, preset: Preset) -> tuple[str, ...]:
+    """The values of an axis that a block does not name: all, but of models whole networks or operators alone."""
+    if axis != "model":
+        return names(axis)
+    return tuple(name for name in names(axis) if bool(registry.models.get(name).operator_of) == preset.operators)
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
