@@ -48,7 +48,7 @@ def session(name: str, mode: str, dtype: str = "fp32", shape: Any = SHAPE, **kno
 @pytest.fixture(autouse=True)
 def small_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches of a mebibyte: a few copies are enough."""
-    monkeypatch.setattr(_operator, "caches", lambda: 2**20)
+    monkeypatch.setattr(_operator, "last_level", lambda: 2**20)
 
 
 @pytest.mark.parametrize("mode", ["prefill", "decode"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Knob, Model, Tensors, tensors
+from ipexperf.bench.api import Cell, Knob, Model, Tensors, Workbench, tensors
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.evidence import work
 from ipexperf.bench.evidence.quantised import BITS
@@ -82,6 +82,14 @@ def why_not(cell: Cell) -> str | None:
 class GenerationSession(InferenceSession):
     """A trained decoder in eager mode with a key-value cache."""
 
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench)
+        self.memories = self.caches()
+
+    def caches(self) -> list[Any]:
+        """Return new key-value caches for the steps."""
+        return [self.network.memory()]
+
     @property
     def weights(self) -> str:
         """How the weights are held."""
@@ -121,10 +129,6 @@ class GenerationSession(InferenceSession):
         computing = contextlib.nullcontext() if self.cast else autocast(case.device, case.dtype, cache=False)
         with torch.no_grad(), computing:
             return self.network(tokens, memory, begin) if memory is not None else self.network(tokens)
-
-    def caches(self) -> list[Any]:
-        """Return new key-value caches for the steps."""
-        raise NotImplementedError
 
     def counted(self) -> Work:
         network, example = self.untouched(), self.example()

@@ -16,7 +16,7 @@ from ipexperf.bench.api import Kernel, Tensors, Workbench, tensors
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.evidence.quantised import BITS
 from ipexperf.bench.evidence.work import Work
-from ipexperf.bench.modes._generation import GenerationSession, remembered, tokens_read
+from ipexperf.bench.modes._generation import PACKED, GenerationSession, remembered, tokens_read
 from ipexperf.bench.precision import torch_dtype
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.result import Check
@@ -24,6 +24,7 @@ from ipexperf.result import Check
 CACHES = 4
 """All copies together are at least this many times as large as the machine's last-level caches."""
 UNKNOWN = 2**27
+"""Bytes of the last-level caches if the kernel does not report them."""
 SMALL = 2**20
 """Smaller weights and caches stay in the caches of a core, as norms do in a decoder."""
 
@@ -31,14 +32,12 @@ SMALL = 2**20
 class OperatorSession(GenerationSession):
     """A step runs one copy of the operators of all layers, and the next step the next copy."""
 
-    memories: list[Any]
-
     def __init__(self, bench: Workbench) -> None:
         super().__init__(bench)
         self.bytes = self._bytes()
         self.others: deque[tuple[Any, list[Any]]] = deque()
         first = self.network, self.memories
-        for _ in range(copies(self.bytes, caches()) - 1):
+        for _ in range(copies(self.bytes, last_level()) - 1):
             self.network = self.ready(self.inputs[0])
             self.memories = self.caches()
             self.others.append((self.network, self.memories))
@@ -79,8 +78,8 @@ class OperatorSession(GenerationSession):
         return Work(known.flops, moved)
 
     def arithmetic(self, kernels: list[Kernel]) -> Check:
-        """Return evidence of the dtype: of products where there are any, else of the outputs."""
-        if kernels or self.bench.model.linear:
+        """Return evidence of the dtype: of the products, or of the outputs of norms and packed layers."""
+        if kernels or (self.bench.model.linear and self.weights not in PACKED):
             return super().arithmetic(kernels)
         outputs = Counter(str(value.dtype).removeprefix("torch.") for value in tensors(self.forward(self.inputs[0])))
         expected = DTYPES[self.bench.case.dtype].torch
@@ -89,7 +88,7 @@ class OperatorSession(GenerationSession):
 
     def proof(self) -> list[Check]:
         networks = [network for network, _ in (*self.others, (self.network, self.memories))]
-        return [*super().proof(), from_memory(networks, self.bytes, caches(), used(networks, self.step))]
+        return [*super().proof(), from_memory(networks, self.bytes, last_level(), used(networks, self.step))]
 
     def weights_held(self) -> list[Check]:
         return super().weights_held() if any(True for _ in self.untouched().parameters()) else []
@@ -103,8 +102,8 @@ class OperatorSession(GenerationSession):
         ]
 
 
-def caches() -> int:
-    """Return the bytes of the machine's last-level caches, or of large ones if the kernel does not report them."""
+def last_level() -> int:
+    """Return the bytes of the machine's last-level caches."""
     return ceilings.caches() or UNKNOWN
 
 

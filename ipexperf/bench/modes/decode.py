@@ -26,7 +26,6 @@ class DecodeSession(GenerationSession):
     def __init__(self, bench: Workbench) -> None:
         super().__init__(bench)
         self.turn = 0
-        self.memories = self.caches()
 
     def caches(self) -> list[Any]:
         """Return a cache for each batch of texts, with their first halves."""

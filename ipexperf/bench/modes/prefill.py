@@ -15,13 +15,6 @@ from ipexperf.bench.modes._operator import OperatorSession
 class PrefillSession(GenerationSession):
     """A step reads a batch of prompts into one cache, overwriting its content."""
 
-    def __init__(self, bench: Workbench) -> None:
-        super().__init__(bench)
-        self.memories = self.caches()
-
-    def caches(self) -> list[Any]:
-        return [self.network.memory()]
-
     def forward(self, inputs: Tensors) -> Any:
         return self.read(inputs[0], self.memories[0])
 

@@ -111,7 +111,7 @@ class ServeSession(GenerationSession):
         self.capacity = 0.0
         """Tokens a second with all requests at once. 0: not measured yet."""
         (texts,) = bench.put(self.held_out.inputs)
-        self.rows = Rows(self.read, texts, self.cache(texts, batch))
+        self.rows = Rows(self.read, texts, self.memories[0])
         self.resting = [(row % len(texts), size // 2 + row % (size - size // 2)) for row in range(batch)]
         self.rows.running = self.resting
         self.rows.step = lambda: self.step()  # noqa: PLW0108 - a slow-down may be injected into it later
@@ -129,10 +129,13 @@ class ServeSession(GenerationSession):
         """Build with one token of each text as the example, because weights are packed for the shape in use."""
         return super().build(network, (example[0][:, :1],))
 
-    def cache(self, texts: Any, rows: int) -> list[Any]:
+    def caches(self) -> list[Any]:
+        return [self.cache(self.bench.case.batch)]
+
+    def cache(self, rows: int) -> list[Any]:
         """Return a key-value cache with as many rows."""
         memory: list[Any] = self.network.memory()
-        self.read(texts[:1, :1].expand(rows, 1), memory)
+        self.read(self.inputs[0][0][:1, :1].expand(rows, 1), memory)
         return memory
 
     def step(self) -> None:
@@ -165,7 +168,7 @@ class ServeSession(GenerationSession):
         prompts = [size // 4 + text % (size // 2) + 1 for text in range(count)]
         requests = [Request(text, 0.0, prompt, size - prompt + 1) for text, prompt in enumerate(prompts)]
         rows = (count + 1) // 2
-        network = Rows(self.read, texts, self.cache(texts, rows))
+        network = Rows(self.read, texts, self.cache(rows))
         network.outputs = {}
         _engine.serve(requests, rows, network)
         return torch.cat([torch.cat(network.outputs[text], 1) for text in range(count)])
