@@ -147,7 +147,7 @@ class GenerationSession(InferenceSession):
 
     def instructions(self) -> list[Check]:
         """Return evidence from oneDNN's log. It computes neither packed linear layers nor attention."""
-        linear = registry.models.get(self.bench.case.model).linear
+        linear = self.bench.model.linear
         return super().instructions() if linear and self.weights not in PACKED else []
 
     def proof(self) -> list[Check]:

@@ -91,7 +91,9 @@ class OperatorSession(GenerationSession):
         return [*super().proof(), from_memory(networks, self.bytes, last_level(), used(networks, self.step))]
 
     def weights_held(self) -> list[Check]:
-        return super().weights_held() if any(True for _ in self.untouched().parameters()) else []
+        """Return evidence of weights that are held as they are: attention has none, and packed ones have their own."""
+        held = self.weights not in PACKED and any(True for _ in self.untouched().parameters())
+        return super().weights_held() if held else []
 
     def tokens_used(self) -> list[Check]:
         """Return what there is of the evidence: linear layers count their tokens, and attention has a cache."""
