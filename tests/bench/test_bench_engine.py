@@ -236,5 +236,5 @@ def test_a_load_that_cannot_be_sustained_is_said() -> None:
     """It is a property of the software under test, so it is no failure of the proof."""
     assert _serving.load_noted(2.0, 40.0, 0.0) == []
     [load] = _serving.load_noted(2.0, 40.0, 80.0)
-    assert load == "served 2 requests a second: 40 of the 80 tokens a second that it sustains"
-    assert "cannot sustain its load" in _serving.load_noted(2.0, 40.0, 30.0)[1]
+    assert load == "2 requests a second wanted 40 tokens a second; with all at once it reached 80"
+    assert "could not sustain its load" in _serving.load_noted(2.0, 40.0, 30.0)[1]

@@ -68,6 +68,7 @@ SHAPES = {
 }
 """The configurations of SmolLM2-135M, Qwen2.5-0.5B and Llama-3.2-1B."""
 RATES = {"llama_135m": 1.0, "qwen_500m": 0.25, "llama_1b": 0.1}
+"""Requests a second in the mode `serve`."""
 
 
 def _decoder(shape: Shape) -> Any:

@@ -23,6 +23,7 @@ LEARNED: dict[str, Any] = {
     "recipe_steps": 200,
     "train_steps": 150,
     "held_out": 64,
+    "rate": 10.0,
 }
 """How small decoders of bytes are declared."""
 

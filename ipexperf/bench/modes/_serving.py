@@ -62,10 +62,10 @@ def load_noted(rate: float, wanted: float, capacity: float) -> list[str]:
     """Return notes on the load, given the tokens a second that are wanted and that the software sustains."""
     if not capacity:
         return []
-    load = f"served {rate:g} requests a second: {wanted:.4g} of the {capacity:.4g} tokens a second that it sustains"
+    load = f"{rate:g} requests a second wanted {wanted:.4g} tokens a second; with all at once it reached {capacity:.4g}"
     if wanted <= capacity:
         return [load]
-    return [load, "cannot sustain its load: requests wait longer the longer they keep coming, so choose a lower rate"]
+    return [load, "could not sustain its load: requests wait longer the longer they come, so choose a lower rate"]
 
 
 def passes(plan: Sequence[Request], rows: int) -> int:
