@@ -108,6 +108,18 @@ def test_attention_is_that_of_the_decoder() -> None:
         assert torch.allclose(layer.out(outputs[0]), layer(hidden, still), atol=1e-6)
 
 
+def test_ipex_cannot_trace_operators_into_something_else() -> None:
+    """Seen: `ipex.optimize` traced them with torch.fx, and their memory was gone. Decoders cannot be traced either."""
+    for network in (_operators.Operators(SHAPE, ("down",)), _operators.Attentions(SHAPE)):
+        with pytest.raises(torch.fx.proxy.TraceError):
+            torch.fx.symbolic_trace(network)
+
+
+def test_too_few_activations_are_refused() -> None:
+    with pytest.raises(ValueError, match="127 activations of a token are too few: 128 expected"):
+        _operators.Operators(SHAPE, ("down",))(torch.zeros(1, 1, 127))
+
+
 def test_no_operator_is_wider_than_the_activations() -> None:
     widths = [max(shape.inner, (shape.heads + 2 * shape.key_heads) * shape.head) for shape in decoders.SHAPES.values()]
     assert max(widths) <= activations.WIDTH

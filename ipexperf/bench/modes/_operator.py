@@ -134,7 +134,7 @@ def used(networks: Iterable[Any], step: Any) -> list[int]:
 def from_memory(networks: Iterable[Any], size: int, cached: int, uses: Iterable[int]) -> Check:
     """Check that the copies take turns, and that they are too large for the caches."""
     count, times = len({*networks}), sorted({*uses})
-    text = f"{count} copies of {size / 2**20:.3g} MiB, each used {' or '.join(map(str, times))} times in {count} steps"
+    text = f"{count} x {size / 2**20:.3g} MiB, each used {' or '.join(map(str, times))} times in as many steps"
     if size < SMALL:
         return Check("from_memory", times == [1], text, "1, which stays in the caches as in a decoder")
     enough = CACHES * cached

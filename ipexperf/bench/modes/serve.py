@@ -109,7 +109,7 @@ class ServeSession(GenerationSession):
         self.requests = _requests.planned(int(bench.knob("requests")), self.rate, size, bench.settings.seed)
         self.replays: list[list[Served]] = []
         self.capacity = 0.0
-        """Tokens a second with all requests at once: the best so far, as other work on the machine can only lower it."""
+        """Tokens a second with all requests at once: the best so far, because other work can only lower it."""
         (texts,) = bench.put(self.held_out.inputs)
         self.rows = Rows(self.read, texts, self.memories[0])
         self.resting = [(row % len(texts), size // 2 + row % (size - size // 2)) for row in range(batch)]
