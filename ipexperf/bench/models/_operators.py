@@ -36,7 +36,7 @@ class Operators(nn.Module):  # type: ignore[misc] # torch has no types here
     def forward(self, activations: Any, kept: list[Kept] | None = None, begin: int = 0) -> tuple[Any, ...]:
         """Take the activations in the dtype of the weights, as the layer before leaves them."""
         del kept, begin
-        # A condition on a shape also keeps torch.fx, which IPEX tries, from tracing this into a module without `memory`.
+        # A condition on a shape also keeps IPEX from tracing this with torch.fx into a module without `memory`.
         if activations.shape[-1] < self.width:
             raise ValueError(f"{activations.shape[-1]} activations of a token are too few: {self.width} expected")
         given = activations[..., : self.width].to(self.like.dtype)
