@@ -49,6 +49,10 @@ class OperatorSession(GenerationSession):
         self.others.append((self.network, self.memories))
         self.network, self.memories = self.others.popleft()
 
+    def caches(self) -> list[Any]:
+        """Return new caches. Operators that remember nothing have read nothing before."""
+        return super().caches() if self.network.memory() else [[] for _ in self.inputs]
+
     @functools.cached_property
     def width(self) -> int:
         """Number of activations of a token that the operator takes."""
@@ -100,7 +104,7 @@ class OperatorSession(GenerationSession):
         bound = DTYPES[self.bench.case.dtype].bounds.fidelity
         return [
             *([tokens_read(self.network, self.step, self.tokens)] if self.bench.model.linear else []),
-            *([remembered(self, self.inputs[0][0], bound)] if self.untouched().memory() else []),
+            *([remembered(self, self.inputs[0][0], bound)] if self.network.memory() else []),
         ]
 
 
