@@ -102,7 +102,8 @@ class ServeSession(GenerationSession):
 
     def __init__(self, bench: Workbench) -> None:
         if bench.case.size < SMALLEST:
-            raise WorkerError("error", f"{bench.case.id}: texts of {bench.case.size} tokens are too short: {SMALLEST}")
+            text = f"texts of {bench.case.size} tokens are too short for a prompt and an answer"
+            raise WorkerError("error", f"{text}: say --perf-size {SMALLEST} or more")
         super().__init__(bench)
         size, batch = bench.case.size, bench.case.batch
         self.rate = float(bench.knob("rate"))
