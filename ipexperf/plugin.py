@@ -60,8 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Parse the options."""
     config.addinivalue_line(
         "markers",
-        "perf(models, own, tolerance): the models that a performance test measures, or own=True for your own models; "
-        "with --perf-against, the slowdown to ignore",
+        "perf(models, own, operators, tolerance): the models that a performance test measures, own=True for your own "
+        "models, operators=True for operators of decoders; with --perf-against, the slowdown to ignore",
     )
     from ipexperf.errors import UsageError
     from ipexperf.plan import options

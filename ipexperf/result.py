@@ -61,6 +61,14 @@ METRICS: dict[str, Metric] = {
         Metric("p50", "s", False),
         Metric("p90", "s", False),
         Metric("p99", "s", False),
+        *(
+            Metric(f"{name}_{percentile}", "s", False)
+            for name in ("first_token", "between_tokens")
+            for percentile in ("p50", "p90", "p99")
+        ),
+        Metric("token_rate", "tokens/s", True),
+        Metric("capacity", "tokens/s", True),
+        Metric("offered_load", "fraction", None),
         Metric("cpu_time", "s", False),
         Metric("import_time", "s", False),
         Metric("prepare_time", "s", False),

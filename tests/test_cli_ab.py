@@ -137,6 +137,14 @@ def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureF
     assert capsys.readouterr().err == f"ipexperf: arm a: tiny-fake-fp32-start-plain cannot run: {reason}\n"
 
 
+def test_steps_of_a_turn_are_refused_where_a_turn_is_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    """As many requests as the case has, and no other number."""
+    cell = ("--model", "llama_135m", "--device", "cpu", "--dtype", "fp32", "--mode", "serve", "--stack", "stock")
+    assert cli.main(["ab", *cell, "--steps", "2"]) == cli.USAGE_ERROR
+    told = "--steps: a turn of serve is one replay of its requests: leave it out"
+    assert capsys.readouterr().err == f"ipexperf: {told}\n"
+
+
 def test_forked_workers_are_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Workers of one server are no replicates that were drawn anew."""
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-start", "fork"]) == cli.USAGE_ERROR

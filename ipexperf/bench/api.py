@@ -350,6 +350,8 @@ class Model:
     """Batch of the vendor's published figures for each dtype. Used by the preset `full`."""
     held_out: int = 256
     """Number of held-out examples for fidelity: enough for agreement, few enough for float64."""
+    rate: float = 1.0
+    """Requests a second in the mode `serve`, unless the knob `rate` says otherwise."""
     served: bool = False
     """Whether low precision holds its weights in the dtype by default, instead of converting them in each step."""
     quantisation: str = "static"
@@ -365,6 +367,10 @@ class Model:
     why_nots: Mapping[str, str] = field(default_factory=dict)
     """Reasons why the model does not support modes of a trait (`Mode.traits`), a dtype, or a dtype on a stack
     (`int8 on stock`)."""
+    operator_of: str = ""
+    """The decoder whose operator this is. Empty: a whole network."""
+    linear: bool = True
+    """Whether it has linear layers, whose weights can be packed."""
     target: str = ""
     """The target of a user's own network that no file declares (`bench.networks.own`), else empty."""
 
@@ -381,6 +387,8 @@ class Model:
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
         """Return why the model cannot do this cell, whose mode is `mode`, or None."""
         kinds = (*mode.traits, cell.dtype, f"{cell.dtype} on {cell.stack}")
+        if self.operator_of and not mode.by_tokens:
+            return f"it is an operator of {self.operator_of}, for modes that read its tokens: {mode.name} does not"
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
         reason = reason or facts.missing(*self.needs)
         if reason is None and self.pretrained is not None:
@@ -388,7 +396,7 @@ class Model:
         return reason
 
     def batch(self, mode: Mode) -> int:
-        return mode.batch or (self.batch_train if mode.trains else self.batch_infer)
+        return mode.batch or mode.usual_batch or (self.batch_train if mode.trains else self.batch_infer)
 
 
 class Device(ABC):
@@ -577,6 +585,14 @@ class Session(ABC):
         """Time `count` blocks of steps. If other processes run the steps, they time them."""
         return measure.sample(self.step, synchronise, count, block)
 
+    def replay(self, *, at_once: bool = False) -> dict[str, Any]:
+        """Serve the requests of a mode with an `open_loop` once: from their planned moments on, or all at once.
+
+        Return `samples` like `sample`, one for each request, and `seconds`; further lists of seconds are its metrics.
+        """
+        del at_once
+        raise WorkerError("error", "this mode has no requests that come at planned moments")
+
     def items(self, batch: int) -> int:
         """Return the number of examples in a step. By default one batch."""
         return batch
@@ -628,6 +644,11 @@ class Mode(ABC):
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     requests: bool = False
     """Whether a sample is the latency of one request, so that its percentiles are compared too."""
+    by_tokens: bool = False
+    """Whether it gives a decoder the tokens of a text, or an operator of one the activations of its tokens."""
+    open_loop: bool = False
+    """Whether requests come at planned moments, whether or not those before them have ended. A turn is then one replay
+    of all of them (`Session.replay`), and samples are theirs."""
     cold: bool = False
     """Whether only the first step of a process is measured, without warm-up."""
     artifact: str = ""
@@ -637,6 +658,8 @@ class Mode(ABC):
     knobs: tuple[Knob, ...] = ()
     batch: int | None = None
     """Batch of its cases. None: the model's."""
+    usual_batch: int | None = None
+    """Batch of its cases unless another one is asked for. None: the model's."""
 
     openmp: str = ""
     """The OpenMP runtime that this mode requires. It is always preloaded for its workers."""
@@ -718,7 +741,7 @@ class Workbench:
         if not isinstance(network, torch.nn.Module):
             kind = "nothing" if network is None else f"a {type(network).__name__}"
             raise WorkerError("error", f"{self.model.name} is built as {kind}, and a torch.nn.Module was expected")
-        if not any(True for _ in network.parameters()):
+        if not self.model.operator_of and not any(True for _ in network.parameters()):
             why = "a stack has nothing to optimise and training has nothing to update"
             raise WorkerError("error", f"{self.model.name} has no parameters: {why}")
         return network

@@ -68,6 +68,10 @@ def run_ab(arguments: argparse.Namespace) -> int:
     arms.check(options)
     registry.load(options.load)
     against, options = _planned(arguments, options)
+    if arguments.steps is not None:
+        for case in against.cases:
+            if registry.modes.get(case.mode).open_loop:
+                raise UsageError(f"--steps: a turn of {case.mode} is one replay of its requests: leave it out")
     effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     recorder = Recorder(options, Path.cwd(), ("ab", *sys.argv[2:]))

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ipexperf.bench import registry
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.order import Shape
-from ipexperf.conduct import instances
+from ipexperf.conduct import instances, replays
 from ipexperf.conduct.launch import (
     OF_A_FRESH_PROCESS,
     P99_SAMPLES,
@@ -236,6 +236,32 @@ class Stepper:
         return accurate(self.worker, launch, final=self.arm.final) if self.arm.accuracy else launch
 
 
+class Replayer(Stepper):
+    """One worker that serves requests which come at planned moments. A turn is one replay of all of them."""
+
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
+        super().__init__(arm, stack)
+        self._replies: dict[int, dict[str, Any]] = {}
+
+    def warm(self) -> None:
+        """Step, and serve all requests once: each prompt's length is new to the software."""
+        super().warm()
+        self.worker.ask("replay", at_once=True)
+
+    def look(self) -> None:
+        """Nothing: the first requests of a replay count, because users wait for those too."""
+
+    def turn(self) -> Turn:
+        reply = self.worker.ask("replay")
+        samples = to_samples(reply["samples"])
+        turn = Turn(tuple(samples), statistics.fmean(x.wall for x in samples), reply["seconds"])
+        self._replies[id(turn)] = reply
+        return turn
+
+    def launch(self, spell: Spell) -> Launch:
+        return replays.recorded(super().launch(spell), [self._replies[id(turn)] for turn in spell.turns])
+
+
 class Answerers:
     """Several workers that answer requests at the same time, each on its own cores. A turn is a window of seconds."""
 
@@ -349,5 +375,7 @@ class Yardstick:
 
 
 def player(arm: Arm, stack: contextlib.ExitStack) -> Stepper | Answerers:
-    """The player for an arm: one worker, or several that answer at the same time."""
+    """The player for an arm: one worker that steps or replays requests, or several that answer at the same time."""
+    if registry.modes.get(arm.case.mode).open_loop:
+        return Replayer(arm, stack)
     return Answerers(arm, stack) if arm.conditions.instances else Stepper(arm, stack)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ipexperf.bench import registry
 from ipexperf.compare import order
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import Player, Spell, Stepper, Turn, Yardstick, dismiss, failed, guarded, player
+from ipexperf.compare.players import Player, Replayer, Spell, Stepper, Turn, Yardstick, dismiss, failed, guarded, player
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import Stretch, Watch, together
@@ -143,7 +143,8 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
         for one in _alive(players):
             with guarded(one):
                 one.look()
-    steppers = [one for one in _alive(players) if isinstance(one, Stepper)]
+    # A replay is as long as its requests come.
+    steppers = [one for one in _alive(players) if isinstance(one, Stepper) and not isinstance(one, Replayer)]
     agreed = order.shapes([one.step for one in steppers], [one.block for one in steppers], effort.seconds)
     for one, shape in zip(steppers, agreed, strict=True):
         alone = order.Shape(1, 1) if one.cold else shape

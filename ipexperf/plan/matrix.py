@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import precision, registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.api import Cell, Model
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own as targets
 from ipexperf.case import AXES, Case
@@ -19,11 +19,11 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
-from ipexperf.plan.presets import PRESETS
+from ipexperf.plan.presets import PRESETS, Preset
 from ipexperf.plan.values import fraction
 
 ALL = "all"
-MARK = ("models", "own", "tolerance")
+MARK = ("models", "own", "operators", "tolerance")
 """The arguments of `pytest.mark.perf`."""
 REASONS = 3
 """Most reasons to show if a request cannot be met. Each stack may have one."""
@@ -85,15 +85,19 @@ def check(axis: str, wish: Iterable[str], source: str) -> None:
 
 
 def selected(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
-    """The cases of a test marked with `models=[...]` or `own=True`; all cases without either."""
+    """The cases of a test marked with `models=[...]`, `own=True` or `operators=True`; all cases without any of them."""
     tolerance(mark, source)
-    models, own = mark.get("models"), mark.get("own")
-    if models is None and own is None:
+    models, own, operators = (mark.get(name) for name in ("models", "own", "operators"))
+    if models is None and own is None and operators is None:
         return list(cases)
     registry.load(name for name in models or () if ":" in name)
     wanted = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
     check("model", wanted, source)
-    return [case for case in cases if case.model in wanted or (own and registry.models.get(case.model).target)]
+
+    def asked(model: Model) -> bool:
+        return model.name in wanted or bool(own and model.target) or bool(operators and model.operator_of)
+
+    return [case for case in cases if asked(registry.models.get(case.model))]
 
 
 def mark_arguments(marks: Iterable[Any], source: str) -> dict[str, Any]:
@@ -158,15 +162,23 @@ def ratio_precision(options: Options) -> float | None:
 def _cells(options: Options) -> Iterator[Cell]:
     """All combinations that preset and options ask for, without duplicates."""
     combinations: dict[tuple[str, ...], None] = {}
-    for block in PRESETS[options.preset].blocks:
+    preset = PRESETS[options.preset]
+    for block in preset.blocks:
         choices = []
         for axis in AXES:
             wish = options.axis(axis)
             if wish is None:
-                wish = DEFAULT_DEVICE if axis == "device" else block.get(axis, (ALL,))
+                wish = DEFAULT_DEVICE if axis == "device" else block.get(axis) or _unnamed(axis, preset)
             choices.append(names(axis) if ALL in wish else wish)
         combinations.update(dict.fromkeys(itertools.product(*choices)))
     return (Cell(model, device, dtype, mode, stack) for model, device, dtype, mode, stack in combinations)
+
+
+def _unnamed(axis: str, preset: Preset) -> tuple[str, ...]:
+    """The values of an axis that a block does not name: all, but of models whole networks or operators alone."""
+    if axis != "model":
+        return names(axis)
+    return tuple(name for name in names(axis) if bool(registry.models.get(name).operator_of) == preset.operators)
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:

@@ -98,7 +98,7 @@ OPTIONS: tuple[Option, ...] = (
         )
         for axis in AXES
     ),
-    Option("--perf-preset", preset, "quick", "which part of the matrix: quick, nightly or full", "NAME"),
+    Option("--perf-preset", preset, "quick", "which part of the matrix: quick, nightly, operators or full", "NAME"),
     Option("--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB"),
     Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
     Option(

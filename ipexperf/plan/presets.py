@@ -20,6 +20,8 @@ class Preset:
     """Whether the reference of each group runs twice, to show the noise."""
     precision: float | None = None
     """More rounds are made, up to twice as many, while the interval of a ratio is wider than this either way."""
+    operators: bool = False
+    """Whether its models are the operators of decoders, and not whole networks."""
     published: bool = False
     """Whether inference uses the batch sizes of the vendor's published results."""
 
@@ -47,5 +49,8 @@ _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
 PRESETS: dict[str, Preset] = {
     "quick": Preset(_QUICK, launches=2, twin=True),
     "nightly": Preset(_NIGHTLY, launches=3, precision=0.10),
+    "operators": Preset(
+        ({"dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},), launches=2, precision=0.10, operators=True
+    ),
     "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True, precision=0.10),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from compare_play import CASE, A, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.compare import players
+from ipexperf.case import Case
+from ipexperf.compare import players, together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import LONG, LOOK_STEPS, NEVER_COLD, Stepper, Turn, guarded
+from ipexperf.compare.players import LONG, LOOK_STEPS, NEVER_COLD, Replayer, Stepper, Turn, guarded
+from ipexperf.compare.round import Effort
 from ipexperf.errors import WorkerError
 from ipexperf.result import Sample
 
@@ -128,3 +131,51 @@ def test_what_is_no_failure_of_an_arm_is_nobodys() -> None:
     with pytest.raises(KeyboardInterrupt), guarded(one):
         raise KeyboardInterrupt
     assert one.failure is None
+
+
+class Served(Answers):
+    """A worker that stands in: it replays three requests in five seconds."""
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        self.asked.append({"do": do, **request})
+        samples = [[wall, 0.0, 0.0] for wall in (0.1, 0.2, 0.6)]
+        return {"samples": samples, "seconds": 5.0} if do == "replay" else {"step": 0.001, "block": 20}
+
+
+def replayer(arm: Arm = A) -> tuple[Replayer, Served]:
+    one, worker = Replayer(arm, contextlib.ExitStack()), Served(1.0)
+    one._worker = worker  # type: ignore[assignment]
+    return one, worker
+
+
+def test_a_turn_of_served_requests_is_one_replay_of_all_of_them() -> None:
+    """Its time is the mean of their times a token; it lasts as long as the requests came."""
+    one, _ = replayer(Arm(CASE, quick(samples=3, seconds=5.0)))
+    turn = one.turn()
+    assert (turn.step, turn.wall, len(turn.samples)) == (pytest.approx(0.3), 5.0, 3)
+    assert one.enough([turn])
+    assert not replayer(Arm(CASE, quick(samples=4, seconds=5.0)))[0].enough([turn])
+    assert not replayer(Arm(CASE, quick(samples=3, seconds=5.1)))[0].enough([turn])
+
+
+def test_requests_are_served_once_before_any_counts() -> None:
+    """Not at their planned moments, which would take as long as a turn; and the first ones of a turn count."""
+    one, worker = replayer()
+    one.warm()
+    one.look()
+    assert worker.asked == [{"do": "warm"}, {"do": "replay", "at_once": True}]
+
+
+def test_the_shape_of_a_turn_of_steps_is_not_that_of_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are for steps: a request is never one of a block."""
+    one, _ = replayer()
+    monkeypatch.setattr(one, "look", lambda: None)
+    together._warm([one], Effort())
+    assert (one.shape.samples, one.shape.block, one.shape.warm) == (1, 1, 0)
+
+
+def test_who_serves_requests_that_come_at_planned_moments_replays_them() -> None:
+    case = Case("llama_small", "cpu", "fp32", "serve", "stock", 8, 64)
+    assert type(players.player(Arm(case, quick()), contextlib.ExitStack())) is Replayer
+    steps = dataclasses.replace(case, mode="decode")
+    assert type(players.player(Arm(steps, quick()), contextlib.ExitStack())) is Stepper

@@ -51,7 +51,7 @@ def refused(result: pytest.RunResult, told: str) -> None:
         (("--device", "cpu"), "--device cpu: cpu cannot run here: torch not installed"),
         (("--device", "xpu"), "--device xpu: xpu cannot run here: torch not installed"),
         (("--perf-launches", "0"), "expected a whole number of at least 1, got '0'"),
-        (("--perf-preset", "weekly"), "expected one of quick, nightly, full, got 'weekly'"),
+        (("--perf-preset", "weekly"), "expected one of quick, nightly, operators, full, got 'weekly'"),
         (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
         (("--perf-load=broken.py",), "--perf-load=broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
         (("--perf-python", "/no/such/python"), "--perf-python=/no/such/python: No such file or directory"),

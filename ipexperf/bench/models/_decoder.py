@@ -8,40 +8,14 @@ also in those that have no `transformers`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from ipexperf.bench.models._gpt import DEVIATION, Kept
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The configuration of a decoder."""
-
-    layers: int
-    width: int
-    heads: int
-    key_heads: int
-    """Heads of keys and values. Each serves `heads / key_heads` heads of queries."""
-    inner: int
-    """Width between the two linear layers behind attention."""
-    vocabulary: int
-    positions: int
-    theta: float = 10_000.0
-    """Base of the rotation that encodes positions."""
-    epsilon: float = 1e-5
-    bias: bool = False
-    """Whether queries, keys and values have a bias, as in Qwen."""
-    tied: bool = True
-    """Whether the head shares its weights with the embedding."""
-
-    @property
-    def head(self) -> int:
-        """Width of a head."""
-        return self.width // self.heads
+from ipexperf.bench.models._cache import Begin, Kept, begin_of
+from ipexperf.bench.models._gpt import DEVIATION
+from ipexperf.bench.models._shape import Shape
 
 
 class Norm(nn.Module):  # type: ignore[misc] # torch has no types here
@@ -68,23 +42,29 @@ class Attention(nn.Module):  # type: ignore[misc]
         self.value = nn.Linear(shape.width, shape.key_heads * shape.head, bias=shape.bias)
         self.out = nn.Linear(shape.heads * shape.head, shape.width, bias=False)
 
-    def forward(self, hidden: Any, angles: tuple[Any, Any], kept: Kept | None = None, begin: int = 0) -> Any:
+    def forward(self, hidden: Any, angles: tuple[Any, Any], kept: Kept | None = None, begin: Begin = 0) -> Any:
         query, key, value = (
             part(hidden).unflatten(2, (-1, self.shape.head)).transpose(1, 2)
             for part in (self.query, self.key, self.value)
         )
-        query, key = rotated(query, *angles), rotated(key, *angles)
-        if kept is not None:
-            key, value = kept.add(key, value, begin)
-        group = self.shape.heads // self.shape.key_heads
-        if hidden.shape[1] == 1:
-            # The heads of a group ask the same keys and need no mask: one attention of several queries, without copies.
-            query = query.reshape(len(query), self.shape.key_heads, group, self.shape.head)
-            attended = nn.functional.scaled_dot_product_attention(query, key, value)
-            return self.out(attended.reshape(len(hidden), 1, -1))
-        key, value = (part.repeat_interleave(group, 1) for part in (key, value))
-        attended = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.out(attended.transpose(1, 2).flatten(2))
+        return self.out(attend(rotated(query, *angles), rotated(key, *angles), value, kept, begin))
+
+
+def attend(query: Any, key: Any, value: Any, kept: Kept | None, begin: Begin) -> Any:
+    """Return what the heads of queries read from keys and values, and from the cached ones before them."""
+    if kept is not None:
+        key, value = kept.add(key, value, begin)
+    texts, heads, tokens, width = query.shape
+    group = heads // key.shape[1]
+    if tokens == 1:
+        # The heads of a group ask the same keys: one attention of several queries, without copies.
+        query = query.reshape(texts, -1, group, width)
+        seen = None if isinstance(begin, int) else begin.seen
+        attended = nn.functional.scaled_dot_product_attention(query, key, value, seen)
+        return attended.reshape(texts, 1, -1)
+    key, value = (part.repeat_interleave(group, 1) for part in (key, value))
+    attended = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+    return attended.transpose(1, 2).flatten(2)
 
 
 def rotated(vectors: Any, cosine: Any, sine: Any) -> Any:
@@ -104,7 +84,7 @@ class Layer(nn.Module):  # type: ignore[misc]
         self.up = nn.Linear(shape.width, shape.inner, bias=False)
         self.down = nn.Linear(shape.inner, shape.width, bias=False)
 
-    def forward(self, hidden: Any, angles: tuple[Any, Any], kept: Kept | None = None, begin: int = 0) -> Any:
+    def forward(self, hidden: Any, angles: tuple[Any, Any], kept: Kept | None = None, begin: Begin = 0) -> Any:
         hidden = hidden + self.attention(self.norm(hidden), angles, kept, begin)
         normal = self.last_norm(hidden)
         return hidden + self.down(nn.functional.silu(self.gate(normal)) * self.up(normal))
@@ -126,21 +106,29 @@ class Decoder(nn.Module):  # type: ignore[misc]
         if shape.tied:
             self.head.weight = self.tokens.weight
 
-    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int = 0) -> Any:
-        """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time."""
+    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int | Sequence[int] = 0) -> Any:
+        """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time.
+
+        Texts of different lengths each have a `begin` of their own.
+        """
         hidden = self.tokens(tokens)
-        angles = self.angles(hidden, begin, tokens.shape[1])
+        places = begin_of(begin, tokens.device)
+        angles = self.angles(hidden, places, tokens.shape[1])
         memories: Sequence[Kept | None] = kept or [None] * len(self.layers)
         for layer, memory in zip(self.layers, memories, strict=True):
-            hidden = layer(hidden, angles, memory, begin)
+            hidden = layer(hidden, angles, memory, places)
         return self.head(self.norm(hidden))
 
-    def angles(self, like: Any, begin: int, count: int) -> tuple[Any, Any]:
+    def angles(self, like: Any, begin: Begin, count: int) -> tuple[Any, Any]:
         """Return cosine and sine of each position's angles, computed in at least fp32."""
         exact = torch.promote_types(like.dtype, torch.float32)
         pairs = torch.arange(0, self.shape.head, 2, dtype=exact, device=like.device)
-        places = torch.arange(begin, begin + count, dtype=exact, device=like.device)
-        turns = torch.outer(places, self.shape.theta ** (-pairs / self.shape.head)).repeat(1, 2)
+        if isinstance(begin, int):
+            places = torch.arange(begin, begin + count, dtype=exact, device=like.device)
+        else:
+            places = begin.at[:, None, None].to(exact)  # beside texts, heads and their one token
+        turns = places[..., None] * self.shape.theta ** (-pairs / self.shape.head)
+        turns = torch.cat((turns, turns), -1)
         return turns.cos().to(like.dtype), turns.sin().to(like.dtype)
 
     def memory(self) -> list[Kept]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from torch import nn
 
+from ipexperf.bench.models._cache import Begin, Kept, begin_of
+
 BYTES = 256
 DEVIATION = 0.02
 
@@ -25,24 +27,6 @@ class Shape:
     positions: int
 
 
-class Kept:
-    """The key-value cache of one layer, allocated for a whole text and filled as it is read."""
-
-    def __init__(self, positions: int) -> None:
-        self.positions = positions
-        self.keys: Any = None
-        self.values: Any = None
-
-    def add(self, key: Any, value: Any, begin: int) -> tuple[Any, Any]:
-        """Store keys and values of further tokens, and return those of all tokens up to them."""
-        if self.keys is None:
-            examples, heads, _, width = key.shape
-            self.keys, self.values = (x.new_zeros(examples, heads, self.positions, width) for x in (key, value))
-        end = begin + key.shape[2]
-        self.keys[:, :, begin:end], self.values[:, :, begin:end] = key, value
-        return self.keys[:, :, :end], self.values[:, :, :end]
-
-
 class Attention(nn.Module):  # type: ignore[misc] # torch has no types here
     """Causal attention."""
 
@@ -52,13 +36,14 @@ class Attention(nn.Module):  # type: ignore[misc] # torch has no types here
         self.inside = nn.Linear(shape.width, 3 * shape.width)
         self.out = nn.Linear(shape.width, shape.width)
 
-    def forward(self, hidden: Any, kept: Kept | None = None, begin: int = 0) -> Any:
+    def forward(self, hidden: Any, kept: Kept | None = None, begin: Begin = 0) -> Any:
         parts = self.inside(hidden).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         query, key, value = parts[0], parts[1], parts[2]
         if kept is not None:
             key, value = kept.add(key, value, begin)
         # After a prompt, tokens come one at a time and attend to all cached ones.
-        attended = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=begin == 0)
+        seen = None if isinstance(begin, int) else begin.seen
+        attended = nn.functional.scaled_dot_product_attention(query, key, value, seen, is_causal=begin == 0)
         return self.out(attended.permute(0, 2, 1, 3).flatten(2))
 
 
@@ -71,7 +56,7 @@ class Layer(nn.Module):  # type: ignore[misc]
         self.attention = Attention(shape)
         self.up, self.down = nn.Linear(shape.width, 4 * shape.width), nn.Linear(4 * shape.width, shape.width)
 
-    def forward(self, hidden: Any, kept: Kept | None = None, begin: int = 0) -> Any:
+    def forward(self, hidden: Any, kept: Kept | None = None, begin: Begin = 0) -> Any:
         hidden = hidden + self.attention(self.norm(hidden), kept, begin)
         return hidden + self.down(nn.functional.gelu(self.up(self.last_norm(hidden))))
 
@@ -88,12 +73,20 @@ class Gpt(nn.Module):  # type: ignore[misc]
         self.head = nn.Linear(shape.width, BYTES, bias=False)
         self.apply(_begin)
 
-    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int = 0) -> Any:
-        """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time."""
-        hidden = self.tokens(tokens) + self.positions.weight[begin : begin + tokens.shape[1]]
+    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int | Sequence[int] = 0) -> Any:
+        """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time.
+
+        Texts of different lengths each have a `begin` of their own.
+        """
+        places = begin_of(begin, tokens.device)
+        if isinstance(places, int):
+            positions = self.positions.weight[places : places + tokens.shape[1]]
+        else:
+            positions = self.positions(places.at)[:, None]
+        hidden = self.tokens(tokens) + positions
         memories: Sequence[Kept | None] = kept or [None] * len(self.layers)
         for layer, memory in zip(self.layers, memories, strict=True):
-            hidden = layer(hidden, memory, begin)
+            hidden = layer(hidden, memory, places)
         return self.head(self.norm(hidden))
 
     def memory(self) -> list[Kept]:

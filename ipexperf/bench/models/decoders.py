@@ -6,8 +6,11 @@ is trained, so that low precision is judged by what it does to a language model 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from ipexperf.bench.models import gpt
+from ipexperf.bench.models._shape import Shape
 from ipexperf.bench.models.gpt import LEARNED
 from ipexperf.bench.registry import model
 
@@ -29,21 +32,8 @@ POSITIONS = 2048
 """Longest text, and so the size of the key-value cache. The families allow more."""
 
 
-def _decoder(**shape: Any) -> Any:
-    from ipexperf.bench.models import _decoder
-
-    return _decoder.Decoder(_decoder.Shape(**shape))
-
-
-@model("llama_small", **LEARNED)
-def llama_small() -> Any:
-    return _decoder(layers=4, width=256, heads=8, key_heads=2, inner=704, vocabulary=256, positions=256)
-
-
-@model("llama_135m", most=POSITIONS, **SHAPED)
-def llama_135m() -> Any:
-    """Return the network with the configuration of SmolLM2-135M."""
-    return _decoder(
+SHAPES = {
+    "llama_135m": Shape(
         layers=30,
         width=576,
         heads=9,
@@ -52,13 +42,8 @@ def llama_135m() -> Any:
         vocabulary=49152,
         positions=POSITIONS,
         theta=100_000.0,
-    )
-
-
-@model("qwen_500m", most=POSITIONS, **SHAPED)
-def qwen_500m() -> Any:
-    """Return the network with the configuration of Qwen2.5-0.5B."""
-    return _decoder(
+    ),
+    "qwen_500m": Shape(
         layers=24,
         width=896,
         heads=14,
@@ -69,13 +54,8 @@ def qwen_500m() -> Any:
         theta=1e6,
         epsilon=1e-6,
         bias=True,
-    )
-
-
-@model("llama_1b", most=POSITIONS, **SHAPED)
-def llama_1b() -> Any:
-    """Return the network with the configuration of Llama-3.2-1B."""
-    return _decoder(
+    ),
+    "llama_1b": Shape(
         layers=16,
         width=2048,
         heads=32,
@@ -84,4 +64,24 @@ def llama_1b() -> Any:
         vocabulary=128256,
         positions=POSITIONS,
         theta=500_000.0,
-    )
+    ),
+}
+"""The configurations of SmolLM2-135M, Qwen2.5-0.5B and Llama-3.2-1B."""
+RATES = {"llama_135m": 1.0, "qwen_500m": 0.25, "llama_1b": 0.1}
+"""Requests a second in the mode `serve`."""
+
+
+def _decoder(shape: Shape) -> Any:
+    from ipexperf.bench.models import _decoder
+
+    return _decoder.Decoder(shape)
+
+
+@model("llama_small", **LEARNED)
+def llama_small() -> Any:
+    shape = Shape(layers=4, width=256, heads=8, key_heads=2, inner=704, vocabulary=256, positions=gpt.POSITIONS)
+    return _decoder(shape)
+
+
+for name, shape in SHAPES.items():
+    model(name, most=POSITIONS, rate=RATES[name], **SHAPED)(functools.partial(_decoder, shape))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Knob, Model, Tensors
+from ipexperf.bench.api import Cell, Knob, Model, Tensors, Workbench, tensors
 from ipexperf.bench.artifacts import rounding
+from ipexperf.bench.evidence import work
+from ipexperf.bench.evidence.quantised import BITS
+from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import InferenceSession
@@ -42,6 +45,8 @@ class Weights(Knob):
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value not in PACKED and cell.dtype == PLAIN:
             return f"weights={value} would change nothing in {PLAIN}"
+        if value in PACKED and not registry.models.get(cell.model).linear:
+            return f"weights={value} packs linear layers, and {cell.model} has none"
         if value in PACKED and cell.device != "cpu":
             return f"weights={value} is built for cpu, where torch's packed kernels are"
         return super().why_not(cell, value, facts)
@@ -66,7 +71,8 @@ KNOBS: tuple[Knob, ...] = (Weights(), WeightGroup())
 
 def why_not(cell: Cell) -> str | None:
     """Return why a network cannot generate text token by token, or None."""
-    if not registry.tasks.get(registry.models.get(cell.model).task).next_token:
+    model = registry.models.get(cell.model)
+    if not (model.operator_of or registry.tasks.get(model.task).next_token):
         return f"{cell.mode} is for networks that predict the next token: {cell.model} does not"
     if cell.knob("graph_mode") == "on":
         return f"graph_mode=on captures one graph, but {cell.mode} keeps state between calls"
@@ -75,6 +81,14 @@ def why_not(cell: Cell) -> str | None:
 
 class GenerationSession(InferenceSession):
     """A trained decoder in eager mode with a key-value cache."""
+
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench)
+        self.memories = self.caches()
+
+    def caches(self) -> list[Any]:
+        """Return new key-value caches for the steps."""
+        return [self.network.memory()]
 
     @property
     def weights(self) -> str:
@@ -104,22 +118,50 @@ class GenerationSession(InferenceSession):
             return self.bench.stack.weight_only(network, example, self.bench)
         return self.bench.stack.for_inference(network, example, self.bench)
 
-    def read(self, tokens: Any, memory: Any = None, begin: int = 0) -> Any:
-        """Return the network's outputs for these tokens, which follow those in the cache."""
+    @property
+    def tokens(self) -> int:
+        """The number of tokens that a step reads."""
+        return self.items(self.bench.case.batch)
+
+    def read(self, tokens: Any, memory: Any = None, begin: int | Sequence[int] = 0) -> Any:
+        """Return the network's outputs for these tokens, which follow those in the cache: all texts' or each one's."""
         case = self.bench.case
         computing = contextlib.nullcontext() if self.cast else autocast(case.device, case.dtype, cache=False)
         with torch.no_grad(), computing:
             return self.network(tokens, memory, begin) if memory is not None else self.network(tokens)
 
+    def counted(self) -> Work:
+        network, example = self.untouched(), self.example()
+        with torch.no_grad():
+            return self.counted_as_held(network, lambda: network(*example))
+
+    def counted_as_held(self, network: Any, step: Callable[[], Any]) -> Work:
+        """Count a step, in which packed weights are fewer elements of the case's dtype than there are weights."""
+        whole = work.count(step)
+        bits = BITS.get(self.weights)
+        if bits is None:
+            return whole
+        weights = sum(layer.weight.numel() for _, _, layer in rounding.linear(network))
+        saved = weights - weights * bits // (8 * DTYPES[self.bench.case.dtype].width)
+        return Work(whole.flops, whole.elements - saved)
+
+    def instructions(self) -> list[Check]:
+        """Return evidence from oneDNN's log. It computes neither packed linear layers nor attention."""
+        linear = self.bench.model.linear
+        return super().instructions() if linear and self.weights not in PACKED else []
+
     def proof(self) -> list[Check]:
+        return [*super().proof(), *self._optimised(), *self.weights_held(), *self.tokens_used()]
+
+    def weights_held(self) -> list[Check]:
+        """Return evidence of how the weights are held. Under autocast that is as always."""
+        return [held(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []
+
+    def tokens_used(self) -> list[Check]:
+        """Return evidence that a step reads its tokens and no other ones, and those before from the cache."""
+        bound = DTYPES[self.bench.case.dtype].bounds.fidelity
         tokens = self.inputs[0][0]
-        return [
-            *super().proof(),
-            *self._optimised(),
-            *([held(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []),
-            tokens_read(self.network, self.step, self.items(self.bench.case.batch)),
-            remembered(self, tokens, DTYPES[self.bench.case.dtype].bounds.fidelity),
-        ]
+        return [tokens_read(self.network, self.step, self.tokens), remembered(self, tokens, bound)]
 
     def _optimised(self) -> list[Check]:
         """Return evidence of what the stack did with the network."""
@@ -141,27 +183,33 @@ def held(network: Any, dtype: str) -> Check:
 
 def tokens_read(network: Any, step: Callable[[], Any], expected: int) -> Check:
     """Check that every linear layer gets as many tokens as a step should read, so that none is read again."""
+    counts = [sum(calls) for calls in tokens_by_layer(network, step)]
+    numbers = sorted(set(counts))
+    text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(counts)} linear layers"
+    return Check("tokens_read", numbers == [expected], text, f"{expected} in each")
+
+
+def tokens_by_layer(network: Any, run: Callable[[], Any]) -> list[list[int]]:
+    """Return how many tokens each linear layer gets in each of its calls."""
     layers = [module for module in network.modules() if "Linear" in type(module).__name__]
-    counts = dict.fromkeys(layers, 0)
+    calls: dict[Any, list[int]] = {layer: [] for layer in layers}
 
     def count(layer: Any, inputs: Tensors) -> None:
-        counts[layer] += inputs[0].shape[:-1].numel()
+        calls[layer].append(inputs[0].shape[:-1].numel())
 
     handles = [layer.register_forward_pre_hook(count) for layer in layers]
     try:
-        step()
+        run()
     finally:
         for handle in handles:
             handle.remove()
-    numbers = sorted(set(counts.values()))
-    text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(layers)} linear layers"
-    return Check("tokens_read", numbers == [expected], text, f"{expected} in each")
+    return list(calls.values())
 
 
 def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
     """Check that the last token has the same output with the cache as in the whole text, and another one without it."""
     last = tokens.shape[1] - 1
-    whole = session.read(tokens)[:, -1:]
+    whole = [output[:, -1:] for output in tensors(session.read(tokens))]
     memory = session.network.memory()
     session.read(tokens[:, :last], memory)
     behind = _distance(session.read(tokens[:, last:], memory, last), whole)
@@ -174,7 +222,7 @@ def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
     return Check("memory", behind <= bound < forgotten, text, f"at most {bound:.1e}, and more without the cache")
 
 
-def _distance(outputs: Any, expected: Any) -> float:
-    """Return the relative RMSE."""
-    exact = expected.double()
-    return float((outputs.double() - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt())
+def _distance(outputs: Any, expected: Sequence[Any]) -> float:
+    """Return the relative RMSE of all outputs together."""
+    given, exact = (torch.cat([output.double().flatten() for output in part]) for part in (tensors(outputs), expected))
+    return float((given - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt())

@@ -34,9 +34,13 @@ class InferenceSession(Session):
         self.held_out = weights.read(bench).test.part(slice(bench.model.held_out))
         order = [[(turn * case.batch + number) % len(self.held_out) for number in range(case.batch)]
                  for turn in range(BATCHES)]  # fmt: skip
-        self.inputs = [bench.put(self.held_out.part(numbers).inputs) for numbers in order]
+        self.inputs = [self.put(self.held_out.part(numbers).inputs) for numbers in order]
         self.feed = _input.feed(bench, self.held_out.inputs, iter(order), self.inputs)
         self.network = self.ready(self.inputs[0])
+
+    def put(self, batch: Tensors) -> Tensors:
+        """Move a batch to the device, as steps take it."""
+        return self.bench.put(batch)
 
     def ready(self, example: Tensors) -> Any:
         """Build the model to measure."""
@@ -69,7 +73,7 @@ class InferenceSession(Session):
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         bench, held_out = self.bench, self.held_out
-        outputs = accuracy.predict(self.forward, held_out.inputs, bench.case.batch, bench.put)
+        outputs = accuracy.predict(self.forward, held_out.inputs, bench.case.batch, self.put)
         reference = self._reference()
         dtype, agreed = bench.case.dtype, None
         if dtypes.quantised(dtype):
@@ -113,7 +117,7 @@ class InferenceSession(Session):
                 with autocast(case.device, case.dtype, cache=False):
                     return network(*inputs)
 
-            outputs = accuracy.predict(plain, self.held_out.inputs, case.batch, self.bench.put)
+            outputs = accuracy.predict(plain, self.held_out.inputs, case.batch, self.put)
             return accuracy.distance(outputs, reference, self.bench.task)
 
         made_of = [case.device, case.dtype, case.stack, case.batch, len(self.held_out), case.knobs]
@@ -124,6 +128,14 @@ class InferenceSession(Session):
         """Return the arithmetic kernels that one step really ran."""
         return proof.of_stack(self.step, self.bench)
 
+    def arithmetic(self, kernels: list[Kernel]) -> Check:
+        """Return evidence of the dtype that a step computes in, given its arithmetic kernels."""
+        return proof.dtype_of_kernels(proof.dtypes(kernels), self.bench.case.dtype)
+
+    def instructions(self) -> list[Check]:
+        """Return evidence of the instructions that a step uses."""
+        return instructions.proof(self.step, self.bench.case)
+
     def proof(self) -> list[Check]:
         case = self.bench.case
         kernels = self.kernels()
@@ -131,11 +143,11 @@ class InferenceSession(Session):
         return [
             proof.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
             self.feed.proof(self.step),
-            proof.dtype_of_kernels(proof.dtypes(arithmetic), case.dtype),
+            self.arithmetic(arithmetic),
             *proof.operators(self.step, self.bench.operators),
             *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
-            *instructions.proof(self.step, case),
+            *self.instructions(),
             *([] if not dtypes.quantised(case.dtype) else self._converted(kernels)),
         ]
 

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Tensors, Workbench
-from ipexperf.bench.evidence import fingerprint, work
+from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Tensors, Workbench, tensors
+from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _generation
 from ipexperf.bench.modes._generation import GenerationSession
+from ipexperf.bench.modes._operator import OperatorSession
 
 
 class DecodeSession(GenerationSession):
@@ -25,9 +26,13 @@ class DecodeSession(GenerationSession):
     def __init__(self, bench: Workbench) -> None:
         super().__init__(bench)
         self.turn = 0
-        self.memories = [self.network.memory() for _ in self.inputs]
-        for (tokens,), memory in zip(self.inputs, self.memories, strict=True):
+
+    def caches(self) -> list[Any]:
+        """Return a cache for each batch of texts, with their first halves."""
+        memories: list[Any] = [self.network.memory() for _ in self.inputs]
+        for (tokens,), memory in zip(self.inputs, memories, strict=True):
             self.read(tokens[:, : self.prompt], memory)
+        return memories
 
     @property
     def prompt(self) -> int:
@@ -60,20 +65,25 @@ class DecodeSession(GenerationSession):
         memory, at = network.memory(), (self.prompt + tokens.shape[1]) // 2
         with torch.no_grad():
             network(tokens[:, :at], memory, 0)
-            return work.count(lambda: network(tokens[:, at : at + 1], memory, at))
+            return self.counted_as_held(network, lambda: network(tokens[:, at : at + 1], memory, at))
 
     def forward(self, inputs: Tensors) -> Any:
         """Return the outputs for whole texts, decoded token by token like a step."""
         (tokens,), memory = inputs, self.network.memory()
         parts = [self.read(tokens[:, : self.prompt], memory)]
         parts += [self.read(tokens[:, at : at + 1], memory, at) for at in range(self.prompt, tokens.shape[1])]
-        return torch.cat(parts, 1)
+        return tuple(torch.cat(outputs, 1) for outputs in zip(*map(tensors, parts), strict=True))
+
+
+class OperatorDecode(OperatorSession, DecodeSession):
+    """The same for an operator alone."""
 
 
 class Decode(Mode):
     name = "decode"
     family = "decode"
     kind = "next tokens"
+    by_tokens = True
     knobs = _generation.KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
@@ -81,7 +91,7 @@ class Decode(Mode):
         return _generation.why_not(cell)
 
     def open(self, bench: Workbench) -> Session:
-        return DecodeSession(bench)
+        return OperatorDecode(bench) if bench.model.operator_of else DecodeSession(bench)
 
 
 registry.modes.add("decode", Decode())

@@ -9,27 +9,28 @@ from ipexperf.bench.api import Cell, Mode, Session, Tensors, Workbench
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _generation, _input
 from ipexperf.bench.modes._generation import GenerationSession
+from ipexperf.bench.modes._operator import OperatorSession
 
 
 class PrefillSession(GenerationSession):
     """A step reads a batch of prompts into one cache, overwriting its content."""
 
-    def ready(self, example: Tensors) -> Any:
-        network = super().ready(example)
-        self.memory = network.memory()
-        return network
-
     def forward(self, inputs: Tensors) -> Any:
-        return self.read(inputs[0], self.memory)
+        return self.read(inputs[0], self.memories[0])
 
     def items(self, batch: int) -> int:
         return batch * self.bench.case.size
+
+
+class OperatorPrefill(OperatorSession, PrefillSession):
+    """The same for an operator alone."""
 
 
 class Prefill(Mode):
     name = "prefill"
     family = "prefill"
     kind = "reading prompts"
+    by_tokens = True
     knobs = (*_generation.KNOBS, *_input.KNOBS)
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
@@ -37,7 +38,7 @@ class Prefill(Mode):
         return _generation.why_not(cell)
 
     def open(self, bench: Workbench) -> Session:
-        return PrefillSession(bench)
+        return OperatorPrefill(bench) if bench.model.operator_of else PrefillSession(bench)
 
 
 registry.modes.add("prefill", Prefill())

@@ -1,9 +1,9 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: prepare, yardstick, environment, warm, sample, serve, memory, proof, metrics, fingerprint, accuracy, weights,
-quantise, footprint, imports, ceilings, pulse, close. A reply is one line with `ok` true or false; lines with `say`
-before it are progress. Requests and replies have their own descriptors, so that output of torch and C++ only goes to
-the log.
+Requests: prepare, yardstick, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint, accuracy,
+weights, quantise, footprint, imports, ceilings, pulse, close. A reply is one line with `ok` true or false; lines with
+`say` before it are progress. Requests and replies have their own descriptors, so that output of torch and C++ only goes
+to the log.
 """
 
 from __future__ import annotations
@@ -205,6 +205,10 @@ class Worker:
         """Answer requests in a window of time, at the same time as other workers."""
         session, device = self._ready
         return measure.serve(session.step, device.synchronise, request["at"], request["seconds"])
+
+    def replay(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Serve all planned requests once, each from its moment on or all at once."""
+        return self._ready[0].replay(at_once=request.get("at_once", False))
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
         """Return the peak memory since the case began to be built, and the page faults per step.

@@ -180,7 +180,9 @@ class Ipex(Stack):
         packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
         left = _norms(network)
         text = f"{packed} prepacked modules"
-        if bench.case.device == "cpu" and self._on("weights_prepack", bench):
+        if not bench.model.linear:
+            checks = [Check("weights_prepack", packed == 0, text, "0: it has no weights to pack")]
+        elif bench.case.device == "cpu" and self._on("weights_prepack", bench):
             checks = [Check("weights_prepack", packed > 0, text, "at least 1")]
         else:
             checks = [Check("weights_prepack", packed == 0, text, "0: it is off")]

@@ -1,0 +1,72 @@
+"""The key-value cache of decoders, and where the tokens of a batch belong in it. Imported with the networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Positions of one further token of each text, if the texts differ in length."""
+
+    at: Any
+    """The position of each text's token."""
+    rows: Any
+    """The row of each text in the cache."""
+    end: int
+    """One more than the last of these positions."""
+    seen: Any
+    """Which cached tokens each text has: the mask of its attention."""
+
+    @classmethod
+    def of(cls, begins: Sequence[int], device: Any) -> Places:
+        at, end = torch.tensor(begins, device=device), max(begins) + 1
+        seen = torch.arange(end, device=device) <= at[:, None]
+        return cls(at, torch.arange(len(begins), device=device), end, seen[:, None, None])
+
+
+Begin = int | Places
+"""Where the tokens of a batch begin: at one position in all texts, or each at its own."""
+
+
+def begin_of(begin: int | Sequence[int], device: Any) -> Begin:
+    """Return where tokens begin, given one position for all texts or one for each."""
+    return begin if isinstance(begin, int) else Places.of(begin, device)
+
+
+class Kept:
+    """The key-value cache of one layer, allocated for a whole text and filled as it is read."""
+
+    def __init__(self, positions: int) -> None:
+        self.positions = positions
+        self.keys: Any = None
+        self.values: Any = None
+
+    def add(self, key: Any, value: Any, begin: Begin) -> tuple[Any, Any]:
+        """Store keys and values of further tokens, and return those of all tokens up to them."""
+        texts = len(key)
+        if self.keys is None:
+            _, heads, _, width = key.shape
+            self.keys, self.values = (x.new_zeros(texts, heads, self.positions, width) for x in (key, value))
+        if isinstance(begin, int):
+            end = begin + key.shape[2]
+            self.keys[:texts, :, begin:end], self.values[:texts, :, begin:end] = key, value
+        else:
+            end = begin.end
+            self.keys[begin.rows, :, begin.at], self.values[begin.rows, :, begin.at] = key[:, :, 0], value[:, :, 0]
+        return self.keys[:texts, :, :end], self.values[:texts, :, :end]
+
+    def row(self, number: int) -> Kept:
+        """Return the cache of one text: what is stored there is stored here."""
+        part = Kept(self.positions)
+        part.keys, part.values = self.keys[number : number + 1], self.values[number : number + 1]
+        return part
+
+    def move(self, source: int, target: int, tokens: int) -> None:
+        """Copy the tokens of one text to the row of another."""
+        for part in (self.keys, self.values):
+            part[target, :, :tokens] = part[source, :, :tokens]
