@@ -40,14 +40,44 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
+class Gate:
+    """How a metric is judged beside speed, if `--perf-gate` names it."""
+
+    tolerance: float
+    """A change for the worse that surely exceeds half of this fraction is a regression."""
+    noise: float
+    """Log standard deviation between two runs that are the same, until a case's own runs have shown it."""
+    pairs: float
+    """The same of the ratio of two processes that are alive together."""
+    trust: float
+    """For how many runs or pairs of its own the assumed noise counts."""
+    usual: bool = False
+    """Whether it is judged where nobody says what to judge."""
+
+
+def of_time(*, noise: float = 0.19, pairs: float = 0.1) -> Gate:
+    """The gate of a time that is measured once a process: 10 %, and little trust in what is assumed."""
+    return Gate(0.10, noise, pairs, trust=2)
+
+
+def of_memory(*, usual: bool = False) -> Gate:
+    """The gate of memory: 1 %, because equal processes take nearly the same (docs/results/gates.md)."""
+    return Gate(0.01, noise=0.001, pairs=0.0014, trust=8, usual=usual)
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
-    """The unit of a metric, and which direction is good (None: a change either way is suspicious)."""
+    """The unit of a metric, which direction is good (None: a change either way is suspicious), how it is judged."""
 
     name: str
     unit: str
     higher_is_better: bool | None
     accuracy: Accuracy | None = None
     """A metric with this is judged, accepted into baselines, and shown as the accuracy of a case."""
+    gate: Gate | None = None
+    """How `--perf-gate` judges it. None: it is recorded alone."""
+    fresh: bool = False
+    """Whether only a fresh process tells it: the server of a forked one has loaded libraries and touched pages."""
 
 
 METRICS: dict[str, Metric] = {
@@ -58,23 +88,25 @@ METRICS: dict[str, Metric] = {
         Metric("flop_rate", "FLOP/s", True),
         Metric("byte_rate", "bytes/s", True),
         Metric("of_roof", "fraction", True),
-        Metric("p50", "s", False),
-        Metric("p90", "s", False),
-        Metric("p99", "s", False),
-        Metric("cpu_time", "s", False),
-        Metric("import_time", "s", False),
-        Metric("prepare_time", "s", False),
-        Metric("warm_time", "s", False),
-        Metric("build_time", "s", False),
-        Metric("optimise_time", "s", False),
-        Metric("trace_time", "s", False),
-        Metric("first_inference", "s", False),
+        Metric("p50", "s", False, gate=of_time()),
+        Metric("p90", "s", False, gate=of_time()),
+        Metric("p99", "s", False, gate=of_time()),
+        Metric("cpu_time", "s", False, gate=of_time()),
+        Metric("import_time", "s", False, gate=of_time(), fresh=True),
+        Metric("prepare_time", "s", False, gate=of_time(), fresh=True),
+        Metric("warm_time", "s", False, gate=of_time()),
+        Metric("compile_time", "s", False, gate=of_time(), fresh=True),
+        Metric("build_time", "s", False, gate=of_time()),
+        Metric("optimise_time", "s", False, gate=of_time()),
+        Metric("trace_time", "s", False, gate=of_time()),
+        Metric("first_inference", "s", False, gate=of_time()),
         Metric("relative_time", "yardsticks", False),
         Metric("yardstick_time", "s", None),
         Metric("page_faults", "1", False),
-        Metric("peak_memory", "bytes", False),
-        Metric("library_memory", "bytes", False),
-        Metric("reserved_memory", "bytes", False),
+        Metric("peak_memory", "bytes", False, gate=of_memory(usual=True), fresh=True),
+        Metric("held_memory", "bytes", False, gate=of_memory(usual=True)),
+        Metric("library_memory", "bytes", False, gate=of_memory()),
+        Metric("reserved_memory", "bytes", False, gate=of_memory()),
         Metric("device_time", "s", False),
         Metric("input_time", "s", False),
         Metric("frequency", "Hz", None),
@@ -239,7 +271,7 @@ class RoundRecord:
     """Turns that do not count, because the machine was busy."""
 
 
-Gate = Literal["warn", "loss", "fail"]
+StructureGate = Literal["warn", "loss", "fail"]
 """Which change of structure fails its test: none, one that can only cost time, or any."""
 
 

@@ -440,6 +440,10 @@ class Device(ABC):
     def peak_memory(self) -> int:
         """Return the peak memory since the reset in bytes, above the level at the reset."""
 
+    def held_memory(self) -> int | None:
+        """Return what the process holds now in bytes, above the level at the reset. None: the device cannot tell."""
+        return None
+
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any] | None:
         """Measure the peak rates of this device. None: as `bench.evidence.ceilings` does."""
         del say
@@ -584,6 +588,10 @@ class Session(ABC):
     def peak_memory(self, device: Device) -> int:
         """Return the peak memory since the session began to be built in bytes, over all its processes."""
         return device.peak_memory()
+
+    def held_memory(self, device: Device) -> int | None:
+        """Return what the session holds now in bytes, over all its processes. None: the device cannot tell."""
+        return device.held_memory()
 
     def metrics(self) -> dict[str, float]:
         """Return further metrics that this mode measures (`result.METRICS`). Called after sampling."""

@@ -17,7 +17,7 @@ from ipexperf.conduct.conductor import now
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import arms, groups
-from ipexperf.result import Gate, Launch, PairsEvidence, SeatRecord
+from ipexperf.result import Launch, PairsEvidence, SeatRecord, StructureGate
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -46,7 +46,7 @@ class Against:
 
     The second arm is then recorded as the planned case, because its series goes on.
     """
-    gate: Gate = "warn"
+    gate: StructureGate = "warn"
     """Which changes of structure fail a case."""
 
     def recorded(self, case: Case) -> Case:
@@ -257,7 +257,7 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
     return Against(words, source, others, PairPolicy(**arms.policy(options)).shared(len(cases)))
 
 
-def _with_structure(measurement: Measurement, verdict: Verdict, gate: Gate) -> Verdict:
+def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureGate) -> Verdict:
     """The verdict, with how the case's fingerprint differs from the other arm's."""
     from ipexperf.judge import structure
 

@@ -21,7 +21,7 @@ from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, 
 if TYPE_CHECKING:
     import pytest
 
-    from ipexperf.result import Gate
+    from ipexperf.result import StructureGate
 
 
 def preset(text: str) -> str:
@@ -256,7 +256,7 @@ class Options:
     max_pairs: int | None = None
     inconclusive: str = "pass"
     timeout: float = 600.0
-    structure: Gate = "loss"
+    structure: StructureGate = "loss"
     contended: float = 0.5
     yardstick: bool = False
     threads: int | None = None

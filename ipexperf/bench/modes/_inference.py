@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf import dtypes
@@ -36,11 +37,22 @@ class InferenceSession(Session):
                  for turn in range(BATCHES)]  # fmt: skip
         self.inputs = [bench.put(self.held_out.part(numbers).inputs) for numbers in order]
         self.feed = _input.feed(bench, self.held_out.inputs, iter(order), self.inputs)
+        self.compile_time: float | None = None
+        """Seconds from the trained network to its optimised graph, in modes that make one."""
         self.network = self.ready(self.inputs[0])
 
     def ready(self, example: Tensors) -> Any:
         """Build the model to measure."""
-        return self.build(self.bench.tuned(self.placed()), example)
+        return self.timed(lambda network: self.build(network, example), self.bench.tuned(self.placed()))
+
+    def timed(self, build: Callable[[Any], Any], network: Any) -> Any:
+        """Return what `build` makes of the network. Keep how long it takes if that is a graph."""
+        begin = time.perf_counter()
+        built = build(network)
+        self.bench.device.synchronise()
+        if self.bench.mode.graph:
+            self.compile_time = time.perf_counter() - begin
+        return built
 
     def placed(self) -> Any:
         """Return a new network with the case's weights on the device, in the case's memory layout."""
@@ -62,7 +74,8 @@ class InferenceSession(Session):
         self.forward(next(self.feed))
 
     def metrics(self) -> dict[str, float]:
-        return _input.waited(self)
+        compiled = {} if self.compile_time is None else {"compile_time": self.compile_time}
+        return {**_input.waited(self), **compiled}
 
     def close(self) -> None:
         self.feed.close()

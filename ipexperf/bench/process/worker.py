@@ -207,14 +207,19 @@ class Worker:
         return measure.serve(session.step, device.synchronise, request["at"], request["seconds"])
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Return the peak memory since the case began to be built, and the page faults per step.
+        """Return the peak memory since the case began to be built, what it holds now, and the page faults per step.
 
         Requested before the accuracy pass, which takes memory too.
         """
         session, device = self._ready
         # If other processes run the steps, page faults happen there.
         faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
-        return {"peak_memory": session.peak_memory(device), **faults}
+        held = session.held_memory(device)
+        return {
+            "peak_memory": session.peak_memory(device),
+            **({} if held is None else {"held_memory": held}),
+            **faults,
+        }
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
