@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ipexperf.case import Case
+from ipexperf.errors import UsageError
 from ipexperf.outcomes import Outcome, row
 
 LaunchOutcome = Literal[
@@ -50,19 +51,21 @@ class Gate:
     pairs: float
     """The same of the ratio of two processes that are alive together."""
     trust: float
-    """For how many runs or pairs of its own the assumed noise counts."""
+    """The assumed noise counts as much as this many runs or pairs of a case's own."""
+    grain: float = 0.0
+    """The noise of a small value, as a standard deviation in the metric's unit."""
     usual: bool = False
     """Whether it is judged where nobody says what to judge."""
 
 
 def of_time(*, noise: float = 0.19, pairs: float = 0.1) -> Gate:
     """The gate of a time that is measured once a process: 10 %, and little trust in what is assumed."""
-    return Gate(0.10, noise, pairs, trust=2)
+    return Gate(0.10, noise, pairs, trust=2, grain=0.001)
 
 
 def of_memory(*, usual: bool = False) -> Gate:
     """The gate of memory: 1 %, because equal processes take nearly the same (docs/results/gates.md)."""
-    return Gate(0.01, noise=0.001, pairs=0.0014, trust=8, usual=usual)
+    return Gate(0.01, noise=0.001, pairs=0.0014, trust=8, grain=2**17, usual=usual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,10 @@ class Metric:
     """How `--perf-gate` judges it. None: it is recorded alone."""
     fresh: bool = False
     """Whether only a fresh process tells it: the server of a forked one has loaded libraries and touched pages."""
+
+    def __post_init__(self) -> None:
+        if self.gate is not None and self.higher_is_better is None:
+            raise UsageError(f"metric {self.name}: a gate needs to know which direction is worse")
 
 
 METRICS: dict[str, Metric] = {
@@ -207,6 +214,11 @@ class Measurement:
     def median(self, metric: str) -> float | None:
         values = self.values(metric)
         return statistics.median(values) if values else None
+
+    @property
+    def medians(self) -> dict[str, float]:
+        """The median of each metric over the launches that ended well."""
+        return {name: statistics.median(self.values(name)) for name in self.metrics}
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -367,8 +379,28 @@ Evidence = BaselineEvidence | PairsEvidence
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """The values of a metric that were compared."""
+
+    before: float
+    """Of the baseline's sessions, or of the other arm."""
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedVerdict:
+    """What the judge says of a case's speed alone."""
+
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on a case, with its reason. `ratio` is the slowdown: above 1 is slower."""
+    """The verdict on a case, with its reason. The numbers are those of its speed: a `ratio` above 1 is slower.
+
+    Or the verdict on another metric of a case, which is named by `metric`. Its `ratio` is the metric over what it was.
+    """
 
     outcome: Outcome
     reason: str
@@ -385,6 +417,30 @@ class Verdict:
     """Whether the case is invalid only because the machine was busy."""
     structure: Structure | None = None
     """The comparison of fingerprints, or None."""
+    others: tuple[Verdict, ...] = ()
+    """The verdicts on other metrics of the case: those of `--perf-gate` that both sides have."""
+    speed: SpeedVerdict | None = None
+    """The verdict on its speed alone, where the outcome is another. None: speed decides."""
+    level: Level | None = None
+    """The values that were compared, if this is the verdict on another metric."""
+    constants: Mapping[str, Any] | None = None
+    """The constants of its policy, if it has another than the case."""
+
+    @property
+    def alone(self) -> Verdict:
+        """The verdict on the speed of the case alone."""
+        own = self.speed or self
+        return replace(self, outcome=own.outcome, reason=own.reason, others=(), speed=None)
+
+    @property
+    def moved(self) -> tuple[Verdict, ...]:
+        """The verdicts on other metrics that changed beyond doubt."""
+        return tuple(one for one in self.others if one.outcome in ("regressed", "improved"))
+
+    @property
+    def worse(self) -> str:
+        """The names of the other metrics that regressed."""
+        return ", ".join(one.metric for one in self.others if one.outcome == "regressed")
 
     @property
     def fails(self) -> bool:

@@ -19,10 +19,11 @@ from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
-from ipexperf.plan import groups, matrix
+from ipexperf.plan import gates, groups, matrix
+from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
-from ipexperf.result import Measurement, PairsEvidence, RoundRecord, Verdict
+from ipexperf.result import PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -86,6 +87,7 @@ class Run:
         live_baseline.check(options)
         _check_rounds(options)
         self.plan = plan(options)
+        gates.gate(options)  # refuses unknown names, now that everything is loaded
         self._against = against.find(options, self.plan.cases)
         self._live = live_baseline.LiveBaselines()
         """The cases that are judged beside the software of their baseline. Known when the run is opened."""
@@ -106,12 +108,12 @@ class Run:
         """Cases that looked slower, until they are measured again."""
         self._disturbed: dict[Case, tuple[Measurement, Verdict]] = {}
         """Cases measured on a busy machine, until they are measured again."""
-        self._expected: dict[Case, float | None] = {}
-        """The cases still to be measured, each with the tolerance of its test."""
+        self._expected: dict[Case, Wish] = {}
+        """The cases still to be measured, each with the wish of its test."""
         self._judged: dict[Case, Judged | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
-        self._tolerances: dict[Case, float | None] = {}
-        """The tolerance that each case of `--perf-against` was judged with."""
+        self._wishes: dict[Case, Wish] = {}
+        """The wish that each case was judged by."""
         self.trouble = ""
         """Why the end of the run could not be recorded, or an empty text."""
         self._report: Path | None = None
@@ -147,22 +149,21 @@ class Run:
         folder.check(target)
         self._report = target.absolute()
 
-    def expect(self, cases: Iterable[tuple[Case, float | None]]) -> None:
+    def expect(self, cases: Iterable[tuple[Case, Wish]]) -> None:
         """Announce the cases that `measure` will be called with, so that they can share rounds."""
         self._expected = {}
-        for case, tolerance in cases:
-            self._expected.setdefault(case, tolerance)
+        for case, wish in cases:
+            self._expected.setdefault(case, wish)
 
-    def measure(self, case: Case, tolerance: float | None = None) -> Judged | Postponed:
+    def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
-        `tolerance` is the test's own, for pairs. Two tests of one case get one measurement, unless their tolerances
-        differ.
+        Two tests of one case get one measurement, unless their wishes differ.
         """
-        if self._tolerances.get(case, tolerance) != tolerance:
+        if self._wishes.get(case, wish) != wish:
             self._judged.pop(case, None)
         if case not in self._judged:
-            self._expected[case] = tolerance
+            self._expected[case] = wish
             self._measure(self._group(case))
         answer = self._judged[case]
         if isinstance(answer, Postponed):
@@ -182,6 +183,7 @@ class Run:
 
     def _measure(self, group: Group) -> None:
         """Measure the rounds of a group. Whatever was measured is kept, however this ends."""
+        self._wishes |= {case: self._expected.get(case, AS_ALL) for case in group.cases}
         try:
             for against, cases in self._parts(group):
                 part = dataclasses.replace(group, cases=cases)
@@ -204,9 +206,8 @@ class Run:
     def _measure_pairs(self, group: Group, against: Against) -> None:
         from ipexperf.compare.against import AgainstRun
 
-        cases = [(case, self._expected.get(case)) for case in group.cases]
+        cases = [(case, self._wishes[case]) for case in group.cases]
         running = AgainstRun(against, cases, self._conductor, self._say)
-        self._tolerances.update(cases)
         try:
             running.run(
                 lambda: self._recorder.so_far(
@@ -263,6 +264,7 @@ class Run:
             precision=matrix.ratio_precision(self.options),
             before=before,
             numbers=looked,
+            fresh=any(gates.needs_fresh(self._gate(case)) for case in group.cases),
         )
         try:
             running.run(lambda: self._keep_so_far(running))
@@ -270,8 +272,7 @@ class Run:
             for case, measurement in running.measurements(INTERRUPTED).items():
                 # A case that was being measured again keeps its first result, recorded when the run ends.
                 if measurement.launches and case not in self._suspects:
-                    verdict = remeasure.unsettled(self._known.judge(measurement))
-                    self._keep(*self._screened(measurement, verdict))
+                    self._keep(*self._screened(measurement, self._unsettled(case, measurement)))
             self._keep_rounds(running)
             raise
         with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
@@ -291,10 +292,13 @@ class Run:
 
     def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> Judged | Postponed:
         """Judge a case. If it must be measured again, progress says why."""
-        verdict = self._known.judge(measurement)
+        gate = self._gate(case)
+        gated = PRIMARY in gate
+        verdict = self._known.judge(measurement, gate)
         if case in self._suspects:
             first, before = self._suspects.pop(case)
-            measurement, verdict = remeasure.together(first, measurement), remeasure.settle(before, verdict)
+            verdict = remeasure.settle(before, verdict, gated=gated)
+            measurement = remeasure.together(first, measurement)
         elif verdict.contended and not last and not measurement.cut:
             with interrupts.deferred():
                 self._recorder.case(*self._screened(measurement, verdict))
@@ -303,11 +307,22 @@ class Run:
             return Postponed()
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
-                self._recorder.case(*self._screened(measurement, remeasure.never(verdict)))
+                self._recorder.case(*self._screened(measurement, remeasure.never(verdict, gated=gated)))
                 self._suspects[case] = measurement, verdict
-            self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
+            looks = "slower" if verdict.alone.outcome == "regressed" else f"worse in {verdict.worse}"
+            self._say(f"{case.id}: it looks {looks}, and is measured again after the other cases")
             return Postponed()
         return self._keep(*self._screened(measurement, verdict))
+
+    def _gate(self, case: Case) -> tuple[str, ...]:
+        """The metrics that a case is judged by."""
+        own = self._wishes.get(case, AS_ALL).gate
+        return gates.gate(self.options) if own is None else own
+
+    def _unsettled(self, case: Case, measurement: Measurement) -> Verdict:
+        """The verdict on a part of a measurement."""
+        gate = self._gate(case)
+        return remeasure.unsettled(self._known.judge(measurement, gate), gated=PRIMARY in gate)
 
     def _keep_so_far(self, running: GroupRun) -> None:
         """Record what a group has so far, so that a killed run loses only the round in flight."""
@@ -316,8 +331,7 @@ class Run:
         with contextlib.suppress(IpexperfError):  # tried again when the case is judged; an error then fails its test
             for case, measurement in running.measurements(UNFINISHED).items():
                 if case not in self._suspects:
-                    verdict = remeasure.unsettled(self._known.judge(measurement))
-                    self._recorder.case(*self._screened(measurement, verdict))
+                    self._recorder.case(*self._screened(measurement, self._unsettled(case, measurement)))
             self._keep_rounds(running)
 
     def _keep_rounds(self, running: GroupRun | AgainstRun) -> None:
@@ -421,8 +435,9 @@ class Run:
             _, (measurement, verdict) = self._disturbed.popitem()
             self._keep(*self._screened(measurement, verdict))
         while self._suspects:
-            _, (measurement, verdict) = self._suspects.popitem()
-            self._keep(*self._screened(measurement, remeasure.never(verdict)))
+            case, (measurement, verdict) = self._suspects.popitem()
+            verdict = remeasure.never(verdict, gated=PRIMARY in self._gate(case))
+            self._keep(*self._screened(measurement, verdict))
 
     def block(self, measurement: Measurement, verdict: Verdict) -> str:
         """The explanation printed for a failed case."""

@@ -564,6 +564,8 @@ class Session(ABC):
 
     elsewhere: bool = False
     """Whether other processes run the steps, so that the worker's own device has no evidence of them."""
+    compile_time: float | None = None
+    """Seconds that making the graph of the network took, from the plain network to the first output. None: no graph."""
 
     @abstractmethod
     def step(self) -> None:

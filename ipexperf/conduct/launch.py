@@ -18,7 +18,7 @@ P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
 0.99^n + n * 0.01 * 0.99^(n-1). 662 is the smallest n for which that is below 1 %, so that the second largest sample is
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
-TIMES = ("import_time", "prepare_time", "warm_time")
+TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
 """Times before the samples that a worker reports. Not every mode has all of them."""
 OPTIONAL = ("page_faults", "held_memory")
 """Figures that a worker reports if it can: page faults only if the steps ran in its own process."""

@@ -23,7 +23,7 @@ from ipexperf.plan.presets import PRESETS
 from ipexperf.plan.values import fraction
 
 ALL = "all"
-MARK = ("models", "own", "tolerance")
+MARK = ("models", "own", "tolerance", "gate")
 """The arguments of `pytest.mark.perf`."""
 REASONS = 3
 """Most reasons to show if a request cannot be met. Each stack may have one."""
@@ -86,7 +86,6 @@ def check(axis: str, wish: Iterable[str], source: str) -> None:
 
 def selected(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
     """The cases of a test marked with `models=[...]` or `own=True`; all cases without either."""
-    tolerance(mark, source)
     models, own = mark.get("models"), mark.get("own")
     if models is None and own is None:
         return list(cases)

@@ -180,6 +180,14 @@ OPTIONS: tuple[Option, ...] = (
         "WORD",
     ),
     Option(
+        "--perf-gate",
+        words,
+        None,
+        "metrics that fail a case if they become worse, e.g. step_time,compile_time, or all (default: time and memory)",
+        "NAMES",
+        repeat=True,
+    ),
+    Option(
         "--perf-structure",
         one_of("loss", "fail", "warn"),
         "loss",
@@ -256,6 +264,7 @@ class Options:
     max_pairs: int | None = None
     inconclusive: str = "pass"
     timeout: float = 600.0
+    gate: tuple[str, ...] | None = None
     structure: StructureGate = "loss"
     contended: float = 0.5
     yardstick: bool = False

@@ -37,8 +37,6 @@ class InferenceSession(Session):
                  for turn in range(BATCHES)]  # fmt: skip
         self.inputs = [bench.put(self.held_out.part(numbers).inputs) for numbers in order]
         self.feed = _input.feed(bench, self.held_out.inputs, iter(order), self.inputs)
-        self.compile_time: float | None = None
-        """Seconds from the trained network to its optimised graph, in modes that make one."""
         self.network = self.ready(self.inputs[0])
 
     def ready(self, example: Tensors) -> Any:
@@ -74,8 +72,7 @@ class InferenceSession(Session):
         self.forward(next(self.feed))
 
     def metrics(self) -> dict[str, float]:
-        compiled = {} if self.compile_time is None else {"compile_time": self.compile_time}
-        return {**_input.waited(self), **compiled}
+        return _input.waited(self)
 
     def close(self) -> None:
         self.feed.close()

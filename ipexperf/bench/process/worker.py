@@ -104,10 +104,12 @@ class Worker:
         bench.device.synchronise()
         prepared = time.perf_counter() - begin
         heap.trim()
+        compiled = self._session.compile_time
         return {
             # The server of a forked worker has imported everything before.
             **({"import_time": imported} if started() == "fresh" else {}),
             "prepare_time": prepared,
+            **({} if compiled is None else {"compile_time": compiled}),
             "items": self._session.items(bench.case.batch),
             "cold": bench.mode.cold,
         }

@@ -1,0 +1,162 @@
+"""Judge metrics beside speed: memory, and times that a process has once. Each has its own tolerance and noise.
+
+A run gives one value of such a metric, and two processes that are alive together give one ratio. A few of them say
+little about their noise. So the noise that `Metric.gate` declares is assumed, and counts as much as some runs of the
+case's own do: the scaled t distribution that normal values with a conjugate prior on their variance have.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ipexperf.judge.policy import MetricPolicy
+from ipexperf.judge.sequential import Estimate
+from ipexperf.judge.spread import Spread, centre
+from ipexperf.outcomes import Outcome, has_numbers, place
+from ipexperf.result import METRICS, PRIMARY, Level, SpeedVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ipexperf.judge.baseline import CaseBaseline
+
+NOTHING_COMPARED = ("no_baseline", "not_comparable")
+"""Outcomes of a case whose numbers were compared with nothing."""
+MOST = math.log(1e6)
+"""Replaces larger changes, which no sentence needs."""
+
+
+def in_sessions(
+    medians: Mapping[str, float], baseline: CaseBaseline, gate: Iterable[str], alpha: float
+) -> tuple[Verdict, ...]:
+    """Judge the metrics of this gate, which share `alpha`, in the medians of a run against a baseline's sessions.
+
+    A metric that either side lacks is not judged.
+    """
+    verdicts = []
+    names = beside_speed(gate)
+    for name in names:
+        value = medians.get(name)
+        sessions = [session.metrics[name] for session in baseline.sessions if name in session.metrics]
+        if value is None or not sessions or not all(0 < one < math.inf for one in (value, *sessions)):
+            continue
+        logs = [math.log(one) for one in sessions]
+        level = Level(math.exp(centre(logs)), value)
+        policy = MetricPolicy.of(METRICS[name], alpha / len(names))
+        spread = moderated(logs, policy.assumed(level.before), policy.trust)
+        spread = replace(spread, scale=spread.scale * math.sqrt(1 + 1 / len(logs)))
+        verdicts.append(judge(Estimate(math.log(level.now / level.before), spread), level, policy, "the baseline"))
+    return tuple(verdicts)
+
+
+def in_pairs(
+    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str], alpha: float
+) -> tuple[Verdict, ...]:
+    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each."""
+    verdicts = []
+    names = beside_speed(gate)
+    for name in names:
+        values = [(a[name], b[name]) for a, b in pairs if name in a and name in b]
+        if not values or not all(0 < one < math.inf for one in (value for both in values for value in both)):
+            continue
+        ratios = [math.log(b / a) for a, b in values]
+        level = Level(*(statistics.median(side) for side in zip(*values, strict=True)))
+        policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True)
+        spread = moderated(ratios, policy.assumed(level.before), policy.trust)
+        spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
+        verdicts.append(judge(Estimate(statistics.fmean(ratios), spread), level, policy, "the other arm"))
+    return tuple(verdicts)
+
+
+def beside_speed(gate: Iterable[str]) -> list[str]:
+    """The metrics of a gate that are judged in this file."""
+    return [name for name in gate if name != PRIMARY]
+
+
+def moderated(values: Sequence[float], noise: float, trust: float) -> Spread:
+    """The spread of these values, together with the noise that is assumed for them."""
+    middle = statistics.fmean(values)
+    freedom = trust + len(values) - 1
+    squares = trust * noise**2 + sum((value - middle) ** 2 for value in values)
+    return Spread(math.sqrt(squares / freedom), freedom)
+
+
+def judge(estimate: Estimate, level: Level, policy: MetricPolicy, other: str) -> Verdict:
+    """Judge one metric, given how much it changed."""
+    worse = -1 if METRICS[policy.metric].higher_is_better else 1
+    turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
+    outcome = decide(turned, policy)
+    return Verdict(
+        outcome,
+        _sentence(outcome, estimate, policy, other),
+        metric=policy.metric,
+        ratio=_ratio(estimate.log_ratio),
+        lo=_ratio(estimate.lower(policy.ok_alpha)),
+        hi=_ratio(estimate.upper(policy.ok_alpha)),
+        p_value=turned.p_value(policy.margin),
+        mde=smallest_effect(turned, policy),
+        policy=policy.label,
+        level=level,
+        constants=policy.to_json(),
+    )
+
+
+def decide(estimate: Estimate, policy: MetricPolicy) -> Outcome:
+    """The outcome of a log change, above 0 for the worse."""
+    if estimate.lower(policy.alpha) > policy.margin:
+        return "regressed"
+    if estimate.upper(policy.alpha) < -policy.margin:
+        return "improved"
+    return "ok" if estimate.upper(policy.ok_alpha) < math.log1p(policy.tolerance) else "inconclusive"
+
+
+def smallest_effect(estimate: Estimate, policy: MetricPolicy) -> float:
+    """The smallest change for the worse that would have been called regressed with the policy's power."""
+    reach = estimate.half_width(policy.alpha) + estimate.half_width(1 - policy.mde_power)
+    return math.expm1(min(policy.margin + reach, MOST))
+
+
+def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -> Verdict:
+    """The verdict on a case: that on its speed, or `regressed` if another metric is.
+
+    If speed is not `gated`, it is told all the same, but the worst of the others decides.
+    """
+    if not has_numbers(speed.outcome) or speed.outcome in NOTHING_COMPARED or (gated and not others):
+        return speed
+    both = replace(speed, others=tuple(others), speed=SpeedVerdict(speed.outcome, speed.reason))
+    regressed = [one for one in others if one.outcome == "regressed"]
+    if not gated:
+        if not others:
+            return replace(both, outcome="no_baseline", reason="the baseline has nothing of what --perf-gate names")
+        outcome = min((one.outcome for one in others), key=place)
+        return replace(both, outcome=outcome, reason=_named(one for one in others if one.outcome == outcome))
+    if not regressed:
+        return replace(speed, others=tuple(others))
+    slower = f"{PRIMARY}: {speed.reason}"
+    parts = [slower, _named(regressed)] if speed.outcome == "regressed" else [_named(regressed), slower]
+    return replace(both, outcome="regressed", reason="; ".join(parts))
+
+
+def _named(verdicts: Iterable[Verdict]) -> str:
+    return "; ".join(f"{one.metric}: {one.reason}" for one in verdicts)
+
+
+def _ratio(log_ratio: float) -> float:
+    return math.exp(max(-MOST, min(log_ratio, MOST)))
+
+
+def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, other: str) -> str:
+    ratio, lo, hi = (
+        _ratio(one) - 1
+        for one in (estimate.log_ratio, estimate.lower(policy.ok_alpha), estimate.upper(policy.ok_alpha))
+    )
+    text = f"{abs(ratio):.1%} {'more' if ratio >= 0 else 'less'} than {other}"
+    text += f" ({1 - 2 * policy.ok_alpha:.0%} interval {lo:+.1%} to {hi:+.1%})"
+    if outcome in ("regressed", "improved"):
+        return f"{text}, surely beyond {policy.harmless * policy.tolerance:.1%}"
+    if outcome == "ok":
+        return f"{text}: more than {policy.tolerance:.0%} for the worse is excluded"
+    return f"{text}: only a change of {smallest_effect(estimate, policy):.1%} or more would surely have been seen"
