@@ -45,7 +45,7 @@ def main() -> int:
     arguments = parser.parse_args()
     options = planning.resolve(arguments)
     chance = random.Random()  # noqa: S311 - a start order, no secret
-    conductor = Conductor(options, Path.cwd(), lambda text: None)
+    conductor = Conductor(options, Path.cwd(), lambda _: None)
     try:
         arms = [arm(conductor, case, ArmWords(), case.id) for case in run.plan(options).cases]
         plain = [replace(one, prove=False, accuracy=False) for one in arms]
