@@ -113,7 +113,7 @@ class Run:
         self._judged: dict[Case, Judged | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
         self._wishes: dict[Case, Wish] = {}
-        """The wish that each case was judged by."""
+        """The wish that each measured case was judged by."""
         self.trouble = ""
         """Why the end of the run could not be recorded, or an empty text."""
         self._report: Path | None = None
@@ -158,9 +158,9 @@ class Run:
     def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
-        Two tests of one case get one measurement, unless their wishes differ.
+        Two tests of one case get one measurement, unless they wish to have it judged differently.
         """
-        if self._wishes.get(case, wish) != wish:
+        if self._differs(case, wish):
             self._judged.pop(case, None)
         if case not in self._judged:
             self._expected[case] = wish
@@ -171,6 +171,12 @@ class Run:
         if isinstance(answer, IpexperfError):
             raise answer
         return answer
+
+    def _differs(self, case: Case, wish: Wish) -> bool:
+        """Whether a case was judged by another wish than this. Stored numbers know no tolerance of a test."""
+        before = self._wishes.get(case, wish)
+        in_pairs = self._against is not None or case in self._live.against
+        return before.gate != wish.gate or (in_pairs and before.tolerance != wish.tolerance)
 
     def _group(self, case: Case) -> Group:
         """The cases to measure together with this one: those of its group that are still to be measured."""
@@ -183,7 +189,9 @@ class Run:
 
     def _measure(self, group: Group) -> None:
         """Measure the rounds of a group. Whatever was measured is kept, however this ends."""
-        self._wishes |= {case: self._expected.get(case, AS_ALL) for case in group.cases}
+        # A case that is measured again keeps the wish of its first time.
+        for case in group.cases:
+            self._wishes[case] = self._expected.get(case, self._wishes.get(case, AS_ALL))
         try:
             for against, cases in self._parts(group):
                 part = dataclasses.replace(group, cases=cases)
