@@ -49,8 +49,10 @@ def main() -> int:
     try:
         arms = [arm(conductor, case, ArmWords(), case.id) for case in run.plan(options).cases]
         plain = [replace(one, prove=False, accuracy=False) for one in arms]
+        there = arguments.file.read_text().splitlines() if arguments.file.exists() else []
+        first = 1 + max((int(line.split(",")[2]) for line in there), default=-1)
         with arguments.file.open("a", encoding="utf-8") as stream:
-            for number in range(arguments.rounds):
+            for number in range(first, first + arguments.rounds):
                 for one in plain:
                     stream.writelines(lines("fresh", number, (one, one), chance))
                     with conductor.forking([(one.case, one.conditions)] * 2, 4) as forking:
@@ -58,7 +60,7 @@ def main() -> int:
                         if forked.conditions.settings.forked:
                             stream.writelines(lines("forked", number, (forked, forked), chance))
                     stream.flush()
-                sys.stderr.write(f"round {number + 1} of {arguments.rounds}\n")
+                sys.stderr.write(f"round {number}\n")
     finally:
         conductor.close()
     return 0
