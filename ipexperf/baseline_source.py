@@ -160,5 +160,5 @@ class Known:
         verdict = screen.judge(measurement, baseline, policy)
         if baseline is None or measurement.never_began:
             return verdict
-        others = metrics.in_sessions(measurement.medians, baseline, gate, policy.alpha)
+        others = metrics.in_sessions(measurement.of_run, baseline, gate, policy.alpha)
         return metrics.combined(verdict, others, gated=PRIMARY in gate)

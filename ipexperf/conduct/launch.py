@@ -99,13 +99,19 @@ def proven(worker: Worker, launch: Launch) -> Launch:
     fingerprint = worker.ask("fingerprint")["fingerprint"]
     return replace(
         launch,
-        metrics={**launch.metrics, **more["metrics"]},
+        metrics={**launch.metrics, **more["metrics"], **_of_a_step(fingerprint)},
         proof=proof,
         notes=(*launch.notes, *more["notes"]),
         emulated=more["emulated"],
         fingerprint=fingerprint,
         log=worker.log(),
     )
+
+
+def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
+    """What torch's allocators held at most at once for the step that was looked at, if it was."""
+    memory = ((fingerprint or {}).get("beside") or {}).get("memory") or {}
+    return {"step_memory": float(memory["peak"])} if memory.get("peak") else {}
 
 
 def forked(launch: Launch) -> Launch:

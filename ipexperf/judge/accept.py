@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -131,7 +130,7 @@ def accept(
         slots.add(slot(candidate.case))
         old = baselines.at(candidate.case)
         joined = old is not None and len(sessions) > 1
-        medians = _medians(candidate)
+        medians = _of_run(candidate)
         # The accuracy stays the one first accepted, or it could walk away in small steps.
         accuracy = old.accuracy if old and joined else {name: medians[name] for name in accuracies() if name in medians}
         baselines = baselines.put(
@@ -231,7 +230,7 @@ def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Sess
         started_at=candidate.started_at,
         commit=candidate.commit or "",
         launches=tuple(rounded(float(value)) for value in launches),
-        metrics=_medians(candidate),
+        metrics=_of_run(candidate),
     )
 
 
@@ -259,9 +258,9 @@ def _compared(
     return decide(comparison, policy), math.exp(comparison.log_ratio)
 
 
-def _medians(candidate: Candidate) -> dict[str, float]:
+def _of_run(candidate: Candidate) -> dict[str, float]:
     return {
-        name: rounded(float(statistics.median(candidate.metrics[name])))
+        name: rounded(float(METRICS[name].of_launches(candidate.metrics[name])))
         for name in sorted(METRICS)
         if candidate.metrics.get(name)
     }

@@ -30,16 +30,16 @@ MOST = math.log(1e6)
 
 
 def in_sessions(
-    medians: Mapping[str, float], baseline: CaseBaseline, gate: Iterable[str], alpha: float
+    values: Mapping[str, float], baseline: CaseBaseline, gate: Iterable[str], alpha: float
 ) -> tuple[Verdict, ...]:
-    """Judge the metrics of this gate, which share `alpha`, in the medians of a run against a baseline's sessions.
+    """Judge the metrics of this gate, which share `alpha`, in the values of a run against a baseline's sessions.
 
     A metric that either side lacks is not judged.
     """
     verdicts = []
     names = beside_speed(gate)
     for name in names:
-        value = medians.get(name)
+        value = values.get(name)
         sessions = [session.metrics[name] for session in baseline.sessions if name in session.metrics]
         if value is None or not sessions or not all(0 < one < math.inf for one in (value, *sessions)):
             continue
@@ -62,12 +62,17 @@ def in_pairs(
         values = [(a[name], b[name]) for a, b in pairs if name in a and name in b]
         if not values or not all(0 < one < math.inf for one in (value for both in values for value in both)):
             continue
-        ratios = [math.log(b / a) for a, b in values]
-        level = Level(*(statistics.median(side) for side in zip(*values, strict=True)))
+        level = Level(*(METRICS[name].of_launches(side) for side in zip(*values, strict=True)))
         policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True)
-        spread = moderated(ratios, policy.assumed(level.before), policy.trust)
-        spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
-        verdicts.append(judge(Estimate(statistics.fmean(ratios), spread), level, policy, "the other arm"))
+        assumed = policy.assumed(level.before)
+        if policy.smallest:
+            estimate = Estimate(math.log(level.now / level.before), Spread(assumed, policy.trust))
+        else:
+            ratios = [math.log(b / a) for a, b in values]
+            spread = moderated(ratios, assumed, policy.trust)
+            spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
+            estimate = Estimate(statistics.fmean(ratios), spread)
+        verdicts.append(judge(estimate, level, policy, "the other arm"))
     return tuple(verdicts)
 
 

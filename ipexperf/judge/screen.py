@@ -61,7 +61,7 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         return Verdict(
             "not_comparable", f"the baseline was measured under {reason}", policy=policy.label, evidence=evidence
         )
-    suspicion = accuracy_change(baseline.accuracy, measurement.medians, policy)
+    suspicion = accuracy_change(baseline.accuracy, measurement.of_run, policy)
     if suspicion:
         return Verdict("invalid", "; ".join([suspicion, *notes]), policy=policy.label, evidence=evidence)
     if len(launches) < policy.minimum_launches:

@@ -60,6 +60,10 @@ class FakeDevice(Device):
         """A constant, so many times."""
         return int(PEAK_MEMORY * float(os.environ.get("FAKE_MEMORY", "1")))
 
+    def held_memory(self) -> int:
+        """All of the peak."""
+        return self.peak_memory()
+
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any]:
         say("measuring what fake can do here")
         if os.environ.get("FAKE_CEILINGS") == "none":

@@ -326,11 +326,11 @@ HELD = 400 * MIB
 def held(number: int, memory: float, times: tuple[float, ...] = TIMES, **changes: object) -> object:
     """A session that took this much memory."""
     made = candidate(times, number, **changes)
-    return replace(made, metrics={**made.metrics, "peak_memory": (memory,)})
+    return replace(made, metrics={**made.metrics, "held_memory": (memory,)})
 
 
 def memories(result: Acceptance) -> list[float | None]:
-    return [session.metrics.get("peak_memory") for session in result.baselines.cases[0].sessions]
+    return [session.metrics.get("held_memory") for session in result.baselines.cases[0].sessions]
 
 
 def test_more_memory_is_accepted_only_on_request_and_begins_a_new_level() -> None:
@@ -338,7 +338,7 @@ def test_more_memory_is_accepted_only_on_request_and_begins_a_new_level() -> Non
     three = offered(EMPTY, *(held(number, HELD) for number in (1, 2, 3))).baselines
     larger = held(4, 1.02 * HELD)
     refused = offered(three, larger)
-    assert refused.refused == [(CASE.id, "its peak_memory regressed: accept it with --regression-ok")]
+    assert refused.refused == [(CASE.id, "its held_memory regressed: accept it with --regression-ok")]
     assert memories(refused) == [HELD] * 3
     accepted = offered(three, larger, regression_ok=True)
     assert memories(accepted) == [None, None, None, pytest.approx(1.02 * HELD)]

@@ -17,7 +17,7 @@ def options(*names: str) -> Options:
 
 
 def test_time_and_memory_are_judged_where_nobody_says_what() -> None:
-    assert gates.gate(Options()) == (PRIMARY, "peak_memory", "held_memory")
+    assert gates.gate(Options()) == (PRIMARY, "peak_memory", "held_memory", "step_memory")
 
 
 def test_names_are_taken_in_one_order_and_once() -> None:

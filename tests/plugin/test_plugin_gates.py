@@ -57,15 +57,15 @@ def test_two_per_cent_more_memory_fail_the_test_and_are_named(known: Suite, monk
     result = known.run("tiny", *TWO, "--junitxml=junit.xml")
     result.assert_outcomes(failed=1)
     told = result.stdout.str()
-    assert f"{ID}: it looks worse in peak_memory, and is measured again after the other cases" in told
+    assert f"{ID}: it looks worse in held_memory, and is measured again after the other cases" in told
     assert f"{ID} (batch 1): REGRESSED" in told
-    assert "peak_memory: 2.0% more than the baseline (90% interval" in re.sub(r"\s+", " ", told)
-    assert f"WORSE peak_memory (1): {ID} +2.0 % (64.0 MiB -> 65.3 MiB)" in told
-    assert verdicts(known) == {"step_time": "regressed", "peak_memory": "regressed"}
+    assert "held_memory: 2.0% more than the baseline (90% interval" in re.sub(r"\s+", " ", told)
+    assert f"WORSE held_memory (1): {ID} +2.0 % (64.0 MiB -> 65.3 MiB)" in told
+    assert verdicts(known) == {"step_time": "regressed", "held_memory": "regressed"}
     [case] = ET.parse(known.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - written just now
     properties = {one.get("name"): one.get("value") for one in case.iter("property")}
-    assert (properties["verdict"], properties["verdict_peak_memory"]) == ("regressed", "regressed")
-    assert float(properties["ratio_peak_memory"] or 0) == pytest.approx(1.02, abs=1e-3)
+    assert (properties["verdict"], properties["verdict_held_memory"]) == ("regressed", "regressed")
+    assert float(properties["ratio_held_memory"] or 0) == pytest.approx(1.02, abs=1e-3)
     assert "**regressed**: peak\\_memory: 2.0% more" in summary.read_text()
     assert len(known.launches()) == 4
 
@@ -74,31 +74,31 @@ def test_two_per_cent_less_are_told_and_fail_nothing(known: Suite, monkeypatch: 
     taking(0.98, monkeypatch)
     result = known.run("tiny", *TWO)
     result.assert_outcomes(passed=1)
-    assert f"better peak_memory (1): {ID} -2.0 % (64.0 MiB -> 62.7 MiB)" in result.stdout.str()
-    assert verdicts(known)["peak_memory"] == "improved"
+    assert f"better held_memory (1): {ID} -2.0 % (64.0 MiB -> 62.7 MiB)" in result.stdout.str()
+    assert verdicts(known)["held_memory"] == "improved"
 
 
 def test_what_did_not_move_is_not_told(known: Suite) -> None:
     """The summary says what moved, and is no table of everything."""
     result = known.run("tiny", *TWO)
     result.assert_outcomes(passed=1)
-    assert "peak_memory" not in result.stdout.str()
-    assert verdicts(known)["peak_memory"] == "ok"
+    assert "held_memory" not in result.stdout.str()
+    assert verdicts(known)["held_memory"] == "ok"
 
 
 def test_memory_that_nobody_judges_may_grow(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     taking(1.5, monkeypatch)
     known.run("tiny", *TWO, "--perf-gate", "step_time").assert_outcomes(passed=1)
-    assert "peak_memory" not in verdicts(known)
+    assert "held_memory" not in verdicts(known)
 
 
 def test_a_run_may_judge_memory_alone(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by the ini file."""
     taking(1.02, monkeypatch)
-    known.pytester.makeini("[pytest]\nipexperf_gate = peak_memory\n")
+    known.pytester.makeini("[pytest]\nipexperf_gate = held_memory\n")
     result = known.run("tiny", *TWO)
     result.assert_outcomes(failed=1)
-    assert verdicts(known) == {"step_time": "regressed", "peak_memory": "regressed"}
+    assert verdicts(known) == {"step_time": "regressed", "held_memory": "regressed"}
 
 
 def test_the_mark_of_a_test_has_a_gate_of_its_own(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_the_mark_of_a_test_has_a_gate_of_its_own(known: Suite, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ("peak_memori", "unknown metric 'peak_memori': did you mean peak_memory?"),
+        ("peak_memori", "unknown metric 'peak_memori': did you mean held_memory?"),
         ("page_faults", "page_faults is recorded, not judged: choose from step_time"),
     ],
 )
@@ -156,11 +156,11 @@ def test_a_baseline_from_before_judges_what_it_has(known: Suite, monkeypatch: py
     document = json.loads(path.read_text())
     for case in document["cases"]:
         for session in case["sessions"]:
-            del session["metrics"]["peak_memory"]
+            del session["metrics"]["held_memory"]
     path.write_text(json.dumps(document))
     taking(2, monkeypatch)
     known.run("tiny", *TWO).assert_outcomes(passed=1)
-    assert "peak_memory" not in verdicts(known)
+    assert "held_memory" not in verdicts(known)
 
 
 def test_more_memory_is_accepted_on_request(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,11 +168,11 @@ def test_more_memory_is_accepted_on_request(known: Suite, monkeypatch: pytest.Mo
     taking(1.02, monkeypatch)
     known.run("tiny", *TWO).assert_outcomes(failed=1)
     done = accept(known)
-    assert (done.returncode, f"refused   {ID}: its peak_memory regressed" in done.stdout) == (1, True)
+    assert (done.returncode, f"refused   {ID}: its held_memory regressed" in done.stdout) == (1, True)
     assert accept(known, "--regression-ok").returncode == 0
     [path] = (known.path / "baselines").glob("*.json")
     [case] = json.loads(path.read_text())["cases"]
-    assert ["peak_memory" in one["metrics"] for one in case["sessions"]] == [False, True]
+    assert ["held_memory" in one["metrics"] for one in case["sessions"]] == [False, True]
     known.run("tiny", *TWO).assert_outcomes(passed=1)
 
 
@@ -194,4 +194,4 @@ def test_pairs_judge_the_memory_of_their_first_processes(
         conftest.write(SHORT)
     result = suite.raw(*suite.load, *CELL, "--perf-against", "FAKE_MEMORY=1", "--perf-max-pairs", "2")
     result.assert_outcomes(**({"failed": 1} if times > 1 else {"passed": 1}))
-    assert verdicts(suite)["peak_memory"] == ("regressed" if times > 1 else "ok")
+    assert verdicts(suite)["held_memory"] == ("regressed" if times > 1 else "ok")

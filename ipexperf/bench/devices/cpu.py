@@ -56,7 +56,8 @@ class Cpu(Device):
         return max(0, _resident("VmHWM") - self._before)
 
     def held_memory(self) -> int:
-        """Return what is in no file. How much of a library's file is resident depends on the machine's page cache."""
+        """Return what is in use and in no file. Free memory is given back first: where it lies is chance."""
+        heap.trim()
         return max(0, _resident("RssAnon") - self._own_before)
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
