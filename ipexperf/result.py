@@ -57,7 +57,7 @@ class Gate:
     usual: bool = False
     """Whether it is judged where nobody says what to judge."""
     smallest: bool = False
-    """Whether the smallest launch speaks for a run. Else it is the median."""
+    """Whether the smallest of several values speaks for all, because chance only adds. Else it is the middle."""
 
 
 def of_time() -> Gate:
@@ -122,9 +122,9 @@ METRICS: dict[str, Metric] = {
         Metric("yardstick_time", "s", None),
         Metric("page_faults", "1", False),
         Metric("peak_memory", "bytes", False, gate=of_resident_peak(), fresh=True),
-        Metric("held_memory", "bytes", False, gate=of_memory(usual=True)),
+        Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True),
         Metric("step_memory", "bytes", False, gate=of_memory(usual=True)),
-        Metric("library_memory", "bytes", False, gate=of_memory()),
+        Metric("library_memory", "bytes", False),
         Metric("reserved_memory", "bytes", False, gate=of_memory()),
         Metric("device_time", "s", False),
         Metric("input_time", "s", False),

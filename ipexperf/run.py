@@ -23,7 +23,7 @@ from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
-from ipexperf.result import PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
+from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -40,6 +40,16 @@ if TYPE_CHECKING:
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
+
+
+FRESH_LOOK = 4
+"""Fresh launches of a second look at memory. What happens to one process in three happens to four in 1 % of looks."""
+
+
+def _odd(verdict: Verdict) -> bool:
+    """Whether a metric regressed that a single odd process may have changed."""
+    worse = [METRICS[one.metric] for one in verdict.others if one.outcome == "regressed"]
+    return any(metric.fresh and metric.gate is not None and metric.gate.smallest for metric in worse)
 
 
 class Judged(NamedTuple):
@@ -263,16 +273,18 @@ class Run:
 
         before = {case: self._disturbed.pop(case)[0] for case in group.cases if case in self._disturbed}
         looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
+        # What only a fresh process tells, and chance adds to, needs several of them to be told from chance.
+        doubtful = any(_odd(self._suspects[case][1]) for case in looked)
         running = GroupRun(
             group,
-            self.plan.launches,
+            max(self.plan.launches, FRESH_LOOK) if doubtful else self.plan.launches,
             self._conductor,
             self._say,
             twin=matrix.twin(self.options),
             precision=matrix.ratio_precision(self.options),
             before=before,
             numbers=looked,
-            fresh=any(gates.needs_fresh(self._gate(case)) for case in group.cases),
+            fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
         )
         try:
             running.run(lambda: self._keep_so_far(running))

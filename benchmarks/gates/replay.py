@@ -1,6 +1,6 @@
 """Let the judge of metrics beside speed decide on recorded processes, with what was added known.
 
-A run has some of the recorded processes of a case, drawn at random, and so has each session of its baseline. What looks
+A run has one of the recorded processes of a case, drawn at random, and so has each session of its baseline. What looks
 regressed is looked at again with other processes, as a run does. Nothing is measured.
 
     python benchmarks/gates/replay.py recorded.csv
@@ -22,6 +22,7 @@ from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.policy import Policy
 from ipexperf.plan.gates import usual
 from ipexperf.result import METRICS
+from ipexperf.run import FRESH_LOOK
 
 RUNS = 2000
 """Simulated runs for each number of the table."""
@@ -41,18 +42,18 @@ def read(path: Path) -> dict[tuple[str, str, str], dict[int, dict[str, float]]]:
 
 
 def stored(
-    metric: str, values: Sequence[float], launches: int, sessions: int, effect: float, chance: random.Random
+    metric: str, values: Sequence[float], again: int, sessions: int, effect: float, chance: random.Random
 ) -> bool:
     """Whether a run that takes this much more is called regressed, twice in a row, against so many sessions."""
 
-    def run() -> float:
+    def run(launches: int) -> float:
         return METRICS[metric].of_launches(chance.sample(values, launches))
 
-    made = tuple(Session(str(number), "", "", (1.0,), {metric: run()}) for number in range(sessions))
+    made = tuple(Session(str(number), "", "", (1.0,), {metric: run(1)}) for number in range(sessions))
     baseline = replace(PLAIN, sessions=made)
     return all(
-        metrics.in_sessions({metric: run() * (1 + effect)}, baseline, (metric,), ALPHA)[0].outcome == "regressed"
-        for _ in range(2)
+        metrics.in_sessions({metric: run(look) * (1 + effect)}, baseline, (metric,), ALPHA)[0].outcome == "regressed"
+        for look in (1, again)
     )
 
 
@@ -83,14 +84,14 @@ def main() -> None:
         middle = sorted(single)[len(single) // 2]
         spread = f"{min(single) / middle - 1:+.2%} to {max(single) / middle - 1:+.2%}"
         head = f"| {metric} | {case} | {how} | {len(single)} | {spread} |"
-        launches = 3 if METRICS[metric].gate.smallest else 1
+        again = FRESH_LOOK if METRICS[metric].gate.smallest else 1
         for sessions in (1, 3):
             rows = [
-                [stored(metric, single, launches, sessions, effect, chance) for _ in range(RUNS)] for effect in EFFECTS
+                [stored(metric, single, again, sessions, effect, chance) for _ in range(RUNS)] for effect in EFFECTS
             ]
-            text = f"{sessions} session{'s' * (sessions > 1)} of {launches}"
+            text = f"{sessions} session{'s' * (sessions > 1)}"
             print(f"{head} {text} | {' | '.join(map(share, rows))} |")
-        for count in (1, 4, min(10, len(pairs))):
+        for count in (2, 4, min(10, len(pairs))):
             rows = [[paired(metric, pairs, count, effect, chance) for _ in range(RUNS)] for effect in EFFECTS]
             print(f"{head} {count} pair{'s' * (count > 1)} | {' | '.join(map(share, rows))} |")
 

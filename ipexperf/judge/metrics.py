@@ -43,37 +43,65 @@ def in_sessions(
         sessions = [session.metrics[name] for session in baseline.sessions if name in session.metrics]
         if value is None or not sessions or not all(0 < one < math.inf for one in (value, *sessions)):
             continue
-        logs = [math.log(one) for one in sessions]
-        level = Level(math.exp(centre(logs)), value)
         policy = MetricPolicy.of(METRICS[name], alpha / len(names))
-        spread = moderated(logs, policy.assumed(level.before), policy.trust)
-        spread = replace(spread, scale=spread.scale * math.sqrt(1 + 1 / len(logs)))
-        verdicts.append(judge(Estimate(math.log(level.now / level.before), spread), level, policy, "the baseline"))
+        before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
+        estimate = Estimate(math.log(value / before), spread)
+        verdicts.append(judge(estimate, Level(before, value), policy, "the baseline"))
     return tuple(verdicts)
 
 
 def in_pairs(
     pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str], alpha: float
 ) -> tuple[Verdict, ...]:
-    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each."""
+    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each.
+
+    Of a metric whose smallest value counts, one pair says too little: either process may be the odd one.
+    """
     verdicts = []
     names = beside_speed(gate)
     for name in names:
         values = [(a[name], b[name]) for a, b in pairs if name in a and name in b]
         if not values or not all(0 < one < math.inf for one in (value for both in values for value in both)):
             continue
-        level = Level(*(METRICS[name].of_launches(side) for side in zip(*values, strict=True)))
         policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True)
+        sides = [list(side) for side in zip(*values, strict=True)]
+        level = Level(*(METRICS[name].of_launches(side) for side in sides))
         assumed = policy.assumed(level.before)
-        if policy.smallest:
-            estimate = Estimate(math.log(level.now / level.before), Spread(assumed, policy.trust))
-        else:
+        if not policy.smallest:
             ratios = [math.log(b / a) for a, b in values]
             spread = moderated(ratios, assumed, policy.trust)
             spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
             estimate = Estimate(statistics.fmean(ratios), spread)
+        elif len(values) > 1 or not METRICS[name].fresh:
+            scale = max(assumed, *(_gap(side) for side in sides))
+            estimate = Estimate(math.log(level.now / level.before), Spread(scale, policy.trust))
+        else:
+            continue
         verdicts.append(judge(estimate, level, policy, "the other arm"))
     return tuple(verdicts)
+
+
+def _central(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, Spread]:
+    """The centre of a baseline's sessions, and the spread of another run around it."""
+    logs = [math.log(one) for one in sessions]
+    level = math.exp(centre(logs))
+    spread = moderated(logs, policy.assumed(level), policy.trust)
+    return level, replace(spread, scale=spread.scale * math.sqrt(1 + 1 / len(logs)))
+
+
+def _smallest(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, Spread]:
+    """The smallest of a baseline's sessions, and the spread of another run above it.
+
+    If no second session is about as small, the smallest may be chance: the spread is at least their distance.
+    """
+    level = min(sessions)
+    return level, Spread(max(math.sqrt(2) * policy.assumed(level), _gap(sessions)), policy.trust)
+
+
+def _gap(values: Sequence[float]) -> float:
+    """The log distance of the two smallest values. 0 for a single one."""
+    ordered = sorted(values)
+    return math.log(ordered[1] / ordered[0]) if len(ordered) > 1 else 0.0
 
 
 def beside_speed(gate: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the CPU's account of memory says of 64 MiB that are taken and given back and 8 MiB that are kept, in a process where nothing else is."""
+"""What the CPU says of 64 MiB that are taken and given back and 8 that are kept, where nothing else is."""
 
 from __future__ import annotations
 
