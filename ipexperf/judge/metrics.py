@@ -168,9 +168,9 @@ def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -
         return replace(both, outcome=outcome, reason=_named(one for one in others if one.outcome == outcome))
     if not regressed:
         return replace(speed, others=tuple(others))
-    slower = f"{PRIMARY}: {speed.reason}"
-    parts = [slower, _named(regressed)] if speed.outcome == "regressed" else [_named(regressed), slower]
-    return replace(both, outcome="regressed", reason="; ".join(parts))
+    if speed.outcome == "regressed":
+        return replace(both, reason=f"{speed.reason}; {_named(regressed)}")
+    return replace(both, outcome="regressed", reason=f"{_named(regressed)}; {PRIMARY}: {speed.reason}")
 
 
 def _named(verdicts: Iterable[Verdict]) -> str:

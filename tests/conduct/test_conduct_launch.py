@@ -91,7 +91,7 @@ def test_the_memory_of_a_step_is_that_of_its_fingerprint(
 
 
 def test_a_forked_launch_has_no_metric_that_only_a_fresh_process_tells() -> None:
-    metrics = {"step_time": 1.0, "peak_memory": 2.0, "compile_time": 3.0, "held_memory": 4.0}
+    metrics = {"step_time": 1.0, "peak_memory": 2.0, "compile_time": 3.0, "step_memory": 4.0}
     found = launch.forked(Launch(0, "ok", metrics=metrics, gate={"others": 0.0}))
-    assert found.metrics == {"step_time": 1.0, "held_memory": 4.0}
+    assert found.metrics == {"step_time": 1.0, "step_memory": 4.0}
     assert found.gate == {"others": 0.0, "forked": 1.0}

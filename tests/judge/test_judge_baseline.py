@@ -319,8 +319,7 @@ def test_a_session_brings_its_own_digest() -> None:
     assert offered(first, candidate(TIMES, 2), replace=True).baselines.cases[0].fingerprint is None
 
 
-MIB = 2.0**20
-HELD = 400 * MIB
+HELD = 4e8
 
 
 def held(number: int, memory: float, times: tuple[float, ...] = TIMES, **changes: object) -> object:

@@ -190,22 +190,38 @@ def test_pairs_see_ten_per_cent_of_a_compile_time(times: float, outcome: str) ->
     assert "than the other arm" in verdict.reason
 
 
-def test_one_pair_is_enough_for_two_per_cent_of_memory() -> None:
-    """Later pairs are forked, and do not tell it."""
-    first = ({"held_memory": LEVEL, "step_time": 1.0}, {"held_memory": 1.02 * LEVEL, "step_time": 1.0})
-    [verdict] = metrics.in_pairs([first, ({"step_time": 1.0}, {"step_time": 1.0})], GATE, ALPHA)
+def pairs_of(name: str, *values: tuple[float, float]) -> list[tuple[dict[str, float], dict[str, float]]]:
+    return [({name: LEVEL * a}, {name: LEVEL * b}) for a, b in values]
+
+
+def test_one_pair_is_enough_for_what_a_step_allocates() -> None:
+    """The profiler counts it, and later pairs are not looked at."""
+    pairs = [*pairs_of("step_memory", (1, 1.01)), ({"step_time": 1.0}, {"step_time": 1.0})]
+    [verdict] = metrics.in_pairs(pairs, (PRIMARY, "step_memory"), ALPHA)
     assert verdict.outcome == "regressed"
+
+
+def test_one_pair_is_not_enough_where_a_process_may_be_odd() -> None:
+    """The liar: one process in three takes 3 % more for no reason."""
+    assert metrics.in_pairs(pairs_of("held_memory", (1, 1.03)), GATE, ALPHA) == ()
+    [doubt] = metrics.in_pairs(pairs_of("held_memory", (1, 1.03), (1, 1), (1.03, 1.03)), GATE, ALPHA)
+    assert doubt.outcome == "inconclusive"
+    [sure] = metrics.in_pairs(pairs_of("held_memory", (1, 1.02), (1, 1.02), (1.03, 1.05)), GATE, ALPHA)
+    assert sure.outcome == "regressed"
 
 
 def test_the_smallest_process_speaks_for_the_memory_of_a_run() -> None:
     """Now and then a process takes more for no reason. None takes less."""
-    odd = [LEVEL, 1.03 * LEVEL, 1.03 * LEVEL]
+    odd = [1.03 * LEVEL, LEVEL, 1.03 * LEVEL]
     launches = measurement(QUIET[0]).launches
     told = [replace(one, metrics={"held_memory": value}) for one, value in zip(launches, odd, strict=True)]
     assert replace(measurement(QUIET[0]), launches=tuple(told)).of_run == {"held_memory": LEVEL}
-    pairs = [({"held_memory": LEVEL}, {"held_memory": value}) for value in odd]
-    [verdict] = metrics.in_pairs(pairs, GATE, ALPHA)
-    assert verdict.outcome == "ok"
+
+
+def test_a_smallest_session_that_no_other_is_near_to_may_be_chance() -> None:
+    """Two that agree are what is right, whatever the third was."""
+    assert judged(1.02 * LEVEL, LEVEL, LEVEL, 1.03 * LEVEL).outcome == "regressed"
+    assert judged(1.02 * LEVEL, LEVEL, 1.03 * LEVEL, 1.03 * LEVEL).outcome == "inconclusive"
 
 
 def test_the_resident_peak_is_judged_as_coarsely_as_it_is_told() -> None:
