@@ -45,7 +45,7 @@ class Gate:
     """How a metric is judged beside speed, if `--perf-gate` names it."""
 
     tolerance: float
-    """A change for the worse that surely exceeds half of this fraction is a regression."""
+    """A change for the worse of this fraction is to be seen."""
     noise: float
     """Log standard deviation between two runs that are the same, until a case's own runs have shown it."""
     pairs: float
@@ -56,6 +56,8 @@ class Gate:
     """The noise of a small value, as a standard deviation in the metric's unit."""
     usual: bool = False
     """Whether it is judged where nobody says what to judge."""
+    harmless: float = 0.5
+    """A change that surely exceeds this share of the tolerance is a regression."""
     smallest: bool = False
     """Whether the smallest of several values speaks for all, because chance only adds. Else it is the middle."""
 
@@ -67,7 +69,7 @@ def of_time() -> Gate:
 
 def of_memory(*, usual: bool = False) -> Gate:
     """The gate of memory that is in use: 1 %. What chance adds is never less than nothing, so the smallest counts."""
-    return Gate(0.01, noise=0.0006, pairs=0.0008, trust=20, grain=2**16, usual=usual, smallest=True)
+    return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**15, usual=usual, harmless=0.25, smallest=True)
 
 
 def of_resident_peak() -> Gate:

@@ -18,6 +18,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
+from ipexperf.judge.metrics import SURE
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, Wish
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
-
-
-FRESH_LOOK = 4
-"""Fresh launches of a second look at memory. What happens to one process in three happens to four in 1 % of looks."""
 
 
 def _odd(verdict: Verdict) -> bool:
@@ -277,7 +274,7 @@ class Run:
         doubtful = any(_odd(self._suspects[case][1]) for case in looked)
         running = GroupRun(
             group,
-            max(self.plan.launches, FRESH_LOOK) if doubtful else self.plan.launches,
+            max(self.plan.launches, SURE) if doubtful else self.plan.launches,
             self._conductor,
             self._say,
             twin=matrix.twin(self.options),

@@ -22,9 +22,8 @@ from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.policy import Policy
 from ipexperf.plan.gates import usual
 from ipexperf.result import METRICS
-from ipexperf.run import FRESH_LOOK
 
-RUNS = 2000
+RUNS = 1000
 """Simulated runs for each number of the table."""
 EFFECTS = (0.0, 0.01, 0.02, 0.10)
 ALPHA = Policy().alpha / len(metrics.beside_speed(usual()))
@@ -63,7 +62,7 @@ def paired(metric: str, pairs: Sequence[dict[str, float]], count: int, effect: f
         (one["a"], one["b"]) if chance.random() < 0.5 else (one["b"], one["a"]) for one in chance.sample(pairs, count)
     ]
     sides = [({metric: a}, {metric: b * (1 + effect)}) for a, b in drawn]
-    return metrics.in_pairs(sides, (metric,), ALPHA)[0].outcome == "regressed"
+    return any(one.outcome == "regressed" for one in metrics.in_pairs(sides, (metric,), ALPHA))
 
 
 def share(hits: Sequence[bool]) -> str:
@@ -81,17 +80,19 @@ def main() -> None:
         single = [value for one in pairs for value in one.values()]
         if metric not in METRICS or METRICS[metric].gate is None or len(pairs) < 6:
             continue
+        if how == "forked" and METRICS[metric].fresh:
+            continue
         middle = sorted(single)[len(single) // 2]
         spread = f"{min(single) / middle - 1:+.2%} to {max(single) / middle - 1:+.2%}"
         head = f"| {metric} | {case} | {how} | {len(single)} | {spread} |"
-        again = FRESH_LOOK if METRICS[metric].gate.smallest else 1
+        again = metrics.SURE if METRICS[metric].gate.smallest else 1
         for sessions in (1, 3):
             rows = [
                 [stored(metric, single, again, sessions, effect, chance) for _ in range(RUNS)] for effect in EFFECTS
             ]
             text = f"{sessions} session{'s' * (sessions > 1)}"
             print(f"{head} {text} | {' | '.join(map(share, rows))} |")
-        for count in (2, 4, min(10, len(pairs))):
+        for count in (1, metrics.SURE) if METRICS[metric].gate.usual else (4, metrics.SURE, min(10, len(pairs))):
             rows = [[paired(metric, pairs, count, effect, chance) for _ in range(RUNS)] for effect in EFFECTS]
             print(f"{head} {count} pair{'s' * (count > 1)} | {' | '.join(map(share, rows))} |")
 

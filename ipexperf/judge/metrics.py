@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case whose numbers were compared with nothing."""
+SURE = 6
+"""From so many processes on their smallest value is no chance: what happens to one in two happens to six in 2 %."""
 MOST = math.log(1e6)
 """Replaces larger changes, which no sentence needs."""
 
@@ -55,7 +57,7 @@ def in_pairs(
 ) -> tuple[Verdict, ...]:
     """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each.
 
-    Of a metric whose smallest value counts, one pair says too little: either process may be the odd one.
+    Of a metric whose smallest value counts, few pairs say too little: all processes of an arm may be odd ones.
     """
     verdicts = []
     names = beside_speed(gate)
@@ -72,7 +74,7 @@ def in_pairs(
             spread = moderated(ratios, assumed, policy.trust)
             spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
             estimate = Estimate(statistics.fmean(ratios), spread)
-        elif len(values) > 1 or not METRICS[name].fresh:
+        elif len(values) >= SURE or not METRICS[name].fresh:
             scale = max(assumed, *(_gap(side) for side in sides))
             estimate = Estimate(math.log(level.now / level.before), Spread(scale, policy.trust))
         else:
@@ -99,9 +101,9 @@ def _smallest(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, S
 
 
 def _gap(values: Sequence[float]) -> float:
-    """The log distance of the two smallest values. 0 for a single one."""
+    """The log distance of the two smallest values, as three standard deviations. 0 for a single value."""
     ordered = sorted(values)
-    return math.log(ordered[1] / ordered[0]) if len(ordered) > 1 else 0.0
+    return math.log(ordered[1] / ordered[0]) / 3 if len(ordered) > 1 else 0.0
 
 
 def beside_speed(gate: Iterable[str]) -> list[str]:
@@ -189,7 +191,7 @@ def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, other:
     text = f"{abs(ratio):.1%} {'more' if ratio >= 0 else 'less'} than {other}"
     text += f" ({1 - 2 * policy.ok_alpha:.0%} interval {lo:+.1%} to {hi:+.1%})"
     if outcome in ("regressed", "improved"):
-        return f"{text}, surely beyond {policy.harmless * policy.tolerance:.1%}"
+        return f"{text}, surely beyond {policy.harmless * policy.tolerance:.2%}"
     if outcome == "ok":
         return f"{text}: more than {policy.tolerance:.0%} for the worse is excluded"
     return f"{text}: only a change of {smallest_effect(estimate, policy):.1%} or more would surely have been seen"
