@@ -56,20 +56,23 @@ class Gate:
     """The noise of a small value, as a standard deviation in the metric's unit."""
     usual: bool = False
     """Whether it is judged where nobody says what to judge."""
-    harmless: float = 0.5
-    """A change that surely exceeds this share of the tolerance is a regression."""
     smallest: bool = False
     """Whether the smallest of several values speaks for all, because chance only adds. Else it is the middle."""
 
 
 def of_time() -> Gate:
     """The gate of a time that is measured once a process: 10 %, and little trust in what is assumed."""
-    return Gate(0.10, noise=0.19, pairs=0.1, trust=2, grain=0.001)
+    return Gate(0.10, noise=0.19, pairs=0.06, trust=2, grain=0.001)
 
 
 def of_memory(*, usual: bool = False) -> Gate:
     """The gate of memory that is in use: 1 %. What chance adds is never less than nothing, so the smallest counts."""
-    return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**15, usual=usual, harmless=0.25, smallest=True)
+    return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**15, usual=usual, smallest=True)
+
+
+def of_allocations() -> Gate:
+    """The gate of memory that is counted and not measured."""
+    return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=True, smallest=True)
 
 
 def of_resident_peak() -> Gate:
@@ -125,7 +128,7 @@ METRICS: dict[str, Metric] = {
         Metric("page_faults", "1", False),
         Metric("peak_memory", "bytes", False, gate=of_resident_peak(), fresh=True),
         Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True),
-        Metric("step_memory", "bytes", False, gate=of_memory(usual=True)),
+        Metric("step_memory", "bytes", False, gate=of_allocations()),
         Metric("library_memory", "bytes", False),
         Metric("reserved_memory", "bytes", False, gate=of_memory()),
         Metric("device_time", "s", False),

@@ -396,7 +396,7 @@ def test_an_arm_that_fails_later_leaves_what_there_is(
         assert "time of b against a: +0.0 %" in out.partition("stopped: an arm failed")[0]
         assert "no pair was measured" not in out
     assert rows("SELECT outcome FROM launch WHERE outcome != 'ok'") == [("crashed",)]
-    assert sorted(rows("SELECT outcome FROM verdict")) == [("failed",), ("ok",)]
+    assert sorted(rows(OF_SPEED)) == [("failed",), ("ok",)]
 
 
 def test_an_interrupted_ab_tells_and_records_what_there_is(
@@ -419,7 +419,7 @@ def test_an_interrupted_ab_tells_and_records_what_there_is(
     assert "time of b against a: +18" in out
     assert rows("SELECT status FROM run") == [("interrupted",)]
     assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
-    assert rows("SELECT outcome FROM verdict") == [("inconclusive",)]
+    assert rows(OF_SPEED) == [("inconclusive",)]
 
 
 def children(parent: int) -> list[int]:
@@ -484,4 +484,4 @@ def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(
     assert rows("SELECT status FROM run") == [("running",)]
     assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
     # Identical arms: which of the two it is depends on noise, and no unfinished comparison is called a regression.
-    assert rows("SELECT outcome FROM verdict") in ([("inconclusive",)], [("ok",)])
+    assert rows(OF_SPEED) in ([("inconclusive",)], [("ok",)])

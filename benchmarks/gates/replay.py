@@ -92,7 +92,7 @@ def main() -> None:
             ]
             text = f"{sessions} session{'s' * (sessions > 1)}"
             print(f"{head} {text} | {' | '.join(map(share, rows))} |")
-        for count in (1, metrics.SURE) if METRICS[metric].gate.usual else (4, metrics.SURE, min(10, len(pairs))):
+        for count in (1, metrics.SURE, min(10, len(pairs))):
             rows = [[paired(metric, pairs, count, effect, chance) for _ in range(RUNS)] for effect in EFFECTS]
             print(f"{head} {count} pair{'s' * (count > 1)} | {' | '.join(map(share, rows))} |")
 

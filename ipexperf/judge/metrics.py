@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case whose numbers were compared with nothing."""
-SURE = 6
-"""From so many processes on their smallest value is no chance: what happens to one in two happens to six in 2 %."""
+SURE = 8
+"""From so many processes on their smallest value is no chance: what happens to one in two happens to eight in 0.4 %."""
 MOST = math.log(1e6)
 """Replaces larger changes, which no sentence needs."""
 

@@ -198,12 +198,12 @@ class MetricPolicy(Constants):
     """Standard deviation that is assumed besides, in the metric's unit: what a small value has of noise."""
     trust: float
     """The assumed noise counts as much as this many runs or pairs."""
-    harmless: float
-    """A change is `regressed` if it surely exceeds this share of the tolerance, so that a whole tolerance is seen."""
     smallest: bool
     """Whether the smallest of several processes counts, and not what is usual of them."""
     alpha: float
     """Rate at which a case that is the same may be called regressed (or improved)."""
+    harmless: float = 0.25
+    """A change is `regressed` if it surely exceeds this share of the tolerance, so that a whole tolerance is seen."""
     ok_alpha: float = 0.05
     """Rate at which a change of the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
     mde_power: float = 0.80
@@ -216,7 +216,7 @@ class MetricPolicy(Constants):
         assert gate is not None  # noqa: S101 - a metric without one is refused before anything is measured
         name, noise = ("metric-pairs-1", gate.pairs) if pairs else ("metric-1", gate.noise)
         grain = gate.grain * math.sqrt(2) if pairs else gate.grain
-        return cls(name, metric.name, gate.tolerance, noise, grain, gate.trust, gate.harmless, gate.smallest, alpha)
+        return cls(name, metric.name, gate.tolerance, noise, grain, gate.trust, gate.smallest, alpha)
 
     @property
     def margin(self) -> float:

@@ -65,7 +65,7 @@ def _rows(
         for note in dict.fromkeys(note for launch in measurement.counted for note in launch.notes):
             yield "note", f"a launch {note}"
     for other in verdict.moved:
-        yield other.metric, f"{changed(other)}: {other.reason}"
+        yield other.metric, f"{changed(other)}: {other.outcome}"
     yield from _compared(verdict.evidence, differences)
     yield from _structure_lines(verdict.structure)
     yield "reproduce", reproduce

@@ -204,10 +204,10 @@ def test_one_pair_is_enough_for_what_a_step_allocates() -> None:
 def test_one_pair_is_not_enough_where_a_process_may_be_odd() -> None:
     """The liar: one process in three takes 3 % more for no reason."""
     odd, same = (1, 1.03), (1.03, 1.03)
-    assert metrics.in_pairs(pairs_of("held_memory", *[odd] * 5), GATE, ALPHA) == ()
-    [doubt] = metrics.in_pairs(pairs_of("held_memory", (1, 1), *[same] * 5), GATE, ALPHA)
+    assert metrics.in_pairs(pairs_of("held_memory", *[odd] * 7), GATE, ALPHA) == ()
+    [doubt] = metrics.in_pairs(pairs_of("held_memory", (1, 1), *[same] * 7), GATE, ALPHA)
     assert doubt.outcome == "inconclusive"
-    [sure] = metrics.in_pairs(pairs_of("held_memory", (1, 1.02), (1, 1.02), *[same] * 4), GATE, ALPHA)
+    [sure] = metrics.in_pairs(pairs_of("held_memory", (1, 1.02), (1, 1.02), *[same] * 6), GATE, ALPHA)
     assert sure.outcome == "regressed"
 
 

@@ -55,11 +55,19 @@ def test_the_time_in_the_table_stays_the_time() -> None:
     assert row.endswith("regressed")
 
 
+def test_a_case_that_takes_more_memory_is_not_called_slower() -> None:
+    """The liar: a sentence about time that counts verdicts on memory."""
+    text = "\n".join(summary_lines([MADE], {FAST.uid: LARGER}, {}, []))
+    assert "slower than the baseline: none of those that could be judged (1 of 1 case)" in text
+    assert f"REGRESSED (1): worse than the baseline or the other arm, beyond doubt: {FAST.id}" in text
+
+
 def test_the_block_of_a_failed_test_names_every_metric_that_moved() -> None:
     text = failure_block(MADE, LARGER, [], "", "")
     assert text.splitlines()[0] == f"{FAST.id} (batch 8): REGRESSED"
-    assert "  peak_memory +2.0 % (400 MiB -> 408 MiB): 2.0% more than the baseline" in text
-    assert "  held_memory -2.0 % (400 MiB -> 392 MiB)" in text
+    assert "  why         peak_memory: 2.0% more than the baseline" in text
+    assert "  peak_memory +2.0 % (400 MiB -> 408 MiB): regressed" in text
+    assert "  held_memory -2.0 % (400 MiB -> 392 MiB): improved" in text
     assert "library_memory" not in text
 
 
