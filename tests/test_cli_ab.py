@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 
 
+OF_SPEED = "SELECT outcome FROM verdict v JOIN series s ON s.id = v.series_id WHERE s.metric = 'step_time'"
 CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 
 
