@@ -57,7 +57,7 @@ class Gate:
     usual: bool = False
     """Whether it is judged where nobody says what to judge."""
     smallest: bool = False
-    """Whether the smallest of several values speaks for all, because chance only adds. Else it is the middle."""
+    """Whether the smallest of several values counts, because odd processes have a larger one. Else it is the median."""
 
 
 def of_time() -> Gate:
@@ -66,7 +66,7 @@ def of_time() -> Gate:
 
 
 def of_memory(*, usual: bool = False) -> Gate:
-    """The gate of memory that is in use: 1 %. What chance adds is never less than nothing, so the smallest counts."""
+    """The gate of memory that is in use: 1 %, by the smallest process, because odd ones hold more and not less."""
     return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**15, usual=usual, smallest=True)
 
 

@@ -270,7 +270,7 @@ class Run:
 
         before = {case: self._disturbed.pop(case)[0] for case in group.cases if case in self._disturbed}
         looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
-        # What only a fresh process tells, and chance adds to, needs several of them to be told from chance.
+        # A single odd process may hold more than others: several fresh ones tell.
         doubtful = any(_odd(self._suspects[case][1]) for case in looked)
         running = GroupRun(
             group,
@@ -326,7 +326,8 @@ class Run:
             with interrupts.deferred():
                 self._recorder.case(*self._screened(measurement, remeasure.never(verdict, gated=gated)))
                 self._suspects[case] = measurement, verdict
-            looks = "slower" if verdict.alone.outcome == "regressed" else f"worse in {verdict.worse}"
+            slower = gated and verdict.alone.outcome == "regressed"
+            looks = "slower" if slower else f"worse in {verdict.worse}"
             self._say(f"{case.id}: it looks {looks}, and is measured again after the other cases")
             return Postponed()
         return self._keep(*self._screened(measurement, verdict))

@@ -130,9 +130,9 @@ def accept(
         slots.add(slot(candidate.case))
         old = baselines.at(candidate.case)
         joined = old is not None and len(sessions) > 1
-        medians = _of_run(candidate)
+        values = _of_run(candidate)
         # The accuracy stays the one first accepted, or it could walk away in small steps.
-        accuracy = old.accuracy if old and joined else {name: medians[name] for name in accuracies() if name in medians}
+        accuracy = old.accuracy if old and joined else {name: values[name] for name in accuracies() if name in values}
         baselines = baselines.put(
             CaseBaseline(
                 case=candidate.case,
