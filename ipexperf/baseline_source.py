@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.errors import UsageError
 from ipexperf.plan import start
+from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -142,13 +143,22 @@ class Known:
             self._files[machine_key] = baseline.read(self._options.baselines, machine_key)
         return self._files[machine_key]
 
-    def judge(self, measurement: Measurement) -> Verdict:
-        """Judge a case, also against the anchor if it is judged against the last runs."""
-        from ipexperf.judge import anchor, screen
+    def judge(self, measurement: Measurement, gate: Sequence[str]) -> Verdict:
+        """Judge a case by these metrics, also against the anchor if it is judged against the last runs."""
+        from ipexperf.judge import anchor
 
-        policy = self.policy(measurement)
-        verdict = screen.judge(measurement, self.baseline(measurement), policy)
+        verdict = self._judged(measurement, self.baseline(measurement), gate)
         if not self.rolling or measurement.never_began:
             return verdict
         accepted = self._accepted(measurement)
-        return anchor.beside(verdict, screen.judge(measurement, accepted, policy) if accepted else None)
+        return anchor.beside(verdict, self._judged(measurement, accepted, gate) if accepted else None)
+
+    def _judged(self, measurement: Measurement, baseline: CaseBaseline | None, gate: Sequence[str]) -> Verdict:
+        from ipexperf.judge import metrics, screen
+
+        policy = self.policy(measurement)
+        verdict = screen.judge(measurement, baseline, policy)
+        if baseline is None or measurement.never_began:
+            return verdict
+        others = metrics.in_sessions(measurement.of_run, baseline, gate, policy.alpha)
+        return metrics.combined(verdict, others, gated=PRIMARY in gate)

@@ -34,7 +34,7 @@ from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.registry import model
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.result import METRICS, Accuracy, Check, Metric
+from ipexperf.result import METRICS, Accuracy, Check, Gate, Metric
 
 __all__ = [
     "INFERENCE_KNOBS",
@@ -46,6 +46,7 @@ __all__ = [
     "Device",
     "Examples",
     "Facts",
+    "Gate",
     "InferenceSession",
     "Knob",
     "Metric",

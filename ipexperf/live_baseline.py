@@ -28,7 +28,7 @@ from ipexperf.judge import baseline, screen, spread, yardstick
 from ipexperf.judge.environment import differences, incomparable
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
-from ipexperf.plan import arms, matrix
+from ipexperf.plan import arms, gates, matrix
 from ipexperf.result import PRIMARY, MachineEvidence
 
 if TYPE_CHECKING:
@@ -168,7 +168,14 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
         stored |= unable
         policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
         one = Against(
-            resolved, source, able, policy, names=("its baseline", ""), lock=lock.digest, gate=options.structure
+            resolved,
+            source,
+            able,
+            policy,
+            names=("its baseline", ""),
+            lock=lock.digest,
+            gate=options.structure,
+            metrics=gates.gate(options),
         )
         against |= dict.fromkeys(able, one)
     return LiveBaselines(against, stored, wanted, current)

@@ -43,7 +43,7 @@ class Row:
 
 
 OUTCOMES: dict[str, Row] = {
-    "regressed": Row("🔴", "▼", "warm", "slower than the baseline or the other arm, beyond doubt", fails=True),
+    "regressed": Row("🔴", "▼", "warm", "worse than the baseline or the other arm, beyond doubt", fails=True),
     "failed": Row("❌", "✕", "bad", "nothing was measured", fails=True, numbers=False),
     "invalid": Row("⚠️", "!", "bad", "measured, but the numbers do not count", fails=True, numbers=False),
     "platform_shift": Row("🟠", "⇄", "warm", "moved together with the whole run"),

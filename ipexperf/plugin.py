@@ -15,6 +15,7 @@ from ipexperf.case import AXES, Case
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from ipexperf.plan.gates import Wish
     from ipexperf.plan.options import Options
     from ipexperf.run import Run
 
@@ -60,8 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Parse the options."""
     config.addinivalue_line(
         "markers",
-        "perf(models, own, operators, tolerance): the models that a performance test measures, own=True for your own "
-        "models, operators=True for operators of decoders; with --perf-against, the slowdown to ignore",
+        "perf(models, own, operators, tolerance, gate): the models that a performance test measures, own=True for "
+        "your own, operators=True for operators of decoders; with --perf-against, the slowdown to ignore; the metrics "
+        "that fail it, as --perf-gate",
     )
     from ipexperf.errors import UsageError
     from ipexperf.plan import options
@@ -156,11 +158,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     chosen = list(cases)
     if cases:
         from ipexperf.errors import UsageError
-        from ipexperf.plan import matrix
+        from ipexperf.plan import gates, matrix
 
         try:
             name = metafunc.definition.nodeid
-            chosen = matrix.selected(cases, matrix.mark_arguments(metafunc.definition.iter_markers("perf"), name), name)
+            arguments = matrix.mark_arguments(metafunc.definition.iter_markers("perf"), name)
+            gates.wish(arguments, name)
+            chosen = matrix.selected(cases, arguments, name)
         except UsageError as error:
             metafunc.config.stash[ERROR_KEY] = str(error)
     chosen_models = [case.model for case in chosen]
@@ -226,14 +230,14 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     return (yield)
 
 
-def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, float | None]]:
-    """The cases of these tests, each with the tolerance of its test."""
-    from ipexperf.plan import matrix
+def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, Wish]]:
+    """The cases of these tests, each with the wish of its test."""
+    from ipexperf.plan import gates, matrix
 
     for item in items:
         case = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
         if isinstance(case, Case):
-            yield case, matrix.tolerance(matrix.mark_arguments(item.iter_markers("perf"), item.nodeid), item.nodeid)
+            yield case, gates.wish(matrix.mark_arguments(item.iter_markers("perf"), item.nodeid), item.nodeid)
 
 
 @pytest.fixture
@@ -248,14 +252,14 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
 
     def measure() -> None:
         from ipexperf.errors import IpexperfError
-        from ipexperf.plan import matrix
+        from ipexperf.plan import gates, matrix
         from ipexperf.report import ecosystem, junit
         from ipexperf.run import Postponed
 
         node = request.node
         try:
-            tolerance = matrix.tolerance(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
-            answer = run.measure(request.param, tolerance)
+            wish = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
+            answer = run.measure(request.param, wish)
         except IpexperfError as error:
             text = f"{request.param.id}: {error}"
             raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback

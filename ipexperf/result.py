@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ipexperf.case import Case
+from ipexperf.errors import UsageError
 from ipexperf.outcomes import Outcome, row
 
 LaunchOutcome = Literal[
@@ -40,14 +41,66 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
+class Gate:
+    """How a metric is judged beside speed, if `--perf-gate` names it."""
+
+    tolerance: float
+    """A change for the worse of this fraction is to be seen."""
+    noise: float
+    """Log standard deviation between two runs that are the same, until a case's own runs have shown it."""
+    pairs: float
+    """The same of the ratio of two processes that are alive together."""
+    trust: float
+    """The assumed noise counts as much as this many runs or pairs of a case's own."""
+    grain: float = 0.0
+    """The noise of a small value, as a standard deviation in the metric's unit."""
+    usual: bool = False
+    """Whether it is judged where nobody says what to judge."""
+    smallest: bool = False
+    """Whether the smallest of several values counts, because odd processes have a larger one. Else it is the median."""
+
+
+def of_time() -> Gate:
+    """The gate of a time that is measured once a process: 10 %, and little trust in what is assumed."""
+    return Gate(0.10, noise=0.19, pairs=0.06, trust=2, grain=0.001)
+
+
+def of_memory(*, usual: bool = False) -> Gate:
+    """The gate of memory that is in use: 1 %, by the smallest process, because odd ones hold more and not less."""
+    return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**15, usual=usual, smallest=True)
+
+
+def of_allocations() -> Gate:
+    """The gate of memory that is counted and not measured."""
+    return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=True, smallest=True)
+
+
+def of_resident_peak() -> Gate:
+    """The gate of the peak of resident memory: 10 %, because equal processes differ by 2 % (docs/results/gates.md)."""
+    return Gate(0.10, noise=0.025, pairs=0.035, trust=20, grain=2**18, usual=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
-    """The unit of a metric, and which direction is good (None: a change either way is suspicious)."""
+    """The unit of a metric, which direction is good (None: a change either way is suspicious), how it is judged."""
 
     name: str
     unit: str
     higher_is_better: bool | None
     accuracy: Accuracy | None = None
     """A metric with this is judged, accepted into baselines, and shown as the accuracy of a case."""
+    gate: Gate | None = None
+    """How `--perf-gate` judges it. None: it is recorded alone."""
+    fresh: bool = False
+    """Whether only a fresh process tells it: the server of a forked one has loaded libraries and touched pages."""
+
+    def of_launches(self, values: Sequence[float]) -> float:
+        """What the launches of a run say together."""
+        return min(values) if self.gate is not None and self.gate.smallest else statistics.median(values)
+
+    def __post_init__(self) -> None:
+        if self.gate is not None and self.higher_is_better is None:
+            raise UsageError(f"metric {self.name}: a gate needs to know which direction is worse")
 
 
 METRICS: dict[str, Metric] = {
@@ -58,31 +111,34 @@ METRICS: dict[str, Metric] = {
         Metric("flop_rate", "FLOP/s", True),
         Metric("byte_rate", "bytes/s", True),
         Metric("of_roof", "fraction", True),
-        Metric("p50", "s", False),
-        Metric("p90", "s", False),
-        Metric("p99", "s", False),
+        Metric("p50", "s", False, gate=of_time()),
+        Metric("p90", "s", False, gate=of_time()),
+        Metric("p99", "s", False, gate=of_time()),
         *(
-            Metric(f"{name}_{percentile}", "s", False)
+            Metric(f"{name}_{percentile}", "s", False, gate=of_time())
             for name in ("first_token", "between_tokens")
             for percentile in ("p50", "p90", "p99")
         ),
         Metric("token_rate", "tokens/s", True),
         Metric("capacity", "tokens/s", True),
         Metric("offered_load", "fraction", None),
-        Metric("cpu_time", "s", False),
-        Metric("import_time", "s", False),
-        Metric("prepare_time", "s", False),
-        Metric("warm_time", "s", False),
-        Metric("build_time", "s", False),
-        Metric("optimise_time", "s", False),
-        Metric("trace_time", "s", False),
-        Metric("first_inference", "s", False),
+        Metric("cpu_time", "s", False, gate=of_time()),
+        Metric("import_time", "s", False, gate=of_time(), fresh=True),
+        Metric("prepare_time", "s", False, gate=of_time(), fresh=True),
+        Metric("warm_time", "s", False, gate=of_time()),
+        Metric("compile_time", "s", False, gate=of_time(), fresh=True),
+        Metric("build_time", "s", False, gate=of_time()),
+        Metric("optimise_time", "s", False, gate=of_time()),
+        Metric("trace_time", "s", False, gate=of_time()),
+        Metric("first_inference", "s", False, gate=of_time()),
         Metric("relative_time", "yardsticks", False),
         Metric("yardstick_time", "s", None),
         Metric("page_faults", "1", False),
-        Metric("peak_memory", "bytes", False),
+        Metric("peak_memory", "bytes", False, gate=of_resident_peak(), fresh=True),
+        Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True),
+        Metric("step_memory", "bytes", False, gate=of_allocations()),
         Metric("library_memory", "bytes", False),
-        Metric("reserved_memory", "bytes", False),
+        Metric("reserved_memory", "bytes", False, gate=of_memory()),
         Metric("device_time", "s", False),
         Metric("input_time", "s", False),
         Metric("frequency", "Hz", None),
@@ -185,6 +241,11 @@ class Measurement:
         return statistics.median(values) if values else None
 
     @property
+    def of_run(self) -> dict[str, float]:
+        """What the launches that ended well say together of each metric."""
+        return {name: METRICS[name].of_launches(self.values(name)) for name in self.metrics}
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics that any launch has, in the order of METRICS."""
         return tuple(name for name in METRICS if self.values(name))
@@ -247,7 +308,7 @@ class RoundRecord:
     """Turns that do not count, because the machine was busy."""
 
 
-Gate = Literal["warn", "loss", "fail"]
+StructureGate = Literal["warn", "loss", "fail"]
 """Which change of structure fails its test: none, one that can only cost time, or any."""
 
 
@@ -343,8 +404,28 @@ Evidence = BaselineEvidence | PairsEvidence
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """The values of a metric that were compared."""
+
+    before: float
+    """Of the baseline's sessions, or of the other arm."""
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedVerdict:
+    """What the judge says of a case's speed alone."""
+
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on a case, with its reason. `ratio` is the slowdown: above 1 is slower."""
+    """The verdict on a case, with its reason. The numbers are those of its speed: a `ratio` above 1 is slower.
+
+    Or the verdict on another metric of a case, which is named by `metric`. Its `ratio` is the metric over what it was.
+    """
 
     outcome: Outcome
     reason: str
@@ -361,6 +442,30 @@ class Verdict:
     """Whether the case is invalid only because the machine was busy."""
     structure: Structure | None = None
     """The comparison of fingerprints, or None."""
+    others: tuple[Verdict, ...] = ()
+    """The verdicts on other metrics of the case: those of `--perf-gate` that both sides have."""
+    speed: SpeedVerdict | None = None
+    """The verdict on its speed alone, where the outcome is another. None: speed decides."""
+    level: Level | None = None
+    """The values that were compared, if this is the verdict on another metric."""
+    constants: Mapping[str, Any] | None = None
+    """The constants of its policy, if it has another than the case."""
+
+    @property
+    def alone(self) -> Verdict:
+        """The verdict on the speed of the case alone."""
+        own = self.speed or self
+        return replace(self, outcome=own.outcome, reason=own.reason, others=(), speed=None)
+
+    @property
+    def moved(self) -> tuple[Verdict, ...]:
+        """The verdicts on other metrics that changed beyond doubt."""
+        return tuple(one for one in self.others if one.outcome in ("regressed", "improved"))
+
+    @property
+    def worse(self) -> str:
+        """The names of the other metrics that regressed."""
+        return ", ".join(one.metric for one in self.others if one.outcome == "regressed")
 
     @property
     def fails(self) -> bool:

@@ -18,11 +18,13 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
+from ipexperf.judge.metrics import SURE
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
-from ipexperf.plan import groups, matrix
+from ipexperf.plan import gates, groups, matrix
+from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
-from ipexperf.result import Measurement, PairsEvidence, RoundRecord, Verdict
+from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -39,6 +41,12 @@ if TYPE_CHECKING:
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
+
+
+def _odd(verdict: Verdict) -> bool:
+    """Whether a metric regressed that a single odd process may have changed."""
+    worse = [METRICS[one.metric] for one in verdict.others if one.outcome == "regressed"]
+    return any(metric.fresh and metric.gate is not None and metric.gate.smallest for metric in worse)
 
 
 class Judged(NamedTuple):
@@ -86,6 +94,7 @@ class Run:
         live_baseline.check(options)
         _check_rounds(options)
         self.plan = plan(options)
+        gates.gate(options)  # refuses unknown names, now that everything is loaded
         self._against = against.find(options, self.plan.cases)
         self._live = live_baseline.LiveBaselines()
         """The cases that are judged beside the software of their baseline. Known when the run is opened."""
@@ -106,12 +115,12 @@ class Run:
         """Cases that looked slower, until they are measured again."""
         self._disturbed: dict[Case, tuple[Measurement, Verdict]] = {}
         """Cases measured on a busy machine, until they are measured again."""
-        self._expected: dict[Case, float | None] = {}
-        """The cases still to be measured, each with the tolerance of its test."""
+        self._expected: dict[Case, Wish] = {}
+        """The cases still to be measured, each with the wish of its test."""
         self._judged: dict[Case, Judged | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
-        self._tolerances: dict[Case, float | None] = {}
-        """The tolerance that each case of `--perf-against` was judged with."""
+        self._wishes: dict[Case, Wish] = {}
+        """The wish that each measured case was judged by."""
         self.trouble = ""
         """Why the end of the run could not be recorded, or an empty text."""
         self._report: Path | None = None
@@ -147,22 +156,21 @@ class Run:
         folder.check(target)
         self._report = target.absolute()
 
-    def expect(self, cases: Iterable[tuple[Case, float | None]]) -> None:
+    def expect(self, cases: Iterable[tuple[Case, Wish]]) -> None:
         """Announce the cases that `measure` will be called with, so that they can share rounds."""
         self._expected = {}
-        for case, tolerance in cases:
-            self._expected.setdefault(case, tolerance)
+        for case, wish in cases:
+            self._expected.setdefault(case, wish)
 
-    def measure(self, case: Case, tolerance: float | None = None) -> Judged | Postponed:
+    def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
-        `tolerance` is the test's own, for pairs. Two tests of one case get one measurement, unless their tolerances
-        differ.
+        Two tests of one case get one measurement, unless they wish to have it judged differently.
         """
-        if self._tolerances.get(case, tolerance) != tolerance:
+        if self._differs(case, wish):
             self._judged.pop(case, None)
         if case not in self._judged:
-            self._expected[case] = tolerance
+            self._expected[case] = wish
             self._measure(self._group(case))
         answer = self._judged[case]
         if isinstance(answer, Postponed):
@@ -170,6 +178,12 @@ class Run:
         if isinstance(answer, IpexperfError):
             raise answer
         return answer
+
+    def _differs(self, case: Case, wish: Wish) -> bool:
+        """Whether a case was judged by another wish than this. Stored numbers know no tolerance of a test."""
+        before = self._wishes.get(case, wish)
+        in_pairs = self._against is not None or case in self._live.against
+        return before.gate != wish.gate or (in_pairs and before.tolerance != wish.tolerance)
 
     def _group(self, case: Case) -> Group:
         """The cases to measure together with this one: those of its group that are still to be measured."""
@@ -182,6 +196,9 @@ class Run:
 
     def _measure(self, group: Group) -> None:
         """Measure the rounds of a group. Whatever was measured is kept, however this ends."""
+        # A case that is measured again keeps the wish of its first time.
+        for case in group.cases:
+            self._wishes[case] = self._expected.get(case, self._wishes.get(case, AS_ALL))
         try:
             for against, cases in self._parts(group):
                 part = dataclasses.replace(group, cases=cases)
@@ -204,9 +221,8 @@ class Run:
     def _measure_pairs(self, group: Group, against: Against) -> None:
         from ipexperf.compare.against import AgainstRun
 
-        cases = [(case, self._expected.get(case)) for case in group.cases]
+        cases = [(case, self._wishes[case]) for case in group.cases]
         running = AgainstRun(against, cases, self._conductor, self._say)
-        self._tolerances.update(cases)
         try:
             running.run(
                 lambda: self._recorder.so_far(
@@ -254,15 +270,18 @@ class Run:
 
         before = {case: self._disturbed.pop(case)[0] for case in group.cases if case in self._disturbed}
         looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
+        # A single odd process may hold more than others: several fresh ones tell.
+        doubtful = any(_odd(self._suspects[case][1]) for case in looked)
         running = GroupRun(
             group,
-            self.plan.launches,
+            max(self.plan.launches, SURE) if doubtful else self.plan.launches,
             self._conductor,
             self._say,
             twin=matrix.twin(self.options),
             precision=matrix.ratio_precision(self.options),
             before=before,
             numbers=looked,
+            fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
         )
         try:
             running.run(lambda: self._keep_so_far(running))
@@ -270,8 +289,7 @@ class Run:
             for case, measurement in running.measurements(INTERRUPTED).items():
                 # A case that was being measured again keeps its first result, recorded when the run ends.
                 if measurement.launches and case not in self._suspects:
-                    verdict = remeasure.unsettled(self._known.judge(measurement))
-                    self._keep(*self._screened(measurement, verdict))
+                    self._keep(*self._screened(measurement, self._unsettled(case, measurement)))
             self._keep_rounds(running)
             raise
         with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
@@ -291,10 +309,13 @@ class Run:
 
     def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> Judged | Postponed:
         """Judge a case. If it must be measured again, progress says why."""
-        verdict = self._known.judge(measurement)
+        gate = self._gate(case)
+        gated = PRIMARY in gate
+        verdict = self._known.judge(measurement, gate)
         if case in self._suspects:
             first, before = self._suspects.pop(case)
-            measurement, verdict = remeasure.together(first, measurement), remeasure.settle(before, verdict)
+            verdict = remeasure.settle(before, verdict, gated=gated)
+            measurement = remeasure.together(first, measurement)
         elif verdict.contended and not last and not measurement.cut:
             with interrupts.deferred():
                 self._recorder.case(*self._screened(measurement, verdict))
@@ -303,11 +324,23 @@ class Run:
             return Postponed()
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
-                self._recorder.case(*self._screened(measurement, remeasure.never(verdict)))
+                self._recorder.case(*self._screened(measurement, remeasure.never(verdict, gated=gated)))
                 self._suspects[case] = measurement, verdict
-            self._say(f"{case.id}: it looks slower, and is measured again after the other cases")
+            slower = gated and verdict.alone.outcome == "regressed"
+            looks = "slower" if slower else f"worse in {verdict.worse}"
+            self._say(f"{case.id}: it looks {looks}, and is measured again after the other cases")
             return Postponed()
         return self._keep(*self._screened(measurement, verdict))
+
+    def _gate(self, case: Case) -> tuple[str, ...]:
+        """The metrics that a case is judged by."""
+        own = self._wishes.get(case, AS_ALL).gate
+        return gates.gate(self.options) if own is None else own
+
+    def _unsettled(self, case: Case, measurement: Measurement) -> Verdict:
+        """The verdict on a part of a measurement."""
+        gate = self._gate(case)
+        return remeasure.unsettled(self._known.judge(measurement, gate), gated=PRIMARY in gate)
 
     def _keep_so_far(self, running: GroupRun) -> None:
         """Record what a group has so far, so that a killed run loses only the round in flight."""
@@ -316,8 +349,7 @@ class Run:
         with contextlib.suppress(IpexperfError):  # tried again when the case is judged; an error then fails its test
             for case, measurement in running.measurements(UNFINISHED).items():
                 if case not in self._suspects:
-                    verdict = remeasure.unsettled(self._known.judge(measurement))
-                    self._recorder.case(*self._screened(measurement, verdict))
+                    self._recorder.case(*self._screened(measurement, self._unsettled(case, measurement)))
             self._keep_rounds(running)
 
     def _keep_rounds(self, running: GroupRun | AgainstRun) -> None:
@@ -421,8 +453,9 @@ class Run:
             _, (measurement, verdict) = self._disturbed.popitem()
             self._keep(*self._screened(measurement, verdict))
         while self._suspects:
-            _, (measurement, verdict) = self._suspects.popitem()
-            self._keep(*self._screened(measurement, remeasure.never(verdict)))
+            case, (measurement, verdict) = self._suspects.popitem()
+            verdict = remeasure.never(verdict, gated=PRIMARY in self._gate(case))
+            self._keep(*self._screened(measurement, verdict))
 
     def block(self, measurement: Measurement, verdict: Verdict) -> str:
         """The explanation printed for a failed case."""

@@ -448,6 +448,10 @@ class Device(ABC):
     def peak_memory(self) -> int:
         """Return the peak memory since the reset in bytes, above the level at the reset."""
 
+    def held_memory(self) -> int | None:
+        """Return what the process holds now in bytes, above the level at the reset. None: the device cannot tell."""
+        return None
+
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any] | None:
         """Measure the peak rates of this device. None: as `bench.evidence.ceilings` does."""
         del say
@@ -568,6 +572,8 @@ class Session(ABC):
 
     elsewhere: bool = False
     """Whether other processes run the steps, so that the worker's own device has no evidence of them."""
+    compile_time: float | None = None
+    """Seconds that making the graph of the network took, from the plain network to the first output. None: no graph."""
 
     @abstractmethod
     def step(self) -> None:
@@ -600,6 +606,10 @@ class Session(ABC):
     def peak_memory(self, device: Device) -> int:
         """Return the peak memory since the session began to be built in bytes, over all its processes."""
         return device.peak_memory()
+
+    def held_memory(self, device: Device) -> int | None:
+        """Return what the session holds now in bytes, over all its processes. None: the device cannot tell."""
+        return device.held_memory()
 
     def metrics(self) -> dict[str, float]:
         """Return further metrics that this mode measures (`result.METRICS`). Called after sampling."""

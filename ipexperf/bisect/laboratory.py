@@ -20,6 +20,7 @@ from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import structure
 from ipexperf.judge.bisection import Answer
 from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.gates import AS_ALL
 
 if TYPE_CHECKING:
     from ipexperf.bisect.software import Installed, Software
@@ -180,7 +181,7 @@ class Laboratory:
         """Make the rounds, and write them into the history as a run of their own."""
         running = AgainstRun(
             against,
-            [(self._case, None)],
+            [(self._case, AS_ALL)],
             self._conductor,
             self._progress.say,
             chance=self._chance,

@@ -56,7 +56,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
     from ipexperf.compare.against import AgainstRun
     from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
-    from ipexperf.plan import arms, groups
+    from ipexperf.plan import arms, gates, groups
     from ipexperf.recorder import Recorder
 
     if any(number is not None and number < 1 for number in (arguments.turns, arguments.steps)):
@@ -82,7 +82,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
     status: Status = "failed"
     try:
         for group in groups.groups(against.cases):
-            cases = [(case, None) for case in group.cases]
+            cases = [(case, gates.AS_ALL) for case in group.cases]
             running = AgainstRun(against, cases, conductor, progress.say, effort, chance, progress.show)
             try:
                 with progress:
@@ -115,7 +115,7 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
     from ipexperf.compare import arm
     from ipexperf.compare.against import Against
     from ipexperf.judge.policy import PairPolicy
-    from ipexperf.plan import arms
+    from ipexperf.plan import arms, gates
 
     policy = PairPolicy(**arms.policy(options))
     words = tuple(
@@ -138,7 +138,8 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
         arm.check_imports((case for case, _ in cases), one, options, f"arm {name}")
     cases = {b: a for (a, _), (b, _) in compared}
     shared = policy.shared(len(cases))
-    return Against(words[0], "--a", cases, shared, own=words[1], names=("arm a", "arm b")), options
+    names = ("arm a", "arm b")
+    return Against(words[0], "--a", cases, shared, own=words[1], names=names, metrics=gates.gate(options)), options
 
 
 class _Answer:
@@ -168,7 +169,7 @@ class _Answer:
             if self._json is not None:
                 self._json.append(_document(comparison, verdict))
             elif not flaw:  # a wrong arm is reported at the end instead: however fast it is, it must not win
-                sys.stdout.write("\n".join(_lines(self._against, comparison)) + "\n")
+                sys.stdout.write("\n".join(_lines(self._against, comparison, verdict)) + "\n")
                 sys.stdout.flush()
         running.hand_over(self._recorder.round)
 
@@ -208,16 +209,20 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
         "lo": decision.lo,
         "hi": decision.hi,
         "mde": decision.mde,
+        "others": [
+            {name: getattr(one, name) for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
+            for one in verdict.others
+        ],
         "stop": {"why": comparison.stop.why.value, "rounds": comparison.stop.rounds, "text": comparison.stop.text},
         "log_ratios": comparison.log_ratios,
         "apart": comparison.apart,
     }
 
 
-def _lines(against: Against, comparison: Comparison) -> list[str]:
+def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[str]:
     """One comparison for people: the arms, their differences, the verdict, and why it ended."""
     from ipexperf.compare.sequence import APART, SAME
-    from ipexperf.report import units
+    from ipexperf.report import moved, units
 
     decision = comparison.decision
     arms = (("a", comparison.a, against.words), ("b", comparison.b, against.own))
@@ -230,6 +235,7 @@ def _lines(against: Against, comparison: Comparison) -> list[str]:
     lines += [APART] if comparison.apart else []
     if decision.ratio is not None:
         lines.append(f"time of b against a: {units.percent(decision.ratio)}")
+    lines += [f"{one.metric} of b against a: {moved.changed(one)}: {one.outcome}" for one in verdict.others]
     lines += [f"{decision.outcome}: {decision.reason}", f"stopped: {comparison.stop.text}"]
     if decision.mde is not None:
         lines.append(f"a slowdown of {decision.mde:.1%} would have been seen in 4 of 5 such comparisons")

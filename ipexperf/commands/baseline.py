@@ -35,7 +35,7 @@ def _candidate(recorded: Recorded) -> Candidate:
     from ipexperf.judge import structure
     from ipexperf.judge.accept import Candidate
 
-    verdict = recorded.verdict
+    verdict = recorded.verdict.alone if recorded.verdict else None
     state, fingerprint = fingerprint_of(recorded)
     return Candidate(
         case=recorded.case,
@@ -47,6 +47,7 @@ def _candidate(recorded: Recorded) -> Candidate:
         started_at=recorded.started_at,
         commit=recorded.commit,
         reason=verdict.reason if verdict else "",
+        worse=recorded.verdict.worse if recorded.verdict else "",
         fingerprint=structure.name(fingerprint) if state.outcome == "same" else None,
     )
 

@@ -16,8 +16,9 @@ from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import now
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.plan import arms, groups
-from ipexperf.result import Gate, Launch, PairsEvidence, SeatRecord
+from ipexperf.plan import arms, gates, groups
+from ipexperf.plan.gates import Wish
+from ipexperf.result import PRIMARY, Launch, PairsEvidence, SeatRecord, StructureGate
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -46,8 +47,10 @@ class Against:
 
     The second arm is then recorded as the planned case, because its series goes on.
     """
-    gate: Gate = "warn"
+    gate: StructureGate = "warn"
     """Which changes of structure fail a case."""
+    metrics: tuple[str, ...] = (PRIMARY,)
+    """The metrics that are judged, where a test does not say others."""
 
     def recorded(self, case: Case) -> Case:
         """The case under which the second arm is recorded."""
@@ -64,6 +67,8 @@ class _Entry:
 
     case: Case
     policy: PairPolicy
+    gate: tuple[str, ...]
+    """The metrics that it is judged by."""
     launches: Sequence[Launch] = ()
     cut: str = ""
 
@@ -74,29 +79,32 @@ class AgainstRun:
     def __init__(
         self,
         against: Against,
-        cases: Sequence[tuple[Case, float | None]],
+        cases: Sequence[tuple[Case, Wish]],
         conductor: Conductor,
         say: Callable[[str], None],
         effort: Effort | None = None,
         chance: random.Random | None = None,
         show: Callable[[Standing], None] | None = None,
     ) -> None:
-        """Plan the comparisons. `cases` come with the tolerance that their test asked for, or None."""
+        """Plan the comparisons. `cases` come with the wish of their test."""
         self._against = against
         self._conductor = conductor
         self._say = say
         self._effort = effort or Effort()
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
         self._started = now()
-        self._entries = [_Entry(case, self._policy(tolerance)) for case, tolerance in cases]
+        self._entries = [self._entry(case, wish) for case, wish in cases]
         self._show = show or (lambda standing: say(str(standing)))
         self._contest: Contest | None = None
         self._playing: list[_Entry] = []
         self._handed: set[str] = set()
         """The rounds that were handed over."""
 
-    def _policy(self, tolerance: float | None) -> PairPolicy:
-        return self._against.policy if tolerance is None else replace(self._against.policy, tolerance=tolerance)
+    def _entry(self, case: Case, wish: Wish) -> _Entry:
+        policy = self._against.policy
+        if wish.tolerance is not None:
+            policy = replace(policy, tolerance=wish.tolerance)
+        return _Entry(case, policy, self._against.metrics if wish.gate is None else wish.gate)
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> None:
         """Make all rounds, and call `after_round` after each so that the caller can save it."""
@@ -106,6 +114,7 @@ class AgainstRun:
                 self._playing.append(entry)
                 sides.append(both)
         policies = [entry.policy for entry in self._playing]
+        fresh = any(gates.needs_fresh(entry.gate) for entry in self._playing)
         self._contest = Contest(
             sides,
             policies,
@@ -114,7 +123,7 @@ class AgainstRun:
             self._chance,
             self._say,
             show=self._show,
-            forking=self._conductor.forking,
+            forking=sequence.fresh if fresh else self._conductor.forking,
         )
         self._contest.run(after_round)
 
@@ -185,6 +194,7 @@ class AgainstRun:
 
     def _judged(self, entry: _Entry, comparison: Comparison | None, cut: str) -> Judged:
         from ipexperf.judge import against as judge
+        from ipexperf.judge import metrics
 
         recorded = self._against.recorded(entry.case)
         if comparison is None:
@@ -201,6 +211,7 @@ class AgainstRun:
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
         verdict = judge.judge(measurement, comparison.decision, self._evidence(comparison), entry.policy)
+        verdict = metrics.combined(verdict, _others(entry, comparison), gated=PRIMARY in entry.gate)
         return measurement, _with_structure(measurement, verdict, self._against.gate), entry.policy
 
     def _evidence(self, comparison: Comparison) -> PairsEvidence:
@@ -213,6 +224,14 @@ class AgainstRun:
             apart=sequence.APART if comparison.apart else "",
             lock=self._against.lock,
         )
+
+
+def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:
+    """The verdicts on other metrics than speed. They are judged once, when speed needs no more pairs."""
+    from ipexperf.judge import metrics
+
+    pairs = [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in comparison.pairs]
+    return metrics.in_pairs(pairs, entry.gate, entry.policy.alpha)
 
 
 def _seats(case: Case, pair: Pair) -> tuple[SeatRecord, SeatRecord]:
@@ -254,10 +273,11 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
             raise UsageError(f"{source}: {others[case].id} cannot run: {reason}")
         if reason := arms.no_turns(case):
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
-    return Against(words, source, others, PairPolicy(**arms.policy(options)).shared(len(cases)))
+    policy = PairPolicy(**arms.policy(options)).shared(len(cases))
+    return Against(words, source, others, policy, metrics=gates.gate(options))
 
 
-def _with_structure(measurement: Measurement, verdict: Verdict, gate: Gate) -> Verdict:
+def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureGate) -> Verdict:
     """The verdict, with how the case's fingerprint differs from the other arm's."""
     from ipexperf.judge import structure
 

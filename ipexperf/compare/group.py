@@ -90,6 +90,7 @@ class GroupRun:
         precision: float | None = None,
         before: Mapping[Case, Measurement] | None = None,
         numbers: Mapping[Case, int] | None = None,
+        fresh: bool = False,
         effort: Effort | None = None,
         chance: random.Random | None = None,
     ) -> None:
@@ -98,6 +99,7 @@ class GroupRun:
         `precision`: make more rounds, up to twice as many, while the interval of a ratio is wider than this.
         `before` has the measurements of an earlier pass: good launches are kept, and this pass is the last one.
         `numbers` has the number of the first launch of each case, if earlier launches exist elsewhere.
+        `fresh`: fork no worker, because something is judged that only fresh processes tell.
         """
         self.group = group
         self.rounds: list[RoundRecord] = []
@@ -112,6 +114,7 @@ class GroupRun:
         self._effort = effort or Effort()
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
         self._numbers = dict(numbers or {})
+        self._fresh = fresh
         self._told = 0
         self._forking = FRESH
         self._entries = [self._entry(case, (before or {}).get(case)) for case in group.cases]
@@ -185,7 +188,7 @@ class GroupRun:
 
     def _servers(self, live: Sequence[Entry], number: int) -> AbstractContextManager[Forking]:
         """Fork workers in every round but the first, which measures what a fresh process pays."""
-        if number == 1:
+        if number == 1 or self._fresh:
             return nullcontext(FRESH)
         able = [(entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over]
         return self._conductor.forking(able, len(live) + self._twin)

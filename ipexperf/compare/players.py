@@ -14,12 +14,12 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.order import Shape
 from ipexperf.conduct import instances, replays
 from ipexperf.conduct.launch import (
-    OF_A_FRESH_PROCESS,
     P99_SAMPLES,
     RELATIVES,
     accurate,
     counted,
     ended,
+    forked,
     proven,
     record,
     to_samples,
@@ -227,10 +227,9 @@ class Stepper:
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
         if not self.cold:
             launch = counted(launch, samples, self.arm.conditions)
-        if self.arm.conditions.settings.forked:
-            metrics = {name: value for name, value in launch.metrics.items() if name not in OF_A_FRESH_PROCESS}
-            launch = replace(launch, metrics=metrics, gate={**launch.gate, "forked": 1.0})
-        return proven(self.worker, launch) if self.arm.prove else launch
+        if self.arm.prove:
+            launch = proven(self.worker, launch)
+        return forked(launch) if self.arm.conditions.settings.forked else launch
 
     def accuracy(self, launch: Launch) -> Launch:
         return accurate(self.worker, launch, final=self.arm.final) if self.arm.accuracy else launch

@@ -154,7 +154,7 @@ class _Open:
         return self.decision
 
 
-def _fresh(*_: object) -> AbstractContextManager[Forking]:
+def fresh(*_: object) -> AbstractContextManager[Forking]:
     """No servers: all workers start fresh."""
     return nullcontext(FRESH)
 
@@ -173,7 +173,7 @@ class Contest:
         *,
         prove: bool = True,
         show: Callable[[Standing], None] | None = None,
-        forking: Callable[[Sequence[tuple[Case, Conditions]], int], AbstractContextManager[Forking]] = _fresh,
+        forking: Callable[[Sequence[tuple[Case, Conditions]], int], AbstractContextManager[Forking]] = fresh,
     ) -> None:
         """Plan the comparisons.
 

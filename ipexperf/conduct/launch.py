@@ -12,18 +12,16 @@ from ipexperf.bench.outcome import indicated
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.result import Check, Launch, LaunchOutcome, Sample
+from ipexperf.result import METRICS, Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
 0.99^n + n * 0.01 * 0.99^(n-1). 662 is the smallest n for which that is below 1 %, so that the second largest sample is
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
-TIMES = ("import_time", "prepare_time", "warm_time")
+TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
 """Times before the samples that a worker reports. Not every mode has all of them."""
-FAULTS = ("page_faults",)
-"""Figures of the samples that a worker reports, if the steps ran in its own process."""
-OF_A_FRESH_PROCESS = ("prepare_time", "peak_memory")
-"""Metrics that forked workers of later rounds leave out: their server has loaded libraries and touched pages before."""
+OPTIONAL = ("page_faults", "held_memory")
+"""Figures that a worker reports if it can: page faults only if the steps ran in its own process."""
 RELATIVES = ("relative_time", "yardstick_time")
 """What a yardstick tells, where one took turns with the case."""
 
@@ -47,7 +45,7 @@ def figures(samples: list[Sample], reply: Mapping[str, Any]) -> dict[str, float]
         "throughput": reply["items"] / step,
         **percentiles(walls, reply.get("block", 1)),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
-        **{name: reply[name] for name in (*TIMES, *FAULTS, *RELATIVES) if name in reply},
+        **{name: reply[name] for name in (*TIMES, *OPTIONAL, *RELATIVES) if name in reply},
         "peak_memory": float(reply["peak_memory"]),
     }
 
@@ -101,13 +99,26 @@ def proven(worker: Worker, launch: Launch) -> Launch:
     fingerprint = worker.ask("fingerprint")["fingerprint"]
     return replace(
         launch,
-        metrics={**launch.metrics, **more["metrics"]},
+        metrics={**launch.metrics, **more["metrics"], **_of_a_step(fingerprint)},
         proof=proof,
         notes=(*launch.notes, *more["notes"]),
         emulated=more["emulated"],
         fingerprint=fingerprint,
         log=worker.log(),
     )
+
+
+def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
+    """What torch's allocators held at most at once for the step that was looked at, if it was."""
+    memory = ((fingerprint or {}).get("beside") or {}).get("memory") or {}
+    return {"step_memory": float(memory["peak"])} if memory.get("peak") else {}
+
+
+def forked(launch: Launch) -> Launch:
+    """The launch of a forked worker, without the metrics that only a fresh process tells."""
+    fresh = {metric.name for metric in METRICS.values() if metric.fresh}
+    metrics = {name: value for name, value in launch.metrics.items() if name not in fresh}
+    return replace(launch, metrics=metrics, gate={**launch.gate, "forked": 1.0})
 
 
 def accurate(worker: Worker, launch: Launch, *, final: bool = True) -> Launch:

@@ -15,6 +15,7 @@ from ipexperf.judge import structure
 from ipexperf.judge.environment import differences
 from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, units
+from ipexperf.report.moved import changed
 from ipexperf.report.rerun import command
 from ipexperf.result import PRIMARY
 
@@ -93,6 +94,9 @@ def _figures(entry: Entry) -> list[tuple[str, str, str]]:
         over = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
         ends = f"90 % interval {verdict.lo:.3f} to {verdict.hi:.3f}" if bounded else "without an interval"
         rows.append((f"time over {over}", f"{verdict.ratio:.3f}", ends))
+    for other in verdict.moved if verdict else ():
+        word = "worse" if other.outcome == "regressed" else "better"
+        rows.append((other.metric, changed(other), f"{word} than what it was compared with"))
     if entry.factor is not None:
         rows.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
     if right := data.right(recorded):

@@ -33,16 +33,7 @@ def short(value: float | None) -> float | None:
 
 def formatted(metric: str, value: float | None) -> str:
     """Format a number for people."""
-    if value is None:
-        return "-"
-    unit = METRICS[metric].unit
-    if unit == "s":
-        return units.seconds(value)
-    if unit == "bytes":
-        return units.size(value)
-    if unit == "fraction":
-        return f"{value:.1%}"
-    return f"{units.digits(value)} {unit}"
+    return "-" if value is None else units.amount(value, METRICS[metric].unit)
 
 
 def moment(text: str) -> str:

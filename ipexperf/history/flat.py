@@ -15,12 +15,13 @@ SHOWN = ("run_uid", "case_id", "case_uid", *CASE, *SUMMARY, "verdict", "ratio", 
 
 
 def rows(detail: RunDetail) -> list[dict[str, Any]]:
-    """Return one row per case and metric of a run. The verdict is in the row of the metric that was judged."""
+    """Return one row per case and metric of a run. Verdicts are in the rows of the metrics that were judged."""
     return [_row(recorded, summary) for recorded in detail.cases for summary in recorded.metrics.values()]
 
 
 def _row(recorded: Recorded, summary: Summary) -> dict[str, Any]:
-    own = recorded.verdict if recorded.verdict and recorded.verdict.metric == summary.metric else None
+    judged = (recorded.verdict, *recorded.verdict.others) if recorded.verdict else ()
+    own = next((one for one in judged if one.metric == summary.metric), None)
     return {
         "run_uid": recorded.run_uid,
         "case_id": recorded.case.id,

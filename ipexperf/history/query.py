@@ -15,7 +15,7 @@ from ipexperf.history.rolling import roll
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
 from ipexperf.history.values import series_uid, unpack, utc
-from ipexperf.result import METRICS, PRIMARY, Structure, Verdict
+from ipexperf.result import METRICS, PRIMARY, Level, SpeedVerdict, Structure, Verdict
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
@@ -313,13 +313,19 @@ def _verdicts(connection: Connection, run_id: int) -> tuple[dict[int, Verdict], 
         .order_by(verdict.c.judged_at, verdict.c.policy_id)
     )
     records = connection.execute(query).all()
-    newest = {row.case_id: row for row in records}
+    newest = {(row.case_id, row.metric): row for row in records}
+    others: dict[int, list[Verdict]] = {}
+    for (case_id, metric), row in newest.items():
+        if metric != PRIMARY:
+            others.setdefault(case_id, []).append(_verdict(row))
+    own = {case_id: row for (case_id, metric), row in newest.items() if metric == PRIMARY}
     # `platform_shift` is set when the run is judged as a whole, after all tests have ended.
-    tested = {row.case_id: row.outcome for row in records if row.outcome != "platform_shift"}
-    return {case_id: _verdict(row) for case_id, row in newest.items()}, tested
+    tested = {row.case_id: row.outcome for row in records if row.metric == PRIMARY and row.outcome != "platform_shift"}
+    return {case_id: _verdict(row, others.get(case_id, ())) for case_id, row in own.items()}, tested
 
 
-def _verdict(row: Row[Any]) -> Verdict:
+def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
+    speed, level = row.reason.get("speed"), row.reason.get("level")
     return Verdict(
         outcome=row.outcome,
         reason=row.reason["text"],
@@ -332,6 +338,9 @@ def _verdict(row: Row[Any]) -> Verdict:
         policy=rows.policy_label(row),
         evidence=evidence.read(row.reason["baseline"]),
         structure=_structure(row.reason.get("structure")),
+        others=tuple(sorted(others, key=lambda one: list(METRICS).index(one.metric))),
+        speed=SpeedVerdict(**speed) if speed else None,
+        level=Level(**level) if level else None,
     )
 
 

@@ -146,10 +146,21 @@ class RunDetail:
         for case, recorded in zip(document["cases"], self.cases, strict=True):
             if recorded.verdict is not None:
                 own = {"evidence": evidence.document(recorded.verdict.evidence)}
-                fields = {**case["verdict"], **own}.items()
+                fields = {**_shown(case["verdict"]), **own}.items()
                 case["verdict"] = {"baseline" if name == "evidence" else name: value for name, value in fields}
         document["bisections"] = [one.to_json() for one in self.bisections]
         return document
+
+
+OF_OTHERS = ("metric", "outcome", "reason", "ratio", "lo", "hi", "p_value", "mde", "level", "policy")
+"""What a document says of the verdict on another metric than speed."""
+
+
+def _shown(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a verdict on a case, with those on its other metrics."""
+    document = {name: value for name, value in verdict.items() if name not in ("level", "constants")}
+    others = [{name: other[name] for name in OF_OTHERS} for other in verdict["others"]]
+    return {**document, "others": others}
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,8 @@ def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
 
 def policy_row(verdict: Verdict, policy: Constants | None) -> dict[str, Any]:
     """Return the row of a policy with all its constants. An unknown policy has only a label."""
+    if verdict.constants is not None:
+        return {"uid": content_uid(verdict.constants), "doc": dict(verdict.constants)}
     document = {"policy": verdict.policy} if policy is None else policy.to_json()
     if policy is not None and policy.label != verdict.policy:
         raise HistoryError(f"a verdict by {verdict.policy!r} cannot be kept under the policy {policy.label!r}.")
@@ -176,6 +178,10 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         "baseline": evidence.document(verdict.evidence),
     }
     reason["structure"] = asdict(verdict.structure) if verdict.structure else None
+    if verdict.speed is not None:
+        reason["speed"] = asdict(verdict.speed)
+    if verdict.level is not None:
+        reason["level"] = asdict(verdict.level)
     return {"outcome": verdict.outcome, **numbers, "reason": finite(reason), "judged_at": now()}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 
 from ipexperf.history.schema import case, environment, measurement, run, series, verdict
+from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from ipexperf.history.records import Wanted
@@ -136,10 +137,11 @@ def runs() -> Select[Any]:
 
 
 def outcomes(run_ids: list[int]) -> Select[Any]:
-    """Count the cases of each run by the outcome of their newest verdict."""
+    """Count the cases of each run by the outcome of their newest verdict, which is in the series of speed."""
     return (
         select(verdict.c.run_id, verdict.c.outcome, func.count())
-        .where(verdict.c.run_id.in_(run_ids), newest_verdict())
+        .join(series, series.c.id == verdict.c.series_id)
+        .where(verdict.c.run_id.in_(run_ids), series.c.metric == PRIMARY, newest_verdict())
         .group_by(verdict.c.run_id, verdict.c.outcome)
         .order_by(verdict.c.run_id, verdict.c.outcome)
     )

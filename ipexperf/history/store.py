@@ -205,7 +205,8 @@ class _Recorder:
         own = {"case_id": case_id, "environment_id": environment_id}
         self._write(launch, [{**own, **rows.launch_row(self._measured, one)} for one in self._measured.launches])
         self._write(samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs])
-        _judge(self._connection, ids[judged.metric], self._run.id, judged, policy)
+        for one in (judged, *judged.others):
+            _judge(self._connection, ids[one.metric], self._run.id, one, policy)
 
     def _write(self, table: Table, numbers: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows of this run in one statement."""

@@ -13,7 +13,7 @@ from ipexperf.judge import structure, yardstick
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.environment import incomparable
 from ipexperf.outcomes import has_numbers
-from ipexperf.result import accuracies
+from ipexperf.result import METRICS, accuracies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def _sound(recorded: Recorded, metric: str) -> bool:
 def _baseline(case: Case, recorded: Sequence[Recorded], metric: str | None, branch: str | None) -> CaseBaseline:
     newest = recorded[-1]
     state, fingerprint = fingerprint_of(newest)
-    medians = [_medians(one) for one in recorded]
+    medians = [_of_run(one) for one in recorded]
     return CaseBaseline(
         case=case,
         sessions=tuple(_session(one, metric or yardstick.metric(one.environment)) for one in recorded),
@@ -93,12 +93,12 @@ def _baseline(case: Case, recorded: Sequence[Recorded], metric: str | None, bran
 
 def _session(recorded: Recorded, metric: str) -> Session:
     return Session(
-        recorded.run_uid, recorded.started_at, recorded.commit or "", recorded.values[metric], _medians(recorded)
+        recorded.run_uid, recorded.started_at, recorded.commit or "", recorded.values[metric], _of_run(recorded)
     )
 
 
-def _medians(recorded: Recorded) -> dict[str, float]:
-    return {name: statistics.median(values) for name, values in recorded.values.items() if values}
+def _of_run(recorded: Recorded) -> dict[str, float]:
+    return {name: METRICS[name].of_launches(values) for name, values in recorded.values.items() if values}
 
 
 def _measured(medians: Sequence[Mapping[str, float]]) -> list[str]:

@@ -8,20 +8,21 @@
   reach three sessions. A slowdown surely beyond the hard limit is refused even then, also if the run ended before
   measuring it again and called it inconclusive.
 - Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
+- A metric beside speed that regressed is refused likewise. One that moved is kept of the new session only.
 - An inconclusive session with other software or variables is refused, because it could mix two levels.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-import statistics
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
-from ipexperf.judge import yardstick
+from ipexperf.judge import metrics, yardstick
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, slot
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
@@ -31,9 +32,13 @@ from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.result import METRICS, accuracies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from ipexperf.case import Case
+    from ipexperf.result import Verdict
+
+MOVED = ("regressed", "improved")
+"""Outcomes of a metric that is at another level than before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ class Candidate:
     reason: str = ""
     fingerprint: str | None = None
     """The fingerprint's version and digest, if the launches agree on it."""
+    worse: str = ""
+    """The metrics beside speed that its run called regressed. `outcome` is that of its speed alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +130,9 @@ def accept(
         slots.add(slot(candidate.case))
         old = baselines.at(candidate.case)
         joined = old is not None and len(sessions) > 1
-        medians = _medians(candidate)
+        values = _of_run(candidate)
         # The accuracy stays the one first accepted, or it could walk away in small steps.
-        accuracy = old.accuracy if old and joined else {name: medians[name] for name in accuracies() if name in medians}
+        accuracy = old.accuracy if old and joined else {name: values[name] for name in accuracies() if name in values}
         baselines = baselines.put(
             CaseBaseline(
                 case=candidate.case,
@@ -158,8 +165,11 @@ def _sessions(
         if fields:
             raise _RefusedError(f"it is not comparable with the baseline ({'; '.join(fields)}): replace the baseline")
     outcome, ratio = _standing(old, candidate, session, policy, stale=stale)
+    moved = _moved(old, candidate, session, policy)
     if not regression_ok:
         _refuse_slower(outcome, ratio, policy, sure=replace or len(old.sessions) >= policy.known_sessions)
+        if worse := candidate.worse or ", ".join(one.metric for one in moved if _fails(one)):
+            raise _RefusedError(f"its {worse} regressed: accept it with --regression-ok")
     if replace or outcome in ("regressed", "improved", "platform_shift"):
         return (session,)
     changed = differences(old.environment, candidate.environment, ("variables", "software"))
@@ -168,7 +178,28 @@ def _sessions(
             f"it is inconclusive and was measured under another environment ({'; '.join(changed[:3])}): "
             "replace the baseline, or measure again"
         )
-    return tuple(sorted((*old.sessions, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
+    before = [_without(one, {other.metric for other in moved}) for one in old.sessions]
+    return tuple(sorted((*before, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
+
+
+def _moved(old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy) -> list[Verdict]:
+    """The verdicts on metrics beside speed that left the level of the baseline."""
+    if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
+        return []
+    gate = [metric.name for metric in METRICS.values() if metric.gate is not None]
+    return [one for one in metrics.in_sessions(session.metrics, old, gate, policy.alpha) if one.outcome in MOVED]
+
+
+def _fails(verdict: Verdict) -> bool:
+    """Whether a metric that regressed is judged in any run."""
+    gate = METRICS[verdict.metric].gate
+    return verdict.outcome == "regressed" and gate is not None and gate.usual
+
+
+def _without(session: Session, names: Collection[str]) -> Session:
+    """A session without some metrics: one that moved begins anew, because two levels would look like noise."""
+    kept = {name: value for name, value in session.metrics.items() if name not in names}
+    return dataclasses.replace(session, metrics=kept)
 
 
 def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sure: bool) -> None:
@@ -199,7 +230,7 @@ def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Sess
         started_at=candidate.started_at,
         commit=candidate.commit or "",
         launches=tuple(rounded(float(value)) for value in launches),
-        metrics=_medians(candidate),
+        metrics=_of_run(candidate),
     )
 
 
@@ -227,9 +258,9 @@ def _compared(
     return decide(comparison, policy), math.exp(comparison.log_ratio)
 
 
-def _medians(candidate: Candidate) -> dict[str, float]:
+def _of_run(candidate: Candidate) -> dict[str, float]:
     return {
-        name: rounded(float(statistics.median(candidate.metrics[name])))
+        name: rounded(float(METRICS[name].of_launches(candidate.metrics[name])))
         for name in sorted(METRICS)
         if candidate.metrics.get(name)
     }

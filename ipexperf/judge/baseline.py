@@ -31,7 +31,7 @@ WIDTH = 110
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One accepted run of a case: the medians of all metrics, and the step time of each launch.
+    """One accepted run of a case: what its launches say together of each metric, and the step time of each.
 
     Step times are in seconds, or in units of the yardstick that the environment names.
     """

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ipexperf.errors import UsageError
+from ipexperf.result import Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,3 +182,47 @@ class PairPolicy(Constants):
     def shared(self, cases: int) -> PairPolicy:
         """The policy for each of `cases` judged cases, which share the alarm rate of the run."""
         return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPolicy(Constants):
+    """The policy for one metric beside speed. Probabilities are one-sided."""
+
+    name: str
+    metric: str
+    tolerance: float
+    """Changes for the worse up to this fraction are ignored."""
+    noise: float
+    """Log sd that is assumed: between two runs that are the same, or of the ratio of a pair."""
+    grain: float
+    """Standard deviation that is assumed besides, in the metric's unit: what a small value has of noise."""
+    trust: float
+    """The assumed noise counts as much as this many runs or pairs."""
+    smallest: bool
+    """Whether the smallest of several processes counts, and not what is usual of them."""
+    alpha: float
+    """Rate at which a case that is the same may be called regressed (or improved)."""
+    harmless: float = 0.25
+    """A change is `regressed` if it surely exceeds this share of the tolerance, so that a whole tolerance is seen."""
+    ok_alpha: float = 0.05
+    """Rate at which a change of the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
+    mde_power: float = 0.80
+    """The stated smallest detectable change is found with this probability."""
+
+    @classmethod
+    def of(cls, metric: Metric, alpha: float, *, pairs: bool = False) -> MetricPolicy:
+        """The policy of a metric against stored sessions, or over pairs."""
+        gate = metric.gate
+        assert gate is not None  # noqa: S101 - a metric without one is refused before anything is measured
+        name, noise = ("metric-pairs-1", gate.pairs) if pairs else ("metric-1", gate.noise)
+        grain = gate.grain * math.sqrt(2) if pairs else gate.grain
+        return cls(name, metric.name, gate.tolerance, noise, grain, gate.trust, gate.smallest, alpha)
+
+    @property
+    def margin(self) -> float:
+        """The change that must surely be exceeded, as a log ratio."""
+        return math.log1p(self.harmless * self.tolerance)
+
+    def assumed(self, level: float) -> float:
+        """The log sd that is assumed of a value at this level."""
+        return math.hypot(self.noise, self.grain / level)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ipexperf.judge.metrics import combined
 from ipexperf.outcomes import has_numbers
-from ipexperf.result import Measurement, Verdict
+from ipexperf.result import PRIMARY, Measurement, Verdict
 
 
 def together(first: Measurement, second: Measurement) -> Measurement:
@@ -16,25 +17,49 @@ def together(first: Measurement, second: Measurement) -> Measurement:
     return replace(first, launches=launches, finished_at=second.finished_at, cut=first.cut or second.cut)
 
 
-def settle(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict from two measurements. A case is regressed only if each measurement says so by itself."""
+def settle(first: Verdict, second: Verdict, *, gated: bool = True) -> Verdict:
+    """The verdict from two measurements. A metric regressed only if each measurement says so by itself."""
+    if not has_numbers(second.outcome):
+        return replace(second, reason=_lead(first) + second.reason)
+    again = {one.metric: one for one in second.others}
+    others = [_settled(one, again[one.metric]) if one.metric in again else never(one) for one in first.others]
+    return combined(_settled(first.alone, second.alone), others, gated=gated)
+
+
+def _settled(first: Verdict, second: Verdict) -> Verdict:
+    """The verdict on one metric. One that was no reason to measure again keeps its first verdict."""
+    if first.outcome != "regressed":
+        return first
     if second.outcome == "regressed":
         return replace(second, reason=f"{second.reason}; measured twice in this run, {_percent(first)} at first")
-    lead = f"it looked slower at first ({_percent(first)}) and was measured again after the other cases: "
-    if not has_numbers(second.outcome):
-        return replace(second, reason=lead + second.reason)
-    return replace(second, outcome="inconclusive", reason=f"{lead}{second.outcome}: {second.reason}")
+    return replace(second, outcome="inconclusive", reason=f"{_lead(first)}{second.outcome}: {second.reason}")
 
 
-def never(first: Verdict) -> Verdict:
-    """The verdict if the run ended before the second measurement: inconclusive."""
-    text = f"it looked slower ({_percent(first)}), and the run ended before it was measured again: {first.reason}"
+def never(first: Verdict, *, gated: bool = True) -> Verdict:
+    """The verdict if the run ended before the second measurement: what looked regressed is inconclusive."""
+    return combined(_never(first.alone), [_never(one) for one in first.others], gated=gated)
+
+
+def _never(first: Verdict) -> Verdict:
+    if first.outcome != "regressed":
+        return first
+    text = (
+        f"it looked {_worse(first)} ({_percent(first)}), and the run ended before it was measured again: {first.reason}"
+    )
     return replace(first, outcome="inconclusive", reason=text)
 
 
-def unsettled(verdict: Verdict) -> Verdict:
+def _lead(first: Verdict) -> str:
+    return f"it looked {_worse(first)} at first ({_percent(first)}) and was measured again after the other cases: "
+
+
+def _worse(verdict: Verdict) -> str:
+    return "slower" if verdict.metric == PRIMARY else "worse"
+
+
+def unsettled(verdict: Verdict, *, gated: bool = True) -> Verdict:
     """The verdict on a part of a measurement, which may not say `regressed` yet."""
-    return never(verdict) if verdict.outcome == "regressed" else verdict
+    return never(verdict, gated=gated) if verdict.outcome == "regressed" else verdict
 
 
 def _percent(verdict: Verdict) -> str:

@@ -71,7 +71,7 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float 
             "allows over all of them, though none exceeds its own share of the alarm rate"
         )
     # The median case surely became slower if half of the cases did.
-    proven = sum(name in slower or verdicts[name].outcome == "regressed" for name in stable)
+    proven = sum(name in slower or verdicts[name].alone.outcome == "regressed" for name in stable)
     moved = shift is not None and shift > 1 and 2 * proven >= len(stable)
     fails = moved or any(x.fails for x in verdicts.values())
     busy = sum(x.contended for x in verdicts.values())
@@ -105,9 +105,12 @@ def _testable(verdict: Verdict) -> bool:
 
 
 def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Verdict:  # noqa: FBT001 - one of two ways
-    """Settle a case after a shift of the platform. It is a finding only if it moved further than the platform."""
+    """Settle a case after a shift of the platform. It is a finding only if it moved further than the platform.
+
+    What another metric decided stays: a slower machine needs no more memory.
+    """
     moved = verdict.outcome == "regressed" or slower if shift > 1 else verdict.outcome == "improved"
-    if verdict.ratio is None or not moved:
+    if verdict.ratio is None or not moved or verdict.speed is not None:
         return verdict
     sign, nearest = (1, verdict.lo) if shift > 1 else (-1, verdict.hi)
     if nearest is not None and sign * math.log(nearest / shift) > math.log1p(policy.tolerance):

@@ -61,7 +61,7 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         return Verdict(
             "not_comparable", f"the baseline was measured under {reason}", policy=policy.label, evidence=evidence
         )
-    suspicion = accuracy_change(baseline.accuracy, _medians(measurement), policy)
+    suspicion = accuracy_change(baseline.accuracy, measurement.of_run, policy)
     if suspicion:
         return Verdict("invalid", "; ".join([suspicion, *notes]), policy=policy.label, evidence=evidence)
     if len(launches) < policy.minimum_launches:
@@ -126,10 +126,6 @@ def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: 
         if changed:
             return f"{name} changed from the baseline's {before:.4g} to {after:.4g}, more than {bound}"
     return ""
-
-
-def _medians(measurement: Measurement) -> dict[str, float]:
-    return {name: value for name in measurement.metrics if (value := measurement.median(name)) is not None}
 
 
 def _evidence(baseline: CaseBaseline, measurement: Measurement, changed: Sequence[str]) -> BaselineEvidence:

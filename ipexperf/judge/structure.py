@@ -12,7 +12,7 @@ from typing import Any
 from ipexperf.judge import sections
 from ipexperf.judge.operators import operators
 from ipexperf.judge.sections import Change, Side
-from ipexperf.result import Gate, Structure
+from ipexperf.result import Structure, StructureGate
 
 Fingerprint = Mapping[str, Any]
 WORDS = {
@@ -94,7 +94,7 @@ def judge(
     baseline: str | None,
     before: Callable[[], Fingerprint | None],
     *,
-    gate: Gate = "warn",
+    gate: StructureGate = "warn",
 ) -> Structure:
     """Compare a case's launches with the accepted digest. `before` looks up the fingerprint of that digest.
 
@@ -125,7 +125,7 @@ def judge(
     )
 
 
-def between(other: Fingerprint | None, own: Fingerprint | None, *, gate: Gate = "warn") -> Structure:
+def between(other: Fingerprint | None, own: Fingerprint | None, *, gate: StructureGate = "warn") -> Structure:
     """Compare the two arms of a pair. By default a difference is no alarm, because it may be intended."""
     for word, one in (("the other arm: ", other), ("", own)):
         state, _ = of([one])

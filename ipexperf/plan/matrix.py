@@ -23,7 +23,7 @@ from ipexperf.plan.presets import PRESETS, Preset
 from ipexperf.plan.values import fraction
 
 ALL = "all"
-MARK = ("models", "own", "operators", "tolerance")
+MARK = ("models", "own", "operators", "tolerance", "gate")
 """The arguments of `pytest.mark.perf`."""
 REASONS = 3
 """Most reasons to show if a request cannot be met. Each stack may have one."""
@@ -86,7 +86,6 @@ def check(axis: str, wish: Iterable[str], source: str) -> None:
 
 def selected(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
     """The cases of a test marked with `models=[...]`, `own=True` or `operators=True`; all cases without any of them."""
-    tolerance(mark, source)
     models, own, operators = (mark.get(name) for name in ("models", "own", "operators"))
     if models is None and own is None and operators is None:
         return list(cases)

@@ -21,7 +21,7 @@ from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, 
 if TYPE_CHECKING:
     import pytest
 
-    from ipexperf.result import Gate
+    from ipexperf.result import StructureGate
 
 
 def preset(text: str) -> str:
@@ -180,6 +180,14 @@ OPTIONS: tuple[Option, ...] = (
         "WORD",
     ),
     Option(
+        "--perf-gate",
+        words,
+        None,
+        "metrics that fail a case if they become worse, e.g. step_time,compile_time, or all (default: time and memory)",
+        "NAMES",
+        repeat=True,
+    ),
+    Option(
         "--perf-structure",
         one_of("loss", "fail", "warn"),
         "loss",
@@ -256,7 +264,8 @@ class Options:
     max_pairs: int | None = None
     inconclusive: str = "pass"
     timeout: float = 600.0
-    structure: Gate = "loss"
+    gate: tuple[str, ...] | None = None
+    structure: StructureGate = "loss"
     contended: float = 0.5
     yardstick: bool = False
     threads: int | None = None

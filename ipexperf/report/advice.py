@@ -148,7 +148,7 @@ def _slower(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]
     paired = any(name == AGAINST for one in listed for name, _ in one.case.knobs)
     question = f"slower than {'the other arm' if paired else 'the baseline'}"
     judged = {one.case: verdicts[one.case.uid] for one in listed if one.case.uid in verdicts}
-    outcomes = {case: "contended" if verdict.contended else verdict.outcome for case, verdict in judged.items()}
+    outcomes = {case: "contended" if verdict.contended else verdict.alone.outcome for case, verdict in judged.items()}
     counts = Counter(outcomes.values())
     slower = [case.id for case, outcome in outcomes.items() if outcome == "regressed"]
     if slower:

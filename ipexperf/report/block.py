@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.outcomes import has_numbers
+from ipexperf.report.moved import changed
 from ipexperf.report.units import digits, percent, plural, seconds
 from ipexperf.result import (
     METRICS,
@@ -63,6 +64,8 @@ def _rows(
         yield "measured", _measured(measurement, new)
         for note in dict.fromkeys(note for launch in measurement.counted for note in launch.notes):
             yield "note", f"a launch {note}"
+    for other in verdict.moved:
+        yield other.metric, f"{changed(other)}: {other.outcome}"
     yield from _compared(verdict.evidence, differences)
     yield from _structure_lines(verdict.structure)
     yield "reproduce", reproduce

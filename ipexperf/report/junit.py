@@ -25,6 +25,10 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
         for name in ("ratio", "lo", "hi", "p_value", "mde")
         if (value := getattr(verdict, name)) is not None
     ]
+    for other in verdict.others:
+        pairs.append((f"verdict_{other.metric}", other.outcome))
+        if other.ratio is not None:
+            pairs.append((f"ratio_{other.metric}", _number(other.ratio)))
     if verdict.structure is not None:
         pairs.append(("structure", verdict.structure.outcome))
         pairs += [("structure_change", change) for change in verdict.structure.changes]

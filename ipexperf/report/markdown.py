@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf import outcomes
 from ipexperf.case import Case
+from ipexperf.report.moved import changed
 from ipexperf.report.table import speedups
 from ipexperf.report.units import digits, interval, percent, plural, seconds
 from ipexperf.result import PRIMARY, Verdict
@@ -60,6 +61,7 @@ def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = N
     parts += [
         f"- {_why(row)}\n" for row in ordered if outcomes.row(row.outcome).fails or (row.verdict and row.verdict.fails)
     ]
+    parts += [f"- {_moved(row)}\n" for row in ordered if row.verdict and row.verdict.moved and not row.verdict.fails]
     # Indented lines below a sentence become a nested list.
     parts += [f"{'  ' if one.startswith(' ') else ''}- {_plain(one)}\n" for one in advice]
     if ordered:
@@ -117,6 +119,13 @@ def _why(row: Row) -> str:
     structure_text += "".join(f"; what ran changed: {_plain(change)}" for change in changed)
     name = f"{outcomes.row(row.outcome).emoji} `{_code(row.case.id)}` (batch {row.case.batch})"
     return f"{name}: **{row.outcome}**: {reason}{structure_text}"
+
+
+def _moved(row: Row) -> str:
+    """What became better in a case, or worse where that fails nothing."""
+    assert row.verdict is not None  # noqa: S101 - asked of those alone that have one
+    texts = ", ".join(f"{one.metric} {changed(one)}" for one in row.verdict.moved)
+    return f"{outcomes.row('improved').emoji} `{_code(row.case.id)}` (batch {row.case.batch}): {_plain(texts)}"
 
 
 def _code(name: str) -> str:

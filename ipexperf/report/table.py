@@ -18,6 +18,7 @@ from ipexperf.report import roofs
 from ipexperf.report.advice import advice
 from ipexperf.report.fingerprints import structure_lines
 from ipexperf.report.lines import WIDTH, labelled, named, wrapped
+from ipexperf.report.moved import moved_lines
 from ipexperf.report.shares import ratio_lines
 from ipexperf.report.speeds import Compared, Speeds
 from ipexperf.report.units import digits, interval, percent, plural, seconds
@@ -74,6 +75,7 @@ def summary_lines(
     lines += [*_dropped(rounds), *_odd(rounds, speeds.pools)]
     lines += [part for line in ratio_lines(speeds, ablated) for part in wrapped(line)]
     lines += _loud(ordered, verdicts)
+    lines += moved_lines(ordered, verdicts)
     lines += [part for line in structure_lines(ordered, verdicts) for part in wrapped(line)]
     if left_out:
         total = sum(left_out.values())

@@ -57,6 +57,17 @@ def scaled(value: float, unit: str) -> str:
     return f"{digits(value / scale)} {prefix}{unit}"
 
 
+def amount(value: float, unit: str) -> str:
+    """A number with the unit of its metric."""
+    if unit == "s":
+        return seconds(value)
+    if unit == "bytes":
+        return size(value)
+    if unit == "fraction":
+        return f"{value:.1%}"
+    return f"{digits(value)} {unit}"
+
+
 def percent(ratio: float) -> str:
     """The difference of a ratio from one: '+12.3 %', or 'x12.3' from ten times on."""
     if not math.isfinite(ratio) or ratio >= 10:

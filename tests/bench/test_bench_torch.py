@@ -430,6 +430,7 @@ def test_the_peak_of_a_case_on_the_cpu_is_what_it_took_and_not_the_libraries() -
     assert told["idle"] < 16 * 2**20
     assert 48 * 2**20 < told["peak"] < 80 * 2**20
     assert told["after"] == told["before"]
+    assert told["still"] <= told["held"] < told["still"] + 2**20
 
 
 @needs_torch

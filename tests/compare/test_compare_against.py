@@ -20,6 +20,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmWords, parse
+from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, PairsEvidence
 
@@ -50,7 +51,7 @@ def against(other: Case, words: ArmWords, policy: PairPolicy = POLICY, *, mine: 
 def judged(conductor: Conductor, other: Against, *, tolerance: float | None = None, **more: Any) -> Judged:
     """The one case of a run against this."""
     [case] = other.cases
-    run = AgainstRun(other, [(case, tolerance)], conductor, lambda _: None, QUICK, chance())
+    run = AgainstRun(other, [(case, Wish(tolerance))], conductor, lambda _: None, QUICK, chance())
     run.run()
     return run.judged(**more)[case]
 
@@ -186,7 +187,7 @@ def test_what_is_known_when_somebody_stops_it_is_judged(
     monkeypatch.setattr(conductor, "ready", prepared)
     told(monkeypatch, (replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0)))
     run = AgainstRun(
-        Against(ArmWords(), FLAG, cases, POLICY), [(one, None) for one in cases], conductor, say, QUICK, chance()
+        Against(ArmWords(), FLAG, cases, POLICY), [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance()
     )
     with pytest.raises(stop):
         run.run(after)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.conduct import launch
-from ipexperf.result import Sample
+from ipexperf.result import Launch, Sample
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,44 @@ def test_figures_are_medians_in_base_units() -> None:
             "peak_memory": 7.0,
         }
     )
+
+
+class Told:
+    """A worker that proves nothing, and saw this fingerprint."""
+
+    def __init__(self, fingerprint: dict[str, Any] | None) -> None:
+        self._replies = {
+            "proof": {"checks": []},
+            "metrics": {"metrics": {"library_memory": 5.0}, "notes": [], "emulated": False},
+            "fingerprint": {"fingerprint": fingerprint},
+        }
+
+    def ask(self, do: str) -> dict[str, Any]:
+        return self._replies[do]
+
+    def log(self) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "expected"),
+    [
+        ({"beside": {"memory": {"allocations": 3, "allocated": 9, "peak": 4096}}}, 4096.0),
+        ({"beside": {}}, None),
+        ({"beside": {"memory": {"allocations": 0, "allocated": 0, "peak": 0}}}, None),
+        (None, None),
+    ],
+)
+def test_the_memory_of_a_step_is_that_of_its_fingerprint(
+    fingerprint: dict[str, Any] | None, expected: float | None
+) -> None:
+    """A step that could not be looked at, or that differed when it was looked at twice, has none, and not 0."""
+    told: Any = Told(fingerprint)
+    assert launch.proven(told, Launch(0, "ok")).metrics.get("step_memory") == expected
+
+
+def test_a_forked_launch_has_no_metric_that_only_a_fresh_process_tells() -> None:
+    metrics = {"step_time": 1.0, "peak_memory": 2.0, "compile_time": 3.0, "step_memory": 4.0}
+    found = launch.forked(Launch(0, "ok", metrics=metrics, gate={"others": 0.0}))
+    assert found.metrics == {"step_time": 1.0, "step_memory": 4.0}
+    assert found.gate == {"others": 0.0, "forked": 1.0}

@@ -59,6 +59,10 @@ class FakeDevice(Device):
     def peak_memory(self) -> int:
         return PEAK_MEMORY
 
+    def held_memory(self) -> int:
+        """All of the peak, so many times."""
+        return int(PEAK_MEMORY * float(os.environ.get("FAKE_MEMORY", "1")))
+
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any]:
         say("measuring what fake can do here")
         if os.environ.get("FAKE_CEILINGS") == "none":

@@ -317,3 +317,54 @@ def test_a_session_brings_its_own_digest() -> None:
     assert offered(first, candidate(TIMES, 2, fingerprint="1:other")).baselines.cases[0].fingerprint == "1:other"
     assert offered(first, candidate(TIMES, 2)).baselines.cases[0].fingerprint == "1:abc"
     assert offered(first, candidate(TIMES, 2), replace=True).baselines.cases[0].fingerprint is None
+
+
+HELD = 4e8
+
+
+def held(number: int, memory: float, times: tuple[float, ...] = TIMES, **changes: object) -> object:
+    """A session that took this much memory."""
+    made = candidate(times, number, **changes)
+    return replace(made, metrics={**made.metrics, "held_memory": (memory,)})
+
+
+def memories(result: Acceptance) -> list[float | None]:
+    return [session.metrics.get("held_memory") for session in result.baselines.cases[0].sessions]
+
+
+def test_more_memory_is_accepted_only_on_request_and_begins_a_new_level() -> None:
+    """The sessions go on for speed. Those of before no longer say how much memory is right."""
+    three = offered(EMPTY, *(held(number, HELD) for number in (1, 2, 3))).baselines
+    larger = held(4, 1.02 * HELD)
+    refused = offered(three, larger)
+    assert refused.refused == [(CASE.id, "its held_memory regressed: accept it with --regression-ok")]
+    assert memories(refused) == [HELD] * 3
+    accepted = offered(three, larger, regression_ok=True)
+    assert memories(accepted) == [None, None, None, pytest.approx(1.02 * HELD)]
+    assert runs(accepted) == ["run1", "run2", "run3", "run4"]
+
+
+def test_less_memory_begins_a_new_level_without_a_word() -> None:
+    three = offered(EMPTY, *(held(number, HELD) for number in (1, 2, 3))).baselines
+    assert memories(offered(three, held(4, 0.98 * HELD))) == [None, None, None, pytest.approx(0.98 * HELD)]
+    assert memories(offered(three, held(4, HELD))) == [HELD] * 4
+
+
+def test_what_a_run_judged_beyond_the_usual_is_refused_too() -> None:
+    """`--perf-gate compile_time` failed its test: accepting it silently would hide that."""
+    known = offered(EMPTY, held(1, HELD)).baselines
+    slower_to_compile = held(2, HELD, worse="compile_time")
+    assert offered(known, slower_to_compile).refused[0][1] == (
+        "its compile_time regressed: accept it with --regression-ok"
+    )
+
+
+def test_a_file_from_before_memory_was_judged_is_read_and_extended(tmp_path: Path) -> None:
+    """Its sessions lack the metric. The first new one that has it is what later runs are compared with."""
+    write(tmp_path, KNOWN)
+    known = read(tmp_path, KEY)
+    assert memories(Acceptance(known, [], [])) == [None] * len(QUIET)
+    result = offered(known, held(9, HELD))
+    assert memories(result) == [*[None] * len(QUIET), pytest.approx(HELD)]
+    write(tmp_path, result.baselines)
+    assert read(tmp_path, KEY) == result.baselines

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.judge import structure
-from ipexperf.result import Gate, Structure
+from ipexperf.result import Structure, StructureGate
 
 CONVOLUTION = {
     "primitive": "convolution",
@@ -224,7 +224,7 @@ def test_what_one_side_does_not_have_is_not_compared() -> None:
     assert found.unknown == ("operators: not the same twice, now", "flops: not captured now")
 
 
-def judged(*launches: Any, baseline: str | None, before: Any = None, gate: Gate = "warn") -> Structure:
+def judged(*launches: Any, baseline: str | None, before: Any = None, gate: StructureGate = "warn") -> Structure:
     return structure.judge(launches, baseline, lambda: before, gate=gate)
 
 
@@ -251,7 +251,7 @@ def test_a_loss_fails_unless_it_is_only_to_be_warned_of() -> None:
     """It can only cost time, so it needs no clock."""
     fused = captured(primitives=[CONVOLUTION])
     alone = captured(primitives=[{**CONVOLUTION, "fused": "", "attributes": ""}])
-    gates: tuple[Gate, ...] = ("warn", "loss", "fail")
+    gates: tuple[StructureGate, ...] = ("warn", "loss", "fail")
     found = [judged(alone, baseline=structure.name(fused), before=fused, gate=gate) for gate in gates]
     assert [one.fails for one in found] == [False, True, True]
     (loss,) = {one.losses for one in found}

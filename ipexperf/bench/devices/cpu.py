@@ -25,6 +25,8 @@ class Cpu(Device):
     pulse = True
     _before = 0
     """Resident bytes at the reset: mostly libraries."""
+    _own_before = 0
+    """Of these, what is in no file: the heap."""
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch")
@@ -46,22 +48,28 @@ class Cpu(Device):
     def reset_peak_memory(self) -> None:
         heap.trim()  # memory that imports freed must not count as the case's
         Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
-        self._before = _peak()
+        self._before = _resident("VmHWM")
+        self._own_before = _resident("RssAnon")
 
     def peak_memory(self) -> int:
         """Return the case's own peak, without the memory of libraries such as torch and IPEX."""
-        return max(0, _peak() - self._before)
+        return max(0, _resident("VmHWM") - self._before)
+
+    def held_memory(self) -> int:
+        """Return what is in use and in no file. Free memory is given back first: where it lies is chance."""
+        heap.trim()
+        return max(0, _resident("RssAnon") - self._own_before)
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
         del step, block
         return {"library_memory": float(self._before)}
 
 
-def _peak() -> int:
-    """Return the peak resident memory of this process since the last reset."""
-    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+def _resident(name: str) -> int:
+    """Return resident memory of this process: `VmHWM`, its peak since the last reset, or `RssAnon`, that in no file."""
+    match = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     if match is None:
-        raise RuntimeError("the kernel does not report VmHWM")
+        raise RuntimeError(f"the kernel does not report {name}")
     return int(match.group(1)) * 1024
 
 

@@ -21,7 +21,7 @@ class CompiledSession(InferenceSession):
     def ready(self, example: Any) -> Any:
         if not dtypes.quantised(self.bench.case.dtype):
             return super().ready(example)
-        return self.build(artifact.program(self.bench), example)
+        return self.timed(lambda network: self.build(network, example), artifact.program(self.bench))
 
     def build(self, network: Any, example: Any) -> Any:
         loaded_before, before = compilation.loaded(), Tally.read()

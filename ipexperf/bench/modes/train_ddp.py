@@ -98,6 +98,11 @@ class DdpSession(Session):
         del device
         return sum(reply["peak_memory"] for reply in self.ranks.ask("memory"))
 
+    def held_memory(self, device: Device) -> int | None:
+        del device
+        held = [reply["held_memory"] for reply in self.ranks.ask("memory")]
+        return None if None in held else sum(held)
+
     def metrics(self) -> dict[str, float]:
         """Return the largest value of all ranks, because the others wait for it."""
         metrics = [reply["metrics"] for reply in self.ranks.ask("metrics")]

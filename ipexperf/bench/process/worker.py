@@ -104,10 +104,12 @@ class Worker:
         bench.device.synchronise()
         prepared = time.perf_counter() - begin
         heap.trim()
+        compiled = self._session.compile_time
         return {
             # The server of a forked worker has imported everything before.
             **({"import_time": imported} if started() == "fresh" else {}),
             "prepare_time": prepared,
+            **({} if compiled is None else {"compile_time": compiled}),
             "items": self._session.items(bench.case.batch),
             "cold": bench.mode.cold,
         }
@@ -211,14 +213,19 @@ class Worker:
         return self._ready[0].replay(at_once=request.get("at_once", False))
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Return the peak memory since the case began to be built, and the page faults per step.
+        """Return the peak memory since the case began to be built, what it holds now, and the page faults per step.
 
         Requested before the accuracy pass, which takes memory too.
         """
         session, device = self._ready
         # If other processes run the steps, page faults happen there.
         faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
-        return {"peak_memory": session.peak_memory(device), **faults}
+        held = session.held_memory(device)
+        return {
+            "peak_memory": session.peak_memory(device),
+            **({} if held is None else {"held_memory": held}),
+            **faults,
+        }
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

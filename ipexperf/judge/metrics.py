@@ -1,0 +1,197 @@
+"""Judge metrics beside speed: memory, and times that a process has once. Each has its own tolerance and noise.
+
+A run gives one value of such a metric, and two processes that are alive together give one ratio. A few of them say
+little about their noise. So the noise that `Metric.gate` declares is assumed, and counts as much as some runs of the
+case's own do: the scaled t distribution that normal values with a conjugate prior on their variance have.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ipexperf.judge.policy import MetricPolicy
+from ipexperf.judge.sequential import Estimate
+from ipexperf.judge.spread import Spread, centre
+from ipexperf.outcomes import Outcome, has_numbers, place
+from ipexperf.result import METRICS, PRIMARY, Level, SpeedVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ipexperf.judge.baseline import CaseBaseline
+
+NOTHING_COMPARED = ("no_baseline", "not_comparable")
+"""Outcomes of a case whose numbers were compared with nothing."""
+SURE = 8
+"""From so many processes on their smallest value is no chance: what happens to one in two happens to eight in 0.4 %."""
+MOST = math.log(1e6)
+"""Replaces larger changes, which no sentence needs."""
+
+
+def in_sessions(
+    values: Mapping[str, float], baseline: CaseBaseline, gate: Iterable[str], alpha: float
+) -> tuple[Verdict, ...]:
+    """Judge the metrics of this gate, which share `alpha`, in the values of a run against a baseline's sessions.
+
+    A metric that either side lacks is not judged.
+    """
+    verdicts = []
+    names = beside_speed(gate)
+    for name in names:
+        value = values.get(name)
+        sessions = [session.metrics[name] for session in baseline.sessions if name in session.metrics]
+        if value is None or not sessions or not all(0 < one < math.inf for one in (value, *sessions)):
+            continue
+        policy = MetricPolicy.of(METRICS[name], alpha / len(names))
+        before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
+        estimate = Estimate(math.log(value / before), spread)
+        verdicts.append(judge(estimate, Level(before, value), policy, "the baseline"))
+    return tuple(verdicts)
+
+
+def in_pairs(
+    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str], alpha: float
+) -> tuple[Verdict, ...]:
+    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each.
+
+    Of a metric whose smallest value counts, few pairs say too little: all processes of an arm may be odd ones.
+    """
+    verdicts = []
+    names = beside_speed(gate)
+    for name in names:
+        values = [(a[name], b[name]) for a, b in pairs if name in a and name in b]
+        if not values or not all(0 < one < math.inf for one in (value for both in values for value in both)):
+            continue
+        policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True)
+        sides = [list(side) for side in zip(*values, strict=True)]
+        level = Level(*(METRICS[name].of_launches(side) for side in sides))
+        assumed = policy.assumed(level.before)
+        if not policy.smallest:
+            ratios = [math.log(b / a) for a, b in values]
+            spread = moderated(ratios, assumed, policy.trust)
+            spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
+            estimate = Estimate(statistics.fmean(ratios), spread)
+        elif len(values) >= SURE or not METRICS[name].fresh:
+            scale = max(assumed, *(_gap(side) for side in sides))
+            estimate = Estimate(math.log(level.now / level.before), Spread(scale, policy.trust))
+        else:
+            continue
+        verdicts.append(judge(estimate, level, policy, "the other arm"))
+    return tuple(verdicts)
+
+
+def _central(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, Spread]:
+    """The centre of a baseline's sessions, and the spread of another run around it."""
+    logs = [math.log(one) for one in sessions]
+    level = math.exp(centre(logs))
+    spread = moderated(logs, policy.assumed(level), policy.trust)
+    return level, replace(spread, scale=spread.scale * math.sqrt(1 + 1 / len(logs)))
+
+
+def _smallest(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, Spread]:
+    """The smallest of a baseline's sessions, and the spread of another run above it.
+
+    If no second session is about as small, the smallest may be chance: the spread is at least their distance.
+    """
+    level = min(sessions)
+    return level, Spread(max(math.sqrt(2) * policy.assumed(level), _gap(sessions)), policy.trust)
+
+
+def _gap(values: Sequence[float]) -> float:
+    """The log distance of the two smallest values, as three standard deviations. 0 for a single value."""
+    ordered = sorted(values)
+    return math.log(ordered[1] / ordered[0]) / 3 if len(ordered) > 1 else 0.0
+
+
+def beside_speed(gate: Iterable[str]) -> list[str]:
+    """The metrics of a gate that are judged in this file."""
+    return [name for name in gate if name != PRIMARY]
+
+
+def moderated(values: Sequence[float], noise: float, trust: float) -> Spread:
+    """The spread of these values, together with the noise that is assumed for them."""
+    middle = statistics.fmean(values)
+    freedom = trust + len(values) - 1
+    squares = trust * noise**2 + sum((value - middle) ** 2 for value in values)
+    return Spread(math.sqrt(squares / freedom), freedom)
+
+
+def judge(estimate: Estimate, level: Level, policy: MetricPolicy, other: str) -> Verdict:
+    """Judge one metric, given how much it changed."""
+    worse = -1 if METRICS[policy.metric].higher_is_better else 1
+    turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
+    outcome = decide(turned, policy)
+    return Verdict(
+        outcome,
+        _sentence(outcome, estimate, policy, other),
+        metric=policy.metric,
+        ratio=_ratio(estimate.log_ratio),
+        lo=_ratio(estimate.lower(policy.ok_alpha)),
+        hi=_ratio(estimate.upper(policy.ok_alpha)),
+        p_value=turned.p_value(policy.margin),
+        mde=smallest_effect(turned, policy),
+        policy=policy.label,
+        level=level,
+        constants=policy.to_json(),
+    )
+
+
+def decide(estimate: Estimate, policy: MetricPolicy) -> Outcome:
+    """The outcome of a log change, above 0 for the worse."""
+    if estimate.lower(policy.alpha) > policy.margin:
+        return "regressed"
+    if estimate.upper(policy.alpha) < -policy.margin:
+        return "improved"
+    return "ok" if estimate.upper(policy.ok_alpha) < math.log1p(policy.tolerance) else "inconclusive"
+
+
+def smallest_effect(estimate: Estimate, policy: MetricPolicy) -> float:
+    """The smallest change for the worse that would have been called regressed with the policy's power."""
+    reach = estimate.half_width(policy.alpha) + estimate.half_width(1 - policy.mde_power)
+    return math.expm1(min(policy.margin + reach, MOST))
+
+
+def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -> Verdict:
+    """The verdict on a case: that on its speed, or `regressed` if another metric is.
+
+    If speed is not `gated`, it is told all the same, but the worst of the others decides.
+    """
+    if not has_numbers(speed.outcome) or speed.outcome in NOTHING_COMPARED or (gated and not others):
+        return speed
+    both = replace(speed, others=tuple(others), speed=SpeedVerdict(speed.outcome, speed.reason))
+    regressed = [one for one in others if one.outcome == "regressed"]
+    if not gated:
+        if not others:
+            return replace(both, outcome="no_baseline", reason="the baseline has nothing of what --perf-gate names")
+        outcome = min((one.outcome for one in others), key=place)
+        return replace(both, outcome=outcome, reason=_named(one for one in others if one.outcome == outcome))
+    if not regressed:
+        return replace(speed, others=tuple(others))
+    if speed.outcome == "regressed":
+        return replace(both, reason=f"{speed.reason}; {_named(regressed)}")
+    return replace(both, outcome="regressed", reason=f"{_named(regressed)}; {PRIMARY}: {speed.reason}")
+
+
+def _named(verdicts: Iterable[Verdict]) -> str:
+    return "; ".join(f"{one.metric}: {one.reason}" for one in verdicts)
+
+
+def _ratio(log_ratio: float) -> float:
+    return math.exp(max(-MOST, min(log_ratio, MOST)))
+
+
+def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, other: str) -> str:
+    ratio, lo, hi = (
+        _ratio(one) - 1
+        for one in (estimate.log_ratio, estimate.lower(policy.ok_alpha), estimate.upper(policy.ok_alpha))
+    )
+    text = f"{abs(ratio):.1%} {'more' if ratio >= 0 else 'less'} than {other}"
+    text += f" ({1 - 2 * policy.ok_alpha:.0%} interval {lo:+.1%} to {hi:+.1%})"
+    if outcome in ("regressed", "improved"):
+        return f"{text}, surely beyond {policy.harmless * policy.tolerance:.2%}"
+    if outcome == "ok":
+        return f"{text}: more than {policy.tolerance:.0%} for the worse is excluded"
+    return f"{text}: only a change of {smallest_effect(estimate, policy):.1%} or more would surely have been seen"

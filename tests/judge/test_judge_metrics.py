@@ -1,0 +1,299 @@
+"""Metrics beside speed: each judged by its own tolerance and noise, and named where it became worse."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from judge_records import CASE, QUIET, baseline, measurement
+
+from ipexperf.errors import UsageError
+from ipexperf.judge import metrics, remeasure, screen
+from ipexperf.judge.baseline import CaseBaseline
+from ipexperf.judge.policy import MetricPolicy, Policy
+from ipexperf.judge.run import settle
+from ipexperf.result import METRICS, PRIMARY, BaselineEvidence, Gate, Level, Metric, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+GATE = (PRIMARY, "held_memory")
+ALPHA = 0.005
+MIB = 2.0**20
+LEVEL = 400 * MIB
+EVIDENCE = BaselineEvidence(between_sessions_known=True)
+OK = Verdict("ok", "a slowdown above 5% is excluded", ratio=1.0, lo=0.99, hi=1.01, p_value=0.9, evidence=EVIDENCE)
+SLOW = replace(OK, outcome="regressed", reason="20% slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4)
+
+
+def known(*values: float, name: str = "held_memory") -> CaseBaseline:
+    """A baseline of one session for each value of a metric."""
+    sessions = [QUIET[index % len(QUIET)] for index in range(len(values))]
+    accepted = baseline(sessions)
+    pairs = zip(accepted.sessions, values, strict=True)
+    return replace(accepted, sessions=tuple(replace(one, metrics={name: value}) for one, value in pairs))
+
+
+def judged(value: float, *sessions: float, name: str = "held_memory") -> Verdict:
+    [verdict] = metrics.in_sessions({name: value}, known(*sessions, name=name), (name,), ALPHA)
+    return verdict
+
+
+def case_verdict(memory: float, speed: Verdict = OK, gate: Sequence[str] = GATE) -> Verdict:
+    """The verdict on a case whose memory is this many times the baseline's."""
+    others = metrics.in_sessions({"held_memory": memory * LEVEL}, known(*[LEVEL] * 3), gate, ALPHA)
+    return metrics.combined(speed, others, gated=PRIMARY in gate)
+
+
+@pytest.mark.parametrize("sessions", [1, 2, 3, 12])
+@pytest.mark.parametrize(("times", "outcome"), [(1.02, "regressed"), (0.98, "improved"), (1.0, "ok"), (1.002, "ok")])
+def test_two_per_cent_of_memory_are_seen_from_the_first_session_on(times: float, outcome: str, sessions: int) -> None:
+    verdict = judged(times * LEVEL, *[LEVEL] * sessions)
+    assert (verdict.outcome, verdict.metric) == (outcome, "held_memory")
+    assert verdict.ratio == pytest.approx(times)
+    assert verdict.lo is not None
+    assert verdict.hi is not None
+    assert verdict.lo < times < verdict.hi
+    assert verdict.level == Level(pytest.approx(LEVEL), times * LEVEL)
+
+
+def test_the_reason_of_a_verdict_says_how_much_and_how_sure() -> None:
+    assert judged(1.02 * LEVEL, LEVEL).reason.startswith("2.0% more than the baseline (90% interval +")
+    assert judged(1.02 * LEVEL, LEVEL).reason.endswith("surely beyond 0.25%")
+    assert judged(LEVEL, LEVEL).reason.endswith("more than 1% for the worse is excluded")
+    assert "only a change of" in judged(0.8 * LEVEL, LEVEL, 0.77 * LEVEL).reason
+
+
+def test_a_case_that_takes_more_memory_is_regressed_and_its_time_is_not() -> None:
+    """The liar: equal time hides 2 % of memory. The reason names the metric, and the numbers stay those of speed."""
+    verdict = case_verdict(1.02)
+    assert (verdict.outcome, verdict.fails, verdict.worse) == ("regressed", True, "held_memory")
+    assert verdict.reason.startswith("held_memory: 2.0% more than the baseline (")
+    assert verdict.reason.endswith(f"; step_time: {OK.reason}")
+    assert (verdict.metric, verdict.ratio, verdict.lo, verdict.hi) == (PRIMARY, OK.ratio, OK.lo, OK.hi)
+    assert verdict.alone == OK
+
+
+def test_a_case_that_takes_less_memory_is_improved_in_that_metric_alone() -> None:
+    verdict = case_verdict(0.98)
+    assert (verdict.outcome, verdict.reason, verdict.fails) == ("ok", OK.reason, False)
+    assert [(one.metric, one.outcome) for one in verdict.moved] == [("held_memory", "improved")]
+    assert verdict.alone == OK
+
+
+def test_what_is_slower_and_larger_says_both() -> None:
+    verdict = case_verdict(1.02, SLOW)
+    assert verdict.reason.startswith("20% slower; held_memory: 2.0% more")
+    assert verdict.alone == SLOW
+
+
+@pytest.mark.parametrize("outcome", ["failed", "invalid", "no_baseline", "not_comparable"])
+def test_a_case_that_was_compared_with_nothing_has_no_verdict_on_its_memory(outcome: str) -> None:
+    """Numbers of other hardware, or that do not count, say nothing of memory either."""
+    speed = Verdict(outcome, "so it is")  # type: ignore[arg-type]
+    assert case_verdict(1.02, speed) == speed
+
+
+def test_memory_that_grew_beside_an_open_question_of_speed_fails() -> None:
+    """One accepted session knows nothing of speed, and enough of memory."""
+    speed = screen.judge(measurement(QUIET[0]), baseline(QUIET[:1]), Policy())
+    assert speed.outcome == "inconclusive"
+    assert case_verdict(1.02, speed).outcome == "regressed"
+    assert case_verdict(1.0, speed).outcome == "inconclusive"
+
+
+@pytest.mark.parametrize(("memory", "outcome"), [(1.02, "regressed"), (1.0, "ok"), (0.98, "improved")])
+def test_without_speed_in_the_gate_the_others_decide(memory: float, outcome: str) -> None:
+    """A case that is slower passes then, and the table still shows by how much."""
+    verdict = case_verdict(memory, SLOW, gate=("held_memory",))
+    assert (verdict.outcome, verdict.ratio) == (outcome, SLOW.ratio)
+    assert verdict.reason.startswith("held_memory: ")
+    assert verdict.alone == SLOW
+
+
+def test_without_speed_in_the_gate_nothing_to_compare_is_no_baseline() -> None:
+    verdict = metrics.combined(SLOW, (), gated=False)
+    assert (verdict.outcome, verdict.fails) == ("no_baseline", False)
+
+
+@pytest.mark.parametrize("value", [None, 0.0, math.nan, math.inf])
+def test_a_metric_without_a_value_on_either_side_is_not_judged(value: float | None) -> None:
+    """A baseline from before it was recorded, or a launch that was forked and does not tell it."""
+    new = {} if value is None else {"held_memory": value}
+    assert metrics.in_sessions(new, known(LEVEL), GATE, ALPHA) == ()
+    old = baseline() if value is None else known(value)
+    assert metrics.in_sessions({"held_memory": LEVEL}, old, GATE, ALPHA) == ()
+    assert metrics.in_pairs([({"held_memory": LEVEL}, new)], GATE, ALPHA) == ()
+
+
+def test_only_sessions_that_have_a_metric_are_compared() -> None:
+    """Older ones of the same file have no such number."""
+    accepted = known(LEVEL, LEVEL)
+    old = replace(accepted.sessions[0], metrics={})
+    mixed = replace(accepted, sessions=(old, *accepted.sessions[1:]))
+    new = {"held_memory": 1.02 * LEVEL}
+    assert metrics.in_sessions(new, mixed, GATE, ALPHA) == metrics.in_sessions(new, known(LEVEL), GATE, ALPHA)
+
+
+def test_small_memory_may_change_by_some_pages() -> None:
+    """Two per cent of a megabyte are five pages. They are no regression, and neither are they ok."""
+    assert judged(1.02 * MIB, MIB, MIB, MIB).outcome == "inconclusive"
+
+
+def test_sessions_that_differ_widen_what_is_assumed() -> None:
+    """A case whose memory wanders by some per cent cannot be judged at 1 %, and says so."""
+    values = [LEVEL * times for times in (0.97, 1.0, 1.03, 0.99, 1.02)]
+    assert judged(0.99 * LEVEL, *values).outcome == "inconclusive"
+    assert judged(1.02 * LEVEL, *[LEVEL] * 5).outcome == "regressed"
+
+
+def test_a_metric_of_which_more_is_better_is_worse_when_there_is_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    metric = Metric("tokens_per_joule", "1/J", True, gate=Gate(0.05, noise=0.005, pairs=0.005, trust=4))
+    monkeypatch.setitem(METRICS, metric.name, metric)
+    assert judged(0.9, 1.0, 1.0, name=metric.name).outcome == "regressed"
+    assert judged(1.1, 1.0, 1.0, name=metric.name).outcome == "improved"
+    assert judged(0.9, 1.0, name=metric.name).reason.startswith("10.0% less than the baseline")
+
+
+def test_a_gate_needs_a_direction() -> None:
+    with pytest.raises(UsageError, match="which direction is worse"):
+        Metric("frequency_of_something", "Hz", None, gate=Gate(0.05, 0.1, 0.1, trust=2))
+
+
+def test_the_metrics_of_a_case_share_one_alarm_rate() -> None:
+    """Ten of them are no ten chances of a false alarm."""
+    [alone] = metrics.in_sessions({"held_memory": LEVEL}, known(LEVEL), GATE, ALPHA)
+    [shared] = metrics.in_sessions({"held_memory": LEVEL}, known(LEVEL), (*GATE, "cpu_time", "p99"), ALPHA)
+    assert alone.constants is not None
+    assert shared.constants is not None
+    assert shared.constants["alpha"] == pytest.approx(alone.constants["alpha"] / 3)
+
+
+def test_a_verdict_refers_to_its_policy_by_content() -> None:
+    verdict = judged(LEVEL, LEVEL)
+    assert verdict.constants is not None
+    assert MetricPolicy(**verdict.constants).label == verdict.policy
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(1.1, "regressed"), (0.9, "improved"), (1.0, "ok")])
+def test_pairs_see_ten_per_cent_of_a_compile_time(times: float, outcome: str) -> None:
+    """Six pairs that differ by 2 %, as if both arms compiled at the same time."""
+    chance = random.Random(3)  # noqa: S311 - a simulation, no secret
+    pairs = [
+        ({"compile_time": 2.0}, {"compile_time": 2.0 * times * math.exp(chance.gauss(0, 0.02))}) for _ in range(12)
+    ]
+    [verdict] = metrics.in_pairs(pairs, (PRIMARY, "compile_time"), ALPHA)
+    assert verdict.outcome == outcome
+    assert "than the other arm" in verdict.reason
+
+
+def pairs_of(name: str, *values: tuple[float, float]) -> list[tuple[dict[str, float], dict[str, float]]]:
+    return [({name: LEVEL * a}, {name: LEVEL * b}) for a, b in values]
+
+
+def test_one_pair_is_enough_for_what_a_step_allocates() -> None:
+    """The profiler counts it, and later pairs are not looked at."""
+    pairs = [*pairs_of("step_memory", (1, 1.01)), ({"step_time": 1.0}, {"step_time": 1.0})]
+    [verdict] = metrics.in_pairs(pairs, (PRIMARY, "step_memory"), ALPHA)
+    assert verdict.outcome == "regressed"
+
+
+def test_one_pair_is_not_enough_where_a_process_may_be_odd() -> None:
+    """The liar: one process in three takes 3 % more for no reason."""
+    odd, same = (1, 1.03), (1.03, 1.03)
+    assert metrics.in_pairs(pairs_of("held_memory", *[odd] * 7), GATE, ALPHA) == ()
+    [doubt] = metrics.in_pairs(pairs_of("held_memory", (1, 1), *[same] * 7), GATE, ALPHA)
+    assert doubt.outcome == "inconclusive"
+    [sure] = metrics.in_pairs(pairs_of("held_memory", (1, 1.02), (1, 1.02), *[same] * 6), GATE, ALPHA)
+    assert sure.outcome == "regressed"
+
+
+def test_the_smallest_process_speaks_for_the_memory_of_a_run() -> None:
+    """Now and then a process takes more for no reason. None takes less."""
+    odd = [1.03 * LEVEL, LEVEL, 1.03 * LEVEL]
+    launches = measurement(QUIET[0]).launches
+    told = [replace(one, metrics={"held_memory": value}) for one, value in zip(launches, odd, strict=True)]
+    assert replace(measurement(QUIET[0]), launches=tuple(told)).of_run == {"held_memory": LEVEL}
+
+
+def test_a_smallest_session_that_no_other_is_near_to_may_be_chance() -> None:
+    """Two that agree are what is right, whatever the third was."""
+    assert judged(1.02 * LEVEL, LEVEL, LEVEL, 1.03 * LEVEL).outcome == "regressed"
+    assert judged(1.02 * LEVEL, LEVEL, 1.03 * LEVEL, 1.03 * LEVEL).outcome == "inconclusive"
+
+
+def test_the_resident_peak_is_judged_as_coarsely_as_it_is_told() -> None:
+    """Equal processes differ by 2 %: five per cent are no alarm, and a quarter more is one."""
+    peak = METRICS["peak_memory"].name
+    assert judged(1.05 * LEVEL, *[LEVEL] * 5, name=peak).outcome != "regressed"
+    assert judged(1.25 * LEVEL, *[LEVEL] * 5, name=peak).outcome == "regressed"
+
+
+def test_false_alarms_are_as_rare_as_the_policy_says() -> None:
+    """Where the noise is what was assumed: 4,000 runs that are the same, against one session and against five."""
+    chance = random.Random(5)  # noqa: S311 - a simulation, no secret
+    gate = METRICS["held_memory"].gate
+    assert gate is not None
+
+    def drawn() -> float:
+        return LEVEL * math.exp(chance.gauss(0, 3 * gate.noise))
+
+    for sessions in (1, 5):
+        alarms = sum(judged(drawn(), *(drawn() for _ in range(sessions))).outcome == "regressed" for _ in range(2000))
+        assert alarms <= 20
+
+
+def test_a_second_look_must_see_the_same_metric() -> None:
+    """Memory that was larger once is in doubt; what was no reason to look again keeps its verdict."""
+    once = remeasure.settle(case_verdict(1.02), case_verdict(1.0))
+    assert (once.outcome, once.reason) == ("ok", OK.reason)
+    assert [one.outcome for one in once.others] == ["inconclusive"]
+    assert once.others[0].reason.startswith("it looked worse at first (+2.0 %) and was measured again")
+    twice = remeasure.settle(case_verdict(1.02), case_verdict(1.03))
+    assert (twice.outcome, twice.worse) == ("regressed", "held_memory")
+    assert "measured twice in this run, +2.0 % at first" in twice.reason
+
+
+def test_a_run_that_ends_before_the_second_look_calls_no_memory_regressed() -> None:
+    verdict = remeasure.never(case_verdict(1.02))
+    assert (verdict.outcome, verdict.worse) == ("ok", "")
+    assert verdict.others[0].outcome == "inconclusive"
+    assert remeasure.unsettled(case_verdict(1.02)) == verdict
+
+
+def test_a_second_look_without_memory_leaves_the_first_in_doubt() -> None:
+    """Its processes were forked, or it ended early."""
+    settled = remeasure.settle(case_verdict(1.02), OK)
+    assert [one.outcome for one in settled.others] == ["inconclusive"]
+
+
+def test_a_platform_that_moved_takes_no_memory_along() -> None:
+    """Six cases are 20 % slower together. The one that takes more memory too is a finding of its own."""
+    larger = case_verdict(1.02, SLOW)
+    verdicts = {**{str(number): SLOW for number in range(5)}, "larger": larger}
+    run = settle(verdicts, Policy())
+    assert run.shift is not None
+    assert run.verdicts["0"].outcome == "platform_shift"
+    assert run.verdicts["larger"] == larger
+
+
+def test_memory_proves_nothing_of_the_speed_of_the_platform() -> None:
+    """Five cases that take more memory and 6 % more time, none of which is slower beyond doubt: the run moved not."""
+    unsure = replace(OK, outcome="inconclusive", ratio=1.06, lo=0.9, hi=1.2, p_value=0.4)
+    run = settle({str(number): case_verdict(1.02, unsure) for number in range(5)}, Policy())
+    assert "no single case proves it" in run.line
+    assert {one.outcome for one in run.verdicts.values()} == {"regressed"}
+
+
+def test_the_case_of_these_records_is_the_same() -> None:
+    """The baseline is of the case that is judged: a case that starts otherwise is another one."""
+    assert known(LEVEL).case == CASE
+    assert (
+        screen.judge(
+            measurement(QUIET[0], case=replace(CASE, knobs=(("start", "fork"),))), known(LEVEL), Policy()
+        ).outcome
+        == "not_comparable"
+    )

@@ -1,0 +1,199 @@
+"""`--perf-gate`: a case that takes more memory fails its test, though it is as quick as ever."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+from test_plugin_against import CELL, SHORT
+from test_plugin_usage import refused
+
+if TYPE_CHECKING:
+    from plugin_suite import Suite
+
+ID = "tiny-fake-fp32-spin-plain"
+TWO = ("--perf-launches", "2", "--perf-baseline", "stored")
+MIB = 2**20
+
+
+def accept(suite: Suite, *more: str) -> subprocess.CompletedProcess[str]:
+    words = ("baseline", "accept", "last", "--reason", "so it is", *more)
+    command = [sys.executable, "-m", "ipexperf.cli", *words]
+    return subprocess.run(command, cwd=suite.path, check=False, capture_output=True, text=True)
+
+
+@pytest.fixture
+def known(suite: Suite) -> Suite:
+    """A suite whose case took 64 MiB when it was accepted."""
+    suite.run("tiny", *TWO).assert_outcomes(passed=1)
+    assert accept(suite).returncode == 0
+    return suite
+
+
+def taking(times: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the case take this many times its memory."""
+    monkeypatch.setenv("FAKE_MEMORY", str(times))
+
+
+def verdicts(suite: Suite) -> dict[str, str]:
+    """The verdicts of the last run, by metric."""
+    rows = suite.query(
+        "SELECT s.metric, v.outcome FROM verdict v JOIN series s ON s.id = v.series_id "
+        "WHERE v.run_id = (SELECT max(id) FROM run) ORDER BY v.judged_at"
+    )
+    return dict(rows)
+
+
+def test_two_per_cent_more_memory_fail_the_test_and_are_named(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the terminal, in JUnit, in markdown, in the history; and it was measured twice before."""
+    taking(1.02, monkeypatch)
+    summary = known.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    result = known.run("tiny", *TWO, "--junitxml=junit.xml")
+    result.assert_outcomes(failed=1)
+    told = result.stdout.str()
+    assert f"{ID}: it looks worse in held_memory, and is measured again after the other cases" in told
+    assert f"{ID} (batch 1): REGRESSED" in told
+    assert "held_memory: 2.0% more than the baseline (90% interval" in re.sub(r"\s+", " ", told)
+    assert f"WORSE held_memory (1): {ID} +2.0 % (64.0 MiB -> 65.3 MiB)" in told
+    assert verdicts(known) == {"step_time": "regressed", "held_memory": "regressed", "peak_memory": "ok"}
+    [case] = ET.parse(known.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - written just now
+    properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+    assert (properties["verdict"], properties["verdict_held_memory"]) == ("regressed", "regressed")
+    assert float(properties["ratio_held_memory"] or 0) == pytest.approx(1.02, abs=1e-3)
+    assert "**regressed**: held\\_memory: 2.0% more" in summary.read_text()
+    # Eight fresh processes at the second look, and two each of the first and of what was accepted.
+    assert len(known.launches()) == 12
+
+
+def test_two_per_cent_less_are_told_and_fail_nothing(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    taking(0.98, monkeypatch)
+    result = known.run("tiny", *TWO)
+    result.assert_outcomes(passed=1)
+    assert f"better held_memory (1): {ID} -2.0 % (64.0 MiB -> 62.7 MiB)" in result.stdout.str()
+    assert verdicts(known)["held_memory"] == "improved"
+
+
+def test_what_did_not_move_is_not_told(known: Suite) -> None:
+    """The summary says what moved, and is no table of everything."""
+    result = known.run("tiny", *TWO)
+    result.assert_outcomes(passed=1)
+    assert "held_memory" not in result.stdout.str()
+    assert verdicts(known)["held_memory"] == "ok"
+
+
+def test_memory_that_nobody_judges_may_grow(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    taking(1.5, monkeypatch)
+    known.run("tiny", *TWO, "--perf-gate", "step_time").assert_outcomes(passed=1)
+    assert "held_memory" not in verdicts(known)
+
+
+def test_a_run_may_judge_memory_alone(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by the ini file."""
+    taking(1.02, monkeypatch)
+    with (known.path / "pytest.ini").open("a") as ini:
+        ini.write("ipexperf_gate = held_memory\n")
+    result = known.run("tiny", *TWO)
+    result.assert_outcomes(failed=1)
+    assert verdicts(known) == {"step_time": "regressed", "held_memory": "regressed"}
+
+
+def test_the_mark_of_a_test_has_a_gate_of_its_own(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two tests of a case does not care for memory. Each is judged by its own."""
+    taking(1.02, monkeypatch)
+    known.pytester.makepyfile(
+        test_suite="""
+        import pytest
+
+
+        @pytest.mark.perf(gate=["step_time"])
+        def test_time(perf):
+            perf()
+
+
+        @pytest.mark.perf
+        def test_time_and_memory(perf):
+            perf()
+        """
+    )
+    result = known.run("tiny", *TWO)
+    result.assert_outcomes(passed=1, failed=1)
+    assert "FAILED test_suite.py::test_time_and_memory" in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("held_memori", "unknown metric 'held_memori': did you mean held_memory?"),
+        ("page_faults", "page_faults is recorded, not judged: choose from step_time"),
+    ],
+)
+def test_an_unknown_metric_ends_the_run_before_anything_is_measured(suite: Suite, names: str, said: str) -> None:
+    refused(suite.run("tiny", "--perf-gate", names), f"--perf-gate: {said}")
+    assert not list(suite.path.glob("*.db"))
+
+
+def test_an_unknown_metric_in_a_mark_does_so_too(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        test_suite="""
+        import pytest
+
+
+        @pytest.mark.perf(gate=["watts"])
+        def test_it(perf):
+            perf()
+        """
+    )
+    refused(suite.run("tiny"), "pytest.mark.perf: gate: unknown metric 'watts'")
+
+
+def test_a_baseline_from_before_judges_what_it_has(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file whose sessions have no memory is read, and memory is not judged."""
+    [path] = (known.path / "baselines").glob("*.json")
+    document = json.loads(path.read_text())
+    for case in document["cases"]:
+        for session in case["sessions"]:
+            del session["metrics"]["held_memory"]
+    path.write_text(json.dumps(document))
+    taking(2, monkeypatch)
+    known.run("tiny", *TWO).assert_outcomes(passed=1)
+    assert "held_memory" not in verdicts(known)
+
+
+def test_more_memory_is_accepted_on_request(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From then on it is what is right, and the times of before still count."""
+    taking(1.02, monkeypatch)
+    known.run("tiny", *TWO).assert_outcomes(failed=1)
+    done = accept(known)
+    assert (done.returncode, f"refused   {ID}: its held_memory regressed" in done.stdout) == (1, True)
+    assert accept(known, "--regression-ok").returncode == 0
+    [path] = (known.path / "baselines").glob("*.json")
+    [case] = json.loads(path.read_text())["cases"]
+    assert ["held_memory" in one["metrics"] for one in case["sessions"]] == [False, True]
+    known.run("tiny", *TWO).assert_outcomes(passed=1)
+
+
+def test_every_launch_is_fresh_where_a_time_is_judged_that_only_those_tell(suite: Suite) -> None:
+    """Later rounds are forked otherwise, and have no such number."""
+    cell = ("--device", "fake", "--dtype", "fp32,bf16", "--mode", "spin", "--stack", "plain")
+    suite.run("tiny", "--perf-launches", "3", "--perf-gate", "step_time,prepare_time", cell=cell)
+    forked = suite.query("SELECT json_extract(doc, '$.gate.forked'), count(*) FROM launch GROUP BY 1")
+    assert forked == [(None, 6)]
+
+
+@pytest.mark.parametrize("times", [1.02, 1.0])
+def test_pairs_judge_the_memory_of_fresh_processes(suite: Suite, monkeypatch: pytest.MonkeyPatch, times: float) -> None:
+    """The variable is one arm's alone: its workers take more."""
+    taking(times, monkeypatch)
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(SHORT)
+    # So small a tolerance that speed is not decided before the eighth pair.
+    words = ("--perf-against=FAKE_MEMORY=1", "--perf-max-pairs=8", "--perf-tolerance=0.1%", "--perf-start=fresh")
+    result = suite.raw(*suite.load, *CELL, *words)
+    result.assert_outcomes(**({"failed": 1} if times > 1 else {"passed": 1}))
+    assert verdicts(suite)["held_memory"] == ("regressed" if times > 1 else "ok")
