@@ -126,6 +126,13 @@ class Suite:
         """Model and outcome of every recorded launch."""
         return self.query('SELECT c.model, l.outcome FROM launch l JOIN "case" c ON c.id = l.case_id ORDER BY l.rowid')
 
+    def verdicts(self, what: str, order: str = "judged_at") -> list[tuple[Any, ...]]:
+        """What is asked of every verdict on a case: those on its other metrics are in other series."""
+        return self.query(
+            f"SELECT {what} FROM verdict v JOIN series s ON s.id = v.series_id "  # noqa: S608 - our own words
+            f"WHERE s.metric = 'step_time' ORDER BY {order}"
+        )
+
     def statuses(self) -> list[str]:
         return [status for (status,) in self.query("SELECT status FROM run ORDER BY id")]
 

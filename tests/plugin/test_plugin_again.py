@@ -198,9 +198,9 @@ def test_the_last_runs_are_judged_against_and_the_anchor_beside_them(suite: Suit
             *suite.load, "--model", "tiny", *CELL, "--perf-samples", "5", "--perf-seconds", "0.05", *more
         )
         assert result.ret in (0, 1)
-    ((reason,),) = suite.query("SELECT json_extract(reason, '$.text') FROM verdict ORDER BY judged_at DESC LIMIT 1")
+    ((reason,),) = suite.verdicts("json_extract(reason, '$.text')", "judged_at DESC LIMIT 1")
     assert "there is no anchor: nothing was accepted for this case" in reason
-    facts = suite.query("SELECT json_extract(reason, '$.baseline.sessions') FROM verdict ORDER BY judged_at")
+    facts = suite.verdicts("json_extract(reason, '$.baseline.sessions')")
     assert [row[0] for row in facts] == [None, 1, 2]
 
 

@@ -83,7 +83,7 @@ def test_other_software_is_judged_in_turns_with_that_of_the_baseline(accepted: S
     digest = lock_of(accepted).stem
     assert f"judged live against the lock {digest} (old): 1 case; pace: 1.0 -> 1.1" in out
     assert f"{ID} against its baseline: pair 1 of at most 6" in out
-    [(outcome, reason)] = accepted.query("SELECT outcome, reason FROM verdict ORDER BY run_id DESC LIMIT 1")
+    [(outcome, reason)] = accepted.verdicts("outcome, reason", "v.run_id DESC LIMIT 1")
     evidence = json.loads(reason)["baseline"]
     assert outcome == "regressed"
     assert (evidence["against"], evidence["lock"]) == (f"baseline:{digest}", digest)
@@ -128,7 +128,7 @@ def test_a_lock_with_other_variables_is_its_software_under_them(accepted: Suite,
     result = run(accepted, pythons["1.0"], "--perf-against=baseline OMP_NUM_THREADS=1")
     out = result.stdout.str()
     assert "pair 1 of at most 6" in out
-    assert "OMP_NUM_THREADS" in accepted.query("SELECT reason FROM verdict ORDER BY run_id DESC LIMIT 1")[0][0]
+    assert "OMP_NUM_THREADS" in accepted.verdicts("reason", "v.run_id DESC LIMIT 1")[0][0]
 
 
 def test_a_variable_that_was_not_set_is_not_set_for_the_baseline(
@@ -137,7 +137,7 @@ def test_a_variable_that_was_not_set_is_not_set_for_the_baseline(
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     result = run(accepted, pythons["1.0"])
     assert "judged live against the lock" in result.stdout.str()
-    [(reason,)] = accepted.query("SELECT reason FROM verdict ORDER BY run_id DESC LIMIT 1")
+    [(reason,)] = accepted.verdicts("reason", "v.run_id DESC LIMIT 1")
     assert "ONEDNN_MAX_CPU_ISA: as it is -> AVX2" in json.loads(reason)["baseline"]["differences"]
 
 

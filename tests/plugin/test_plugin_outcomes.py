@@ -202,7 +202,7 @@ def test_a_regression_against_the_baseline_fails(suite: Suite, monkeypatch: pyte
     [path] = (suite.path / "baselines").glob("*.json")
 
     suite.run("tiny", "--perf-launches", "2").assert_outcomes(passed=1)
-    outcomes = [outcome for (outcome,) in suite.query("SELECT outcome FROM verdict ORDER BY judged_at")]
+    outcomes = [outcome for (outcome,) in suite.verdicts("outcome")]
     assert outcomes[0] == "no_baseline"
     assert outcomes[1] in ("ok", "inconclusive", "improved")
 
@@ -222,4 +222,4 @@ def test_a_regression_against_the_baseline_fails(suite: Suite, monkeypatch: pyte
     assert properties["verdict"] == "regressed"
     assert float(properties["ratio"]) > 20
     assert failure is not None
-    assert suite.query("SELECT outcome FROM verdict ORDER BY judged_at DESC LIMIT 1") == [("regressed",)]
+    assert suite.verdicts("outcome", "judged_at DESC LIMIT 1") == [("regressed",)]

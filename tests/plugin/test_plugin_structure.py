@@ -50,9 +50,7 @@ def looked(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Looked:
 
 
 def structures(suite: Suite) -> list[str]:
-    return [
-        json.loads(told)["structure"]["outcome"] for (told,) in suite.query("SELECT reason FROM verdict ORDER BY rowid")
-    ]
+    return [json.loads(told)["structure"]["outcome"] for (told,) in suite.verdicts("reason", "v.rowid")]
 
 
 def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(looked: Looked) -> None:
