@@ -85,15 +85,16 @@ class WithVersion:
         return with_package(self.base.lock, Package(self.package, self.release.version, ""))
 
 
+_KEPT: dict[tuple[Path, str, Lock], Package] = {}
+"""The packages of wheels that this process has put into the store."""
+
+
 def _kept(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
     """The package of a wheel that is in the store. Each wheel is installed once to see what its content is."""
     key = cache, _digest(wheel), lock
     if key not in _KEPT:
         _KEPT[key] = make.keep_wheel(cache, wheel, lock, say)
     return _KEPT[key]
-
-
-_KEPT: dict[tuple[Path, str, Lock], Package] = {}
 
 
 def _digest(path: Path) -> str:
