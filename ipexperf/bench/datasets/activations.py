@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ipexperf.bench import registry
-from ipexperf.bench.api import Dataset, Examples, Split
+from ipexperf.bench.api import Examples
+from ipexperf.bench.datasets._random import RandomData
 from ipexperf.bench.lazy import torch
 
 WIDTH = 8192
 """Numbers of a token. Each operator takes as many of them as it is wide."""
-EXAMPLES = 2
-SEED = 0
 
 
-class Activations(Dataset):
+class Activations(RandomData):
     name = "activations"
-    licence = "made here"
+    examples = 2
 
-    def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
-        return __file__, None
-
-    def read(self, path: str, size: int) -> Split:
-        del path
-        generator = torch.Generator().manual_seed(SEED)
-        numbers = torch.randn(2 * EXAMPLES, size, WIDTH, generator=generator)
-        examples = Examples((numbers,), (torch.zeros(2 * EXAMPLES),))
-        return Split(examples.part(slice(EXAMPLES)), examples.part(slice(EXAMPLES, None)))
+    def draw(self, count: int, size: int, generator: Any) -> Examples:
+        return Examples((torch.randn(count, size, WIDTH, generator=generator),), (torch.zeros(count),))
 
 
 registry.datasets.add("activations", Activations())

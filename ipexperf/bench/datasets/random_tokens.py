@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ipexperf.bench import registry
-from ipexperf.bench.api import Dataset, Examples, Split
+from ipexperf.bench.api import Examples
+from ipexperf.bench.datasets._random import RandomData
 from ipexperf.bench.lazy import torch
 
 VOCABULARY = 32_000
 """Number of different tokens. Every model that reads them has more."""
-EXAMPLES = 64
-SEED = 0
 
 
-class RandomTokens(Dataset):
+class RandomTokens(RandomData):
     name = "random_tokens"
-    licence = "made here"
+    examples = 64
 
-    def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
-        return __file__, None
-
-    def read(self, path: str, size: int) -> Split:
-        del path
-        generator = torch.Generator().manual_seed(SEED)
-        tokens = torch.randint(VOCABULARY, (2 * EXAMPLES, size + 1), generator=generator)
-        examples = Examples((tokens[:, :-1].contiguous(),), (tokens[:, 1:].contiguous(),))
-        return Split(examples.part(slice(EXAMPLES)), examples.part(slice(EXAMPLES, None)))
+    def draw(self, count: int, size: int, generator: Any) -> Examples:
+        tokens = torch.randint(VOCABULARY, (count, size + 1), generator=generator)
+        return Examples((tokens[:, :-1].contiguous(),), (tokens[:, 1:].contiguous(),))
 
 
 registry.datasets.add("random_tokens", RandomTokens())

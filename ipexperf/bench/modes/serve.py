@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.bench import measure, registry
-from ipexperf.bench.api import Cell, Device, Knob, Look, Mode, Model, Number, Session, Tensors, Workbench
+from ipexperf.bench.api import Cell, Device, Look, Mode, Model, Number, Session, Tensors, Workbench
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -21,7 +21,7 @@ from ipexperf.bench.modes import _engine, _generation, _requests, _serving
 from ipexperf.bench.modes._engine import Served
 from ipexperf.bench.modes._generation import GenerationSession
 from ipexperf.bench.modes._requests import Request
-from ipexperf.errors import UsageError, WorkerError
+from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 SMALLEST = 2 * _requests.FEWEST
@@ -29,7 +29,7 @@ SMALLEST = 2 * _requests.FEWEST
 
 
 @dataclass(frozen=True)
-class Rate(Knob):
+class Rate(Number):
     """The knob for the load. Shares of what the software can sustain would be another load for each version of it."""
 
     name: str = "rate"
@@ -48,10 +48,6 @@ class Rate(Knob):
         if not 0 < number < float("inf"):
             return f"expected requests a second, a number above 0, got '{value}'"
         return None if value == f"{number:g}" else f"expected {number:g}, got '{value}': the same load has one name"
-
-    def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
-        del model, beside
-        raise UsageError(f"the knob {self.name} is a number: ablation is for knobs that are on or off")
 
 
 class Rows:
