@@ -201,7 +201,7 @@ def arms(fake: str) -> Callable[..., list[Arm]]:
 def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
     arms: Callable[..., list[Arm]], sent: Sent, gone: Callable[[int], bool]
 ) -> None:
-    """Each rotation has a turn of each, each follows each of the others equally often, and blocks are of one length."""
+    """Each rotation has a turn of each, each follows each of the others equally often, and an arm's turns are alike."""
     found = play(*arms("tiny", "tiny", "tiny"), effort=Effort(turns=6, most=6, seconds=0.01))
     turns = [(pid, request) for pid, do, request in sent.requests if do == "sample" and "warm" in request]
     assert len(turns) == 18
@@ -210,7 +210,7 @@ def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
     follows = Counter(neighbours for rotation in rotations for neighbours in itertools.pairwise(rotation))
     assert set(follows.values()) == {2}
     assert len(follows) == 6
-    assert len({request["block"] for _, request in turns}) == 1
+    assert len({(pid, request["block"]) for pid, request in turns}) == 3
     assert all(len(side.times[0]) == 6 for side in found.sides)
     assert sent.of("warm") == sorted(sent.of("warm"), key=DTYPES.index)
     assert len(sent.names) == 3
