@@ -235,6 +235,8 @@ def _check_digest(lock: Lock, digest: str, folder: Path) -> None:
 
 def baselines_here(options: Options, cases: Iterable[Case], facts: Facts) -> dict[Case, CaseBaseline]:
     """The accepted baselines of these cases on this machine."""
+    if not any(options.baselines.glob("*.json")):
+        return {}  # nobody needs to ask a card what it is
     files: dict[str, baseline.Baselines] = {}
     answer = {}
     for case in cases:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import NO_TORCH, ROOT, Suite
+from forked_pytest import Servers
+from plugin_suite import NO_TORCH, PLUGIN, ROOT, Suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,13 +21,20 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
 
+@pytest.fixture(scope="session")
+def run_servers() -> Iterator[Servers]:
+    servers = Servers(PLUGIN)
+    yield servers
+    servers.close()
+
+
 @pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fake: str) -> Suite:
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fake: str, run_servers: Servers) -> Suite:
     """A suite whose interpreter finds no torch: what passes here needs none."""
     _clean(monkeypatch)
     monkeypatch.setenv("PYTHONPATH", f"{NO_TORCH}{os.pathsep}{ROOT}")
     monkeypatch.setenv("FAKE_PID_FILE", str(pytester.path / "pids"))
-    return Suite(pytester, fake)
+    return Suite(pytester, fake, run_servers)
 
 
 @pytest.fixture

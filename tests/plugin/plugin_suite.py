@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pytest
+    from forked_pytest import Servers
 
 ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
@@ -75,8 +76,9 @@ def test_it(perf):
 class Suite:
     """A folder with a suite in it, and a way to run it."""
 
-    def __init__(self, pytester: pytest.Pytester, fake: str) -> None:
+    def __init__(self, pytester: pytest.Pytester, fake: str, servers: Servers) -> None:
         self.pytester = pytester
+        self.servers = servers
         self.path = pytester.path
         self.fake = fake
         # With "=": pytest looks for its ini file beside every argument that is a path.
@@ -96,6 +98,15 @@ class Suite:
 
     def raw(self, *arguments: str) -> pytest.RunResult:
         """Runs pytest with the plugin and these arguments only."""
+        base = f"--basetemp={self.path / 'basetemp'}"
+        return self.servers.run("pytest", (base, *PLUGIN, *arguments), self.path, PATIENCE)
+
+    def command(self, *words: str) -> pytest.RunResult:
+        """Runs `ipexperf` with these words."""
+        return self.servers.run("ipexperf", words, self.path, PATIENCE)
+
+    def fresh(self, *arguments: str) -> pytest.RunResult:
+        """Runs pytest in an interpreter that has imported nothing."""
         return self.pytester.runpytest_subprocess(*PLUGIN, *arguments, timeout=PATIENCE)
 
     def start(

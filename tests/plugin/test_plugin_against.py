@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -152,9 +151,7 @@ def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> No
     assert "STRUCTURE CHANGED (1): these run different kernels than the other arm does" in out
     found = properties(suite)
     assert (found["structure"], found["structure_change"]) == ("changed", line)
-    shown = suite.pytester.run(
-        sys.executable, "-m", "ipexperf.cli", "why", "last", f"{ID}+against:OMP_NUM_THREADS=1", "--arm"
-    )
+    shown = suite.command("why", "last", f"{ID}+against:OMP_NUM_THREADS=1", "--arm")
     assert line in shown.stdout.str()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
@@ -21,17 +19,15 @@ TWO = ("--perf-launches", "2", "--perf-baseline", "stored")
 MIB = 2**20
 
 
-def accept(suite: Suite, *more: str) -> subprocess.CompletedProcess[str]:
-    words = ("baseline", "accept", "last", "--reason", "so it is", *more)
-    command = [sys.executable, "-m", "ipexperf.cli", *words]
-    return subprocess.run(command, cwd=suite.path, check=False, capture_output=True, text=True)
+def accept(suite: Suite, *more: str) -> pytest.RunResult:
+    return suite.command("baseline", "accept", "last", "--reason", "so it is", *more)
 
 
 @pytest.fixture
 def known(suite: Suite) -> Suite:
     """A suite whose case took 64 MiB when it was accepted."""
     suite.run("tiny", *TWO).assert_outcomes(passed=1)
-    assert accept(suite).returncode == 0
+    assert accept(suite).ret == 0
     return suite
 
 
@@ -170,8 +166,8 @@ def test_more_memory_is_accepted_on_request(known: Suite, monkeypatch: pytest.Mo
     taking(1.02, monkeypatch)
     known.run("tiny", *TWO).assert_outcomes(failed=1)
     done = accept(known)
-    assert (done.returncode, f"refused   {ID}: its held_memory regressed" in done.stdout) == (1, True)
-    assert accept(known, "--regression-ok").returncode == 0
+    assert (done.ret, f"refused   {ID}: its held_memory regressed" in done.stdout.str()) == (1, True)
+    assert accept(known, "--regression-ok").ret == 0
     [path] = (known.path / "baselines").glob("*.json")
     [case] = json.loads(path.read_text())["cases"]
     assert ["held_memory" in one["metrics"] for one in case["sessions"]] == [False, True]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,17 +55,27 @@ def stored(suite: Suite, python: str) -> pytest.RunResult:
 
 
 def command(suite: Suite, *words: str) -> None:
-    subprocess.run([sys.executable, "-m", "ipexperf.cli", *words], cwd=suite.path, check=True, capture_output=True)
+    assert suite.command(*words).ret == 0
+
+
+@pytest.fixture(scope="module")
+def accepted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Keeps the folder of the first accepted suite for the others."""
+    return tmp_path_factory.mktemp("accepted")
 
 
 @pytest.fixture
-def accepted(suite: Suite, pythons: dict[str, str]) -> Suite:
+def accepted(suite: Suite, pythons: dict[str, str], accepted_once: Path) -> Suite:
     """A suite whose case was accepted on 1.0, with its packages kept."""
+    if any(accepted_once.iterdir()):
+        shutil.copytree(accepted_once, suite.path, dirs_exist_ok=True)
+        return suite
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(TURNS)
     run(suite, pythons["1.0"]).assert_outcomes(passed=1)
     words = ("baseline", "accept", "last", "--reason", "right", "--by", "me", "--name", "old", "--keep", "all")
     command(suite, *words)
+    shutil.copytree(suite.path, accepted_once, dirs_exist_ok=True)
     return suite
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -35,7 +34,7 @@ class Roofed:
 
     def told(self, *arguments: str) -> str:
         """What the command says, in a process of its own: pytester forgets what was imported here."""
-        found = self.suite.pytester.run(sys.executable, "-m", "ipexperf.cli", *arguments)
+        found = self.suite.command(*arguments)
         assert found.ret == 0, found.stderr.str()
         return found.stdout.str()
 

@@ -243,7 +243,7 @@ def pytest_unconfigure(config):
 def test_collection_imports_nothing_heavy(torch_suite: Suite) -> None:
     """Planning and collecting cases, real ones too, imports neither torch nor SQLAlchemy, pandas, numpy or scipy."""
     (torch_suite.path / "conftest.py").write_text(WATCH)
-    result = torch_suite.raw("--collect-only", "-q", "--perf-preset", "full")
+    result = torch_suite.fresh("--collect-only", "-q", "--perf-preset", "full")
     if importlib.util.find_spec("torch") is None:
         refused(result, "torch not installed")
         return
@@ -257,7 +257,7 @@ def test_somebody_elses_tests_pay_nothing(torch_suite: Suite) -> None:
     """A pytest run without a performance test imports nothing of ours that is heavy, and writes nothing."""
     (torch_suite.path / "conftest.py").write_text(WATCH)
     torch_suite.pytester.makepyfile(test_suite="def test_theirs():\n    assert True\n")
-    result = torch_suite.raw()
+    result = torch_suite.fresh()
     result.assert_outcomes(passed=1)
     assert [line for line in result.errlines if line.startswith(("collected", "ended"))] == [
         "collected 1: []",
