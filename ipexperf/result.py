@@ -70,9 +70,14 @@ def of_memory(*, usual: bool = False) -> Gate:
     return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**15, usual=usual, smallest=True)
 
 
-def of_allocations() -> Gate:
-    """The gate of memory that is counted and not measured."""
-    return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=True, smallest=True)
+def of_count(*, usual: bool = False) -> Gate:
+    """The gate of what is counted and not measured, such as allocated bytes and calls of operators: 1 %."""
+    return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=usual, smallest=True)
+
+
+def of_instructions() -> Gate:
+    """The gate of retired instructions: 1 %, and little trust in a noise that was assumed and never measured."""
+    return Gate(0.01, noise=0.003, pairs=0.003, trust=2, smallest=True)
 
 
 def of_resident_peak() -> Gate:
@@ -134,9 +139,18 @@ METRICS: dict[str, Metric] = {
         Metric("relative_time", "yardsticks", False),
         Metric("yardstick_time", "s", None),
         Metric("page_faults", "1", False),
+        Metric("step_python_calls", "1", False, gate=of_count()),
+        Metric("step_operators", "1", False, gate=of_count()),
+        Metric("step_kernels", "1", False, gate=of_count()),
+        Metric("step_allocations", "1", False, gate=of_count()),
+        Metric("graph_nodes", "1", False, gate=of_count()),
+        Metric("generated_code", "bytes", False, gate=of_count()),
+        Metric("step_instructions", "1", False, gate=of_instructions()),
+        Metric("prepare_instructions", "1", False, gate=of_instructions(), fresh=True),
+        Metric("compile_instructions", "1", False, gate=of_instructions(), fresh=True),
         Metric("peak_memory", "bytes", False, gate=of_resident_peak(), fresh=True),
         Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True),
-        Metric("step_memory", "bytes", False, gate=of_allocations()),
+        Metric("step_memory", "bytes", False, gate=of_count(usual=True)),
         Metric("library_memory", "bytes", False),
         Metric("reserved_memory", "bytes", False, gate=of_memory()),
         Metric("device_time", "s", False),

@@ -574,6 +574,8 @@ class Session(ABC):
     """Whether other processes run the steps, so that the worker's own device has no evidence of them."""
     compile_time: float | None = None
     """Seconds that making the graph of the network took, from the plain network to the first output. None: no graph."""
+    compile_instructions: int | None = None
+    """Instructions that it took, where the machine counts them."""
 
     @abstractmethod
     def step(self) -> None:

@@ -20,7 +20,7 @@ P99_SAMPLES = 662
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
 TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
 """Times before the samples that a worker reports. Not every mode has all of them."""
-OPTIONAL = ("page_faults", "held_memory")
+OPTIONAL = ("page_faults", "held_memory", "step_instructions", "prepare_instructions", "compile_instructions")
 """Figures that a worker reports if it can: page faults only if the steps ran in its own process."""
 RELATIVES = ("relative_time", "yardstick_time")
 """What a yardstick tells, where one took turns with the case."""
@@ -109,9 +109,17 @@ def proven(worker: Worker, launch: Launch) -> Launch:
 
 
 def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
-    """What torch's allocators held at most at once for the step that was looked at, if it was."""
-    memory = ((fingerprint or {}).get("beside") or {}).get("memory") or {}
-    return {"step_memory": float(memory["peak"])} if memory.get("peak") else {}
+    """What the step that was looked at took: counts, and what torch's allocators held at most at once."""
+    beside = (fingerprint or {}).get("beside") or {}
+    memory, counts, python = (beside.get(name) or {} for name in ("memory", "counts", "python"))
+    values = {
+        "step_memory": memory.get("peak"),
+        "step_allocations": memory.get("allocations"),
+        "step_operators": counts.get("operators"),
+        "step_kernels": counts.get("kernels"),
+        "step_python_calls": python.get("calls"),
+    }
+    return {name: float(value) for name, value in values.items() if value}
 
 
 def forked(launch: Launch) -> Launch:

@@ -296,6 +296,9 @@ def test_a_compiled_case_keeps_its_proofs_and_its_accuracy(monkeypatch: pytest.M
     promised = {"dtype", "graphs", "recompilation", "eager_fallback", "inductor", "compiled_step", "freezing", "stack"}
     assert promised <= set(proven)
     assert all(check.ok for check in session.accuracy()[1])
+    counts = session.metrics()
+    assert counts["graph_nodes"] > 1
+    assert counts["generated_code"] > 1000
     session.close()
 
 

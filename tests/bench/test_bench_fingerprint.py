@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,30 @@ def test_a_step_has_the_same_digest_each_time() -> None:
     assert one["structure"]["processor"]["onednn"] == onednn.isas() != []
     assert len(one["times"]["operators"]) == len(one["structure"]["operators"])
     assert len(json.dumps(one)) < 20_000
+
+
+def test_the_calls_of_python_are_counted() -> None:
+    """Those of functions in Python and in C; an operator more is a call more."""
+
+    def helper() -> int:
+        return len([])
+
+    assert fingerprint.python_calls(lambda: None) == 1
+    assert fingerprint.python_calls(helper) == 2
+    assert fingerprint.python_calls(lambda: [helper() for _ in range(10)]) in (21, 22)  # 3.12 inlines comprehensions
+    assert sys.getprofile() is None
+
+
+def test_a_step_has_counts_that_do_not_depend_on_the_clock() -> None:
+    step = of_network()
+    step()
+    first, second = (fingerprint.capture(fingerprint.of_step(step, CPU))["beside"] for _ in range(2))
+    assert first == second
+    assert first["counts"]["operators"] > 5
+    assert first["python"]["calls"] > 5
+    more = fingerprint.capture(fingerprint.of_step(lambda: step().neg_(), CPU))["beside"]
+    assert more["counts"]["operators"] == first["counts"]["operators"] + 1
+    assert more["python"]["calls"] > first["python"]["calls"]
 
 
 def test_what_differs_changes_the_digest() -> None:

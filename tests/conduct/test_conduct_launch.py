@@ -90,6 +90,20 @@ def test_the_memory_of_a_step_is_that_of_its_fingerprint(
     assert launch.proven(told, Launch(0, "ok")).metrics.get("step_memory") == expected
 
 
+def test_the_counts_of_a_step_are_those_of_its_fingerprint() -> None:
+    """Without an accelerator no kernels are counted, and a count that differed the second time is not there."""
+    memory = {"allocations": 3, "allocated": 9, "peak": 4096}
+    told: Any = Told({"beside": {"memory": memory, "counts": {"operators": 12, "kernels": 0}}})
+    assert launch.proven(told, Launch(0, "ok")).metrics == {
+        "library_memory": 5.0,
+        "step_memory": 4096.0,
+        "step_allocations": 3.0,
+        "step_operators": 12.0,
+    }
+    told = Told({"beside": {"python": {"calls": 70}}})
+    assert launch.proven(told, Launch(0, "ok")).metrics == {"library_memory": 5.0, "step_python_calls": 70.0}
+
+
 def test_a_forked_launch_has_no_metric_that_only_a_fresh_process_tells() -> None:
     metrics = {"step_time": 1.0, "peak_memory": 2.0, "compile_time": 3.0, "step_memory": 4.0}
     found = launch.forked(Launch(0, "ok", metrics=metrics, gate={"others": 0.0}))

@@ -53,18 +53,28 @@ class Tally:
     """Frames that it tried to compile, successfully or not. The code after a break is a frame of its own."""
     breaks: Counter[str]
     """Reasons of graph breaks, with counts."""
+    nodes: int
+    """Operations that it put into graphs."""
 
     @classmethod
     def read(cls) -> Tally:
         # Torch has no public counters.
         counters = importlib.import_module("torch._dynamo.utils").counters
         return cls(
-            counters["stats"]["unique_graphs"], counters["frames"]["total"], Counter(dict(counters["graph_break"]))
+            counters["stats"]["unique_graphs"],
+            counters["frames"]["total"],
+            Counter(dict(counters["graph_break"])),
+            counters["stats"]["calls_captured"],
         )
 
     def since(self, before: Tally) -> Tally:
         """Return the difference from an earlier tally."""
-        return Tally(self.graphs - before.graphs, self.frames - before.frames, self.breaks - before.breaks)
+        return Tally(
+            self.graphs - before.graphs,
+            self.frames - before.frames,
+            self.breaks - before.breaks,
+            self.nodes - before.nodes,
+        )
 
 
 def whole(first: Tally, later: Tally) -> list[Check]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 import time
 import traceback
 from collections import Counter, defaultdict
@@ -58,9 +59,30 @@ def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False
 def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Seen]:  # noqa: FBT001 - partial
     kind = device.name if device.accelerator else "cpu"
     events = proof.traced(step, everywhere=everywhere, device=kind, memory=True)
-    memory = trace.memory(events, accelerator=device.accelerator)
-    sections = {"operators": Seen(*trace.operators(events), beside={"memory": memory})}
+    beside = {
+        "memory": trace.memory(events, accelerator=device.accelerator),
+        "counts": trace.counts(events),
+        "python": {"calls": python_calls(step)},
+    }
+    sections = {"operators": Seen(*trace.operators(events), beside=beside)}
     return {**sections, "kernels": Seen(*trace.kernels(events))} if device.accelerator else sections
+
+
+def python_calls(step: Callable[[], Any]) -> int:
+    """Count the calls that Python makes in this thread for a step, of functions in Python and in C."""
+    calls = 0
+
+    def count(_: Any, event: str, __: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        step()
+    finally:
+        sys.setprofile(before)
+    return calls - 1  # the call that ends the counting
 
 
 def _logged(step: Callable[[], Any]) -> dict[str, Seen]:
@@ -112,7 +134,7 @@ def graph(text: str) -> dict[str, Seen]:
 
 def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable[str]) -> dict[str, Seen]:
     """Return dynamo's counters, and the functions that inductor's code calls."""
-    calls = Counter(name for source in code for name in _CALL.findall(_bare(source)))
+    calls = Counter(name for source in code for name in _CALL.findall(bare(source)))
     # Remove places in files from reasons of breaks: they move with every line above them.
     reasons = Counter({" ".join(_PLACE.sub("#", why).split())[:LINE]: count for why, count in breaks.items()})
     section = {
@@ -124,7 +146,7 @@ def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable
     return {"compiled": Seen(section)}
 
 
-def _bare(code: str) -> str:
+def bare(code: str) -> str:
     """Remove the comment lines of Python code."""
     return "\n".join(line for line in code.splitlines() if not line.lstrip().startswith("#"))
 

@@ -73,6 +73,12 @@ def kernels(events: Iterable[dict[str, Any]]) -> Section:
     return limited(rows, [seconds[name] for name in calls])
 
 
+def counts(events: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """Return how many operators a step called, and how many kernels ran on an accelerator."""
+    kinds = Counter(event.get("cat") for event in events if not str(event.get("name")).startswith(_OWN))
+    return {"operators": kinds[_OPERATOR], "kernels": sum(kinds[kind] for kind in DEVICE)}
+
+
 def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, int]:
     """Return the allocations of a step: number, total bytes, and peak above the level at its beginning."""
     marks = [x for x in events if x.get("name") == _MEMORY and bool(x["args"]["Device Type"]) == accelerator]

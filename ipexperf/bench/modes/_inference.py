@@ -16,6 +16,7 @@ from ipexperf.bench.evidence import accuracy, fingerprint, instructions, proof, 
 from ipexperf.bench.evidence.accuracy import Reference
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import retired
 from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import Bounds
@@ -49,11 +50,11 @@ class InferenceSession(Session):
 
     def timed(self, build: Callable[[Any], Any], network: Any) -> Any:
         """Return what `build` makes of the network. Keep how long it takes if that is a graph."""
-        begin = time.perf_counter()
+        begin, counted = time.perf_counter(), retired.count()
         built = build(network)
         self.bench.device.synchronise()
         if self.bench.mode.graph:
-            self.compile_time = time.perf_counter() - begin
+            self.compile_time, self.compile_instructions = time.perf_counter() - begin, retired.since(counted)
         return built
 
     def placed(self) -> Any:

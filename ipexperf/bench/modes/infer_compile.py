@@ -41,6 +41,10 @@ class CompiledSession(InferenceSession):
             kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
         return kernels
 
+    def metrics(self) -> dict[str, float]:
+        code = sum(len(source) for source in map(fingerprint.bare, self.sources))
+        return {**super().metrics(), "graph_nodes": float(self.first.nodes), "generated_code": float(code)}
+
     def looks(self, device: Device) -> Mapping[str, Look]:
         return {**super().looks(device), "compiled": self._compiled}
 

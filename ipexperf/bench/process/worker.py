@@ -25,7 +25,7 @@ from typing import IO, Any
 from ipexperf.bench import lazy, measure, outcome, precision, registry
 from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.bench.evidence import fingerprint
-from ipexperf.bench.machine import facts, heap, placement
+from ipexperf.bench.machine import facts, heap, placement, retired
 from ipexperf.bench.process import environment, guard, injections
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -74,6 +74,8 @@ class Worker:
         self._bench: Workbench | None = None
         self._pulses: dict[str, Any] = {}
         self._faults = heap.Faults()
+        self._instructions: list[tuple[int, int | None]] = []
+        """Of each request for samples, its steps and their instructions."""
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -94,7 +96,7 @@ class Worker:
         bench = self._workbench(request)
         imported = time.perf_counter() - begin
         bench.device.reset_peak_memory()
-        begin = time.perf_counter()
+        begin, counted = time.perf_counter(), retired.count()
         with injections.opening(bench.settings.injected):
             self._session = bench.mode.open(bench)
         injections.slow(self._session, bench.device.synchronise, bench.settings.injected)
@@ -102,14 +104,18 @@ class Worker:
         self._cold = bench.mode.cold
         self._emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         bench.device.synchronise()
-        prepared = time.perf_counter() - begin
+        prepared, instructions = time.perf_counter() - begin, retired.since(counted)
         heap.trim()
-        compiled = self._session.compile_time
+        told = {
+            "compile_time": self._session.compile_time,
+            "prepare_instructions": instructions,
+            "compile_instructions": self._session.compile_instructions,
+        }
         return {
             # The server of a forked worker has imported everything before.
             **({"import_time": imported} if started() == "fresh" else {}),
             "prepare_time": prepared,
-            **({} if compiled is None else {"compile_time": compiled}),
+            **{name: value for name, value in told.items() if value is not None},
             "items": self._session.items(bench.case.batch),
             "cold": bench.mode.cold,
         }
@@ -199,8 +205,10 @@ class Worker:
         if warm := int(request.get("warm", 0)):
             session.sample(device.synchronise, 1, warm)
         block = int(request.get("block", self._block))
-        with self._faults.watch(request["count"] * block):
+        steps, counted = request["count"] * block, retired.count()
+        with self._faults.watch(steps):
             samples = session.sample(device.synchronise, request["count"], block)
+        self._instructions.append((steps, retired.since(counted)))
         return {"samples": samples, "block": block}
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -220,12 +228,19 @@ class Worker:
         session, device = self._ready
         # If other processes run the steps, page faults happen there.
         faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
-        held = session.held_memory(device)
+        told = {"held_memory": session.held_memory(device), "step_instructions": self._instructions_of_a_step()}
         return {
             "peak_memory": session.peak_memory(device),
-            **({} if held is None else {"held_memory": held}),
+            **{name: value for name, value in told.items() if value is not None},
             **faults,
         }
+
+    def _instructions_of_a_step(self) -> float | None:
+        """The instructions of a step, with all threads that this process started. None if they are not counted."""
+        counts = [count for _, count in self._instructions if count is not None]
+        if not counts or len(counts) < len(self._instructions) or self._ready[0].elsewhere:
+            return None
+        return sum(counts) / sum(steps for steps, _ in self._instructions)
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
