@@ -58,13 +58,15 @@ def bench(
 def alone(fake: str, *, arguments: tuple[str, ...] = (), **variables: str) -> Any:
     """What a script of tests/fakes told of itself in a process of its own: IPEX changes the one that imports it."""
     root = Path(__file__).parents[2]
+    path = f"{root / 'tests' / 'fakes' / 'no_transformers'}{os.pathsep}{root}"
     done = subprocess.run(
         [sys.executable, str(root / "tests" / "fakes" / fake), *arguments],
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
-        env={**os.environ, "PYTHONPATH": str(root), **variables},
+        # More threads would spend most of their time waiting for one another.
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **variables},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

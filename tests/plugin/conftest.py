@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from forked_pytest import Servers
-from plugin_suite import NO_TORCH, PLUGIN, ROOT, Suite
+from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, Suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fake: str,
 
 @pytest.fixture
 def torch_suite(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    """A suite whose interpreter finds whatever is installed. How quick the machine is just then is not its matter."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    """A suite whose interpreter finds torch and IPEX. How quick the machine is just then is not its matter."""
+    monkeypatch.setenv("PYTHONPATH", f"{NO_TRANSFORMERS}{os.pathsep}{ROOT}")
     monkeypatch.setenv("IPEXPERF_NO_PULSE", "yes")
     return suite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
+NO_TRANSFORMERS = ROOT / "tests" / "fakes" / "no_transformers"
 INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
 # Nothing here waits for Hypothesis and anyio to be imported.
 PLUGIN = (
@@ -86,6 +88,17 @@ class Suite:
         (self.path / "pytest.ini").write_text(INI)
         (self.path / "conftest.py").write_text(CONFTEST)
         (self.path / "test_suite.py").write_text(SUITE)
+
+    def keep(self, folder: Path) -> None:
+        """Copies everything into an empty folder, for `kept_in`."""
+        shutil.copytree(self.path, folder, dirs_exist_ok=True)
+
+    def kept_in(self, folder: Path) -> bool:
+        """Whether `keep` filled this folder before: then it is copied here, and nobody has to measure it again."""
+        if not any(folder.iterdir()):
+            return False
+        shutil.copytree(folder, self.path, dirs_exist_ok=True)
+        return True
 
     def busy(self, times: int, said: str = "busy") -> None:
         """Lets so many rounds find that the machine is not theirs, and no later one."""

@@ -12,6 +12,8 @@ from test_plugin_against import CELL, SHORT
 from test_plugin_usage import refused
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from plugin_suite import Suite
 
 ID = "tiny-fake-fp32-spin-plain"
@@ -23,11 +25,19 @@ def accept(suite: Suite, *more: str) -> pytest.RunResult:
     return suite.command("baseline", "accept", "last", "--reason", "so it is", *more)
 
 
+@pytest.fixture(scope="module")
+def known_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Keeps the folder of the first known suite for the others."""
+    return tmp_path_factory.mktemp("known")
+
+
 @pytest.fixture
-def known(suite: Suite) -> Suite:
+def known(suite: Suite, known_once: Path) -> Suite:
     """A suite whose case took 64 MiB when it was accepted."""
-    suite.run("tiny", *TWO).assert_outcomes(passed=1)
-    assert accept(suite).ret == 0
+    if not suite.kept_in(known_once):
+        suite.run("tiny", *TWO).assert_outcomes(passed=1)
+        assert accept(suite).ret == 0
+        suite.keep(known_once)
     return suite
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,15 +66,14 @@ def accepted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def accepted(suite: Suite, pythons: dict[str, str], accepted_once: Path) -> Suite:
     """A suite whose case was accepted on 1.0, with its packages kept."""
-    if any(accepted_once.iterdir()):
-        shutil.copytree(accepted_once, suite.path, dirs_exist_ok=True)
+    if suite.kept_in(accepted_once):
         return suite
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(TURNS)
     run(suite, pythons["1.0"]).assert_outcomes(passed=1)
     words = ("baseline", "accept", "last", "--reason", "right", "--by", "me", "--name", "old", "--keep", "all")
     command(suite, *words)
-    shutil.copytree(suite.path, accepted_once, dirs_exist_ok=True)
+    suite.keep(accepted_once)
     return suite
 
 
