@@ -100,7 +100,9 @@ def test_a_pages_pytest_command_collects_cases(line: str) -> None:
 
 def rows() -> dict[str, list[str]]:
     """The tables' rows of the options' page, by flag: flag, ini key, variable, default, meaning."""
-    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in OPTIONS.splitlines()]
+    cells = [
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in OPTIONS.splitlines() if line.startswith("|")
+    ]
     return {re.split(r"[ =]", row[0].strip("`"))[0]: row for row in cells if row[0].startswith("`--")}
 
 
