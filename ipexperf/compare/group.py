@@ -11,6 +11,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
+from ipexperf.compare import arm
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round, Side
@@ -20,6 +21,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
+from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import Group, reference
 from ipexperf.result import Launch, Measurement, Role, RoundRecord, SeatRecord
 
@@ -93,6 +95,7 @@ class GroupRun:
         fresh: bool = False,
         effort: Effort | None = None,
         chance: random.Random | None = None,
+        software: Mapping[str, ArmWords] | None = None,
     ) -> None:
         """Plan the rounds.
 
@@ -100,6 +103,7 @@ class GroupRun:
         `before` has the measurements of an earlier pass: good launches are kept, and this pass is the last one.
         `numbers` has the number of the first launch of each case, if earlier launches exist elsewhere.
         `fresh`: fork no worker, because something is judged that only fresh processes tell.
+        `software` has the interpreter and variables of each stack that does not run in that of the run.
         """
         self.group = group
         self.rounds: list[RoundRecord] = []
@@ -116,6 +120,9 @@ class GroupRun:
         self._numbers = dict(numbers or {})
         self._fresh = fresh
         self._told = 0
+        self._software = dict(software or {})
+        self._number = 0
+        """The number of the last round."""
         self._forking = FRESH
         self._entries = [self._entry(case, (before or {}).get(case)) for case in group.cases]
 
@@ -148,20 +155,30 @@ class GroupRun:
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> None:
         """Make all rounds, and call `after_round` after each so that the caller can save it."""
+        self.prepare()
+        while self.advance():
+            after_round()
+
+    def prepare(self) -> None:
+        """Make what the cases load. Called once, before the first round."""
         for entry in self._entries:
             self._prepare(entry)
-        number = 0
-        while live := [entry for entry in self._entries if entry.open] or self._more():
-            if self._conductor.spent():
-                for entry in live:
-                    entry.cut = "" if entry.extra else self._spent(entry)
-                break
-            number += 1
-            arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
-            self._say(f"{self.group.name}: round {number} of {self._total(live, number)}, {arms}")
-            with self._servers(live, number) as self._forking:
-                self._round(live, number)
-            after_round()
+
+    def advance(self) -> bool:
+        """Make one more round. Return False if there is none to make, or the budget is spent."""
+        live = [entry for entry in self._entries if entry.open] or self._more()
+        if live and self._conductor.spent():
+            for entry in live:
+                entry.cut = "" if entry.extra else self._spent(entry)
+            return False
+        if not live:
+            return False
+        self._number += 1
+        arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
+        self._say(f"{self.group.name}: round {self._number} of {self._total(live, self._number)}, {arms}")
+        with self._servers(live, self._number) as self._forking:
+            self._round(live, self._number)
+        return True
 
     def _more(self) -> list[Entry]:
         """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
@@ -208,7 +225,8 @@ class GroupRun:
             entry.over = True
             return
         try:
-            conditions = self._conductor.ready(case)
+            words = self._software.get(case.stack)
+            conditions = arm.arm(self._conductor, case, words).conditions if words else self._conductor.ready(case)
         except WorkerError as error:
             ended = launch.ended(error, registry.devices.get(case.device).accelerator)
             self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
