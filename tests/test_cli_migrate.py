@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -183,6 +184,21 @@ def test_each_stack_runs_in_its_own_environment(
     assert cli.main(["migrate", "tiny", f"--perf-load={fake},{MOVERS}", *CELLS, *sides]) == 0
     seen = {(arm.case.stack, arm.conditions.variables["SIDE"]) for arms in rounds for arm in arms}
     assert seen == {("old", "a"), ("new", "b")}
+    capsys.readouterr()
+
+
+def test_a_side_that_names_no_interpreter_has_this_one(
+    fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new one makes what the cases load, but the old stack does not run in it."""
+    other = tmp_path / "python"
+    other.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    other.chmod(0o755)
+    rounds = played(monkeypatch, seconds)
+    sides = ("--from", "stack=old", "--to", f"stack=new python={other}")
+    assert cli.main(["migrate", "tiny", f"--perf-load={fake},{MOVERS}", *CELLS, *sides]) == 0
+    seen = {(arm.case.stack, arm.conditions.python) for arms in rounds for arm in arms}
+    assert seen == {("old", sys.executable), ("new", str(other))}
     capsys.readouterr()
 
 

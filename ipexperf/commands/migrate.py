@@ -122,6 +122,8 @@ def _planned(
     matrix.check_names(options)
     old = _words(arguments.old, "--from", OLD, options, say)
     new = _words(arguments.new, "--to", NEW, options, say)
+    if old.python is None and new.python is not None:  # else it would run in the interpreter of the run, the new one
+        old = dataclasses.replace(old, python=sys.executable)
     if old.axes["stack"] == new.axes["stack"]:
         raise UsageError(f"--from and --to: both are the stack {old.axes['stack']}, and ab compares environments")
     sides = [
