@@ -156,6 +156,20 @@ def test_a_spent_budget_is_told_in_the_rows_that_it_did_not_reach(
     assert "the budget (--perf-budget) was spent already" in rows["teach-old"]["why_not"]
 
 
+def test_a_round_that_would_not_end_in_time_is_not_begun(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the minutes are those of the whole command. How long rounds take is known from those before."""
+    rounds = played(monkeypatch, seconds)
+    monkeypatch.setattr(Conductor, "left", lambda _: -1.0 if rounds else 1e3)
+    assert cli.main([*arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    reasons = {row["case"]["id"].removeprefix("tiny-fake-fp32-"): row["why_not"] for row in document["rows"]}
+    assert reasons["spin-old"] == ""
+    assert reasons["teach-old"].startswith("old: a round takes about ")
+    assert len(rounds) == 1
+
+
 def test_an_interruption_keeps_what_there_is(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

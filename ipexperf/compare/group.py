@@ -14,7 +14,7 @@ from ipexperf.case import Case
 from ipexperf.compare import arm
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.round import Effort, Round, Side, excused
 from ipexperf.compare.together import Together
 from ipexperf.conduct import launch, memory_limit
 from ipexperf.conduct.conditions import Conditions
@@ -96,6 +96,7 @@ class GroupRun:
         effort: Effort | None = None,
         chance: random.Random | None = None,
         software: Mapping[str, ArmWords] | None = None,
+        ratios_alone: bool = False,
     ) -> None:
         """Plan the rounds.
 
@@ -104,6 +105,7 @@ class GroupRun:
         `numbers` has the number of the first launch of each case, if earlier launches exist elsewhere.
         `fresh`: fork no worker, because something is judged that only fresh processes tell.
         `software` has the interpreter and variables of each stack that does not run in that of the run.
+        `ratios_alone`: launches on a busy machine count, because nobody wants their times, only their ratios.
         """
         self.group = group
         self.rounds: list[RoundRecord] = []
@@ -121,6 +123,7 @@ class GroupRun:
         self._fresh = fresh
         self._told = 0
         self._software = dict(software or {})
+        self._ratios_alone = ratios_alone
         self._number = 0
         """The number of the last round."""
         self._forking = FRESH
@@ -179,6 +182,12 @@ class GroupRun:
         with self._servers(live, self._number) as self._forking:
             self._round(live, self._number)
         return True
+
+    def give_up(self, reason: str) -> None:
+        """Make no more rounds. `reason` is why the cases that still miss launches have fewer than planned."""
+        for entry in self._entries:
+            if entry.missing > 0 and not entry.over:
+                entry.cut = entry.cut or ("" if entry.extra else reason)
 
     def _more(self) -> list[Entry]:
         """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
@@ -298,6 +307,8 @@ class GroupRun:
         if registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1:
             scheduler = Apart()
         played = scheduler.play(arms, self._effort, self._chance, self._say)
+        if self._ratios_alone:
+            played = replace(played, sides=tuple(replace(one, launch=excused(one.launch)) for one in played.sides))
         again = []
         for seat, side in zip(seats, played.sides, strict=True):
             if seat.role != "case":
@@ -327,7 +338,7 @@ class GroupRun:
             conditions,
             index=self._numbers.get(entry.planned, 0) + len(entry.launches),
             accuracy=not entry.accurate,
-            final=final and self._last and entry.missing == 1,
+            final=self._ratios_alone or (final and self._last and entry.missing == 1),
         )
 
     def _accept(self, entry: Entry, side: Side, *, final: bool) -> bool:

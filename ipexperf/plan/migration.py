@@ -195,9 +195,11 @@ def _settings(rows: Sequence[Row], old: Side, new: Side) -> Iterator[Setting]:
     """Each setting of the old stack that is on by default and that the new one lacks, in the first row with it.
 
     Training comes first: there the setting is worth most to know, because nothing of a trained network is frozen.
+    Compiling comes last: it takes longest.
     """
     known = {knob.name for knob in registry.stacks.get(new.stack).knobs}
-    ordered = sorted(rows, key=lambda row: not registry.modes.get(row.case.mode).trains)
+    modes = {row.case: registry.modes.get(row.case.mode) for row in rows}
+    ordered = sorted(rows, key=lambda row: (not modes[row.case].trains, GRAPHS.index(modes[row.case].graph)))
     for knob in registry.stacks.get(old.stack).knobs:
         if knob.values != ON_OFF or knob.name in known:
             continue

@@ -677,3 +677,14 @@ def test_a_stack_may_have_software_of_its_own(make: Callable[..., Conductor], mo
     run = of(make(), CASE, replace(CASE, stack="other"), software={"other": words})
     run.run()
     assert seen == {"plain": (None, None), "other": ("/other/bin/python", "b")}
+
+
+def test_a_busy_machine_is_a_note_where_only_ratios_count(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launch is not made again, and counts."""
+    asked = launched(monkeypatch, [BUSY, ""])
+    [one] = measured(make(), ratios_alone=True).launches
+    assert len(asked) == 1
+    assert (one.outcome, one.contended) == ("ok", "")
+    assert one.notes == (f"took turns on a contended machine, as did the other arm: {BUSY}",)
