@@ -38,7 +38,7 @@ def advice(findings: Findings) -> list[str]:
 
 
 def _sentence(one: Finding) -> str:
-    subject = _WORDS.whole(one.row.case)
+    subject = _WORDS.explicit(one.row.case)
     if one.verdict is Verdict.NONE:
         return f"{subject}: has no equal: {one.why_not}. Keep it where it is, or do without"
     if one.best is None:
@@ -48,7 +48,7 @@ def _sentence(one: Finding) -> str:
 
 def _answer(one: Finding, best: Candidate) -> str:
     assert best.speed is not None  # noqa: S101 - the best has a ratio
-    name, ratio = _WORDS.subject(best.shown.case), best.speed.cell
+    name, ratio = f"{_WORDS.explicit(best.shown.case)},", best.speed.cell
     lacking = f"{one.row.no_equal}; instead, " if one.row.no_equal else ""
     text = {
         Verdict.FASTER: f"{lacking}{name} is {ratio} times as fast: move",
@@ -65,7 +65,7 @@ def _answer(one: Finding, best: Candidate) -> str:
 
 def _worth(one: Worth) -> str:
     setting = one.setting
-    where = _WORDS.whole(setting.on)
+    where = _WORDS.explicit(setting.on)
     text = f"{setting.knob.name} ({setting.knob.help}): only {setting.on.stack} has this setting"
     if one.speed is None:
         return f"{text}; what it is worth was not measured"
@@ -101,7 +101,7 @@ def patches(findings: Findings) -> list[Patch]:
     for one in findings.rows:
         if one.best is not None:
             lines = changed(script(one.row.case), script(one.best.shown.case))
-            title = f"{_WORDS.whole(one.row.case)} -> {_WORDS.whole(one.best.shown.case)}"
+            title = f"{_WORDS.explicit(one.row.case)} -> {_WORDS.explicit(one.best.shown.case)}"
             shared.setdefault(lines, []).append(title)
     return [Patch("; ".join(titles), lines) for lines, titles in shared.items() if lines]
 

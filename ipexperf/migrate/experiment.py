@@ -86,6 +86,9 @@ class Experiment:
 
     def finish(self, recorder: Recorder, cut: str = "") -> list[Measurement]:
         """Record every case in its final state. `cut` is the reason for cases that still miss launches."""
+        if cut:
+            for one in self._runs:
+                one.give_up(cut)
         measurements = [measured for one in self._runs for measured in one.measurements(cut).values()]
         for measured in measurements:
             if measured.launches:

@@ -61,7 +61,7 @@ def make(model: str, findings: Findings, lead: Sequence[str]) -> Page:
         f"{model}: from {findings.rows[0].row.case.stack} to {_other(findings)}",
         tuple(lead),
         tuple(_row(one) for one in findings.rows),
-        tuple(f"{_WORDS.whole(one.row.case)}: {one.ran}" for one in measured if one.ran),
+        tuple(f"{_WORDS.explicit(one.row.case)}: {one.ran}" for one in measured if one.ran),
         tuple(advice.advice(findings)),
         tuple(advice.patches(findings)),
         tuple(_candidate(one, other) for one in findings.rows for other in one.candidates),
@@ -95,21 +95,21 @@ def _other(findings: Findings) -> str:
 
 
 def _row(one: Finding) -> tuple[str, ...]:
-    name = _WORDS.whole(one.row.case)
+    name = _WORDS.explicit(one.row.case)
     if one.best is None:
         word = "no equal" if one.verdict is Verdict.NONE else "not measured"
         return name, f"{word}: {one.why_not}", "-", *_facts(one.old)
     best = one.best.shown
     pairs = zip(_facts(one.old), _facts(best), strict=True)
-    return name, _WORDS.whole(best.case), _speed(one.best.speed), *(f"{old} → {new}" for old, new in pairs)
+    return name, _WORDS.explicit(best.case), _speed(one.best.speed), *(f"{old} → {new}" for old, new in pairs)
 
 
 def _candidate(one: Finding, other: Candidate) -> tuple[str, ...]:
     state = other.shown.problem or ("the best" if other == one.best else "")
     if not state and other.speed is None:
         state = f"nothing to compare with: {one.old.problem}"
-    name = _WORDS.whole(one.row.case)
-    return name, _WORDS.whole(other.shown.case), _speed(other.speed), *_facts(other.shown), state
+    name = _WORDS.explicit(one.row.case)
+    return name, _WORDS.explicit(other.shown.case), _speed(other.speed), *_facts(other.shown), state
 
 
 def _speed(speed: Compared | None) -> str:

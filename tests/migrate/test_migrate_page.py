@@ -10,8 +10,10 @@ from dataclasses import replace
 from migrate_records import found, measured, plan
 from rich.console import Console
 
+from ipexperf.case import Case
 from ipexperf.migrate import page
 from ipexperf.migrate.findings import Findings
+from ipexperf.report.words import Words
 
 
 def made(findings: Findings | None = None) -> page.Page:
@@ -101,3 +103,9 @@ def test_the_software_of_each_stack_is_told_once() -> None:
     assert lines == ["old: torch 2.8.0", "new: torch 2.8.0", "machine: a fake, 2 cores, fake-2c"]
     never = [replace(measured(case, 0.01), launches=(), environment={}) for case in cases]
     assert page.environments(never, ["old"]) == ["old: nothing was measured"]
+
+
+def test_a_row_always_names_its_mode() -> None:
+    """Also the plain training, which summaries of one kind of step leave out."""
+    case = Case("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("optimizer", "adam"),))
+    assert Words().explicit(case) == "fp32 on ipex, train, with optimizer=adam"
