@@ -30,6 +30,10 @@ def autocast(device: str, dtype: str, *, cache: bool = True) -> Any:
     return torch.amp.autocast(device, dtype=kind, enabled=enabled, cache_enabled=cache)
 
 
-def script_of_autocast(device: str, dtype: str) -> str:
-    """Return the context in which a user's script computes in the dtype, or an empty text if it needs none."""
-    return f'torch.autocast("{device}", dtype={dtype_name(dtype)})' if DTYPES[dtype].autocast else ""
+def script_of_autocast(device: str, dtype: str, *, cache: bool = True) -> str:
+    """Return the context in which a user's script computes in the dtype, or an empty text if it needs none.
+
+    Without the cache, as in inference here: a trace cannot hold weights that were cast before.
+    """
+    off = "" if cache else ", cache_enabled=False"
+    return f'torch.autocast("{device}", dtype={dtype_name(dtype)}{off})' if DTYPES[dtype].autocast else ""

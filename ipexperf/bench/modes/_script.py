@@ -14,7 +14,7 @@ def optimised(cell: Cell, stack: Stack) -> tuple[str, ...]:
 
 def inferring(cell: Cell, *lines: str) -> tuple[str, ...]:
     """Return these lines and the inference of a batch, under the autocast of the case."""
-    contexts = ", ".join(filter(None, ("torch.no_grad()", script_of_autocast(cell.device, cell.dtype))))
+    contexts = ", ".join(filter(None, ("torch.no_grad()", script_of_autocast(cell.device, cell.dtype, cache=False))))
     return (f"with {contexts}:", *(f"    {line}" for line in (*lines, "outputs = model(*inputs)")))
 
 

@@ -110,7 +110,7 @@ def weighed(network: Any) -> Check:
 
 def _script_of_casts(cell: Cell) -> tuple[str, ...]:
     """Return the lines that put autocast into a module, as `_cast` does."""
-    context = script_of_autocast(cell.device, cell.dtype)
+    context = script_of_autocast(cell.device, cell.dtype, cache=False)
     if not context:
         return ()
     return (
