@@ -181,9 +181,7 @@ def _page(
     verdicts = {one.case.uid: judged(one) for one in measurements}
     whole = findings.find(plan, Speeds.of(measurements, verdicts, experiment.rounds))
     lead = page.environments(measurements, stacks)
-    made = sum(one.seconds for one in experiment.rounds)
-    rounds = f"{len(experiment.rounds)} rounds of cases that took turns, {made / 60:.0f} minutes in all"
-    return whole, page.make(plan.rows[0].case.model, whole, [*lead, rounds])
+    return whole, page.make(plan.rows[0].case.model, whole, [*lead, page.rounds(experiment.rounds)])
 
 
 def _print(arguments: argparse.Namespace, page: Page, findings: Findings, run: str | None) -> None:

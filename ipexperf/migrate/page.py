@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ipexperf.migrate.advice import Patch
     from ipexperf.migrate.findings import Candidate, Finding, Findings
     from ipexperf.report.speeds import Compared
-    from ipexperf.result import Measurement
+    from ipexperf.result import Measurement, RoundRecord
 
 TEMPLATE = Path(__file__).with_name("page.html")
 LOOK = Path(__file__).parents[1] / "dashboard" / "assets" / "look.css"
@@ -76,6 +76,15 @@ def environments(measurements: Sequence[Measurement], stacks: Sequence[str]) -> 
         seen = dict.fromkeys(_software(one.environment) for one in measurements if one.case.stack == stack)
         lines.append(f"{stack}: {'; '.join(filter(None, seen)) or 'nothing was measured'}")
     return [*lines, *(f"machine: {machine}" for machine in machines)]
+
+
+def rounds(records: Sequence[RoundRecord]) -> str:
+    """How many rounds were made, in how much time, and whether other work disturbed them."""
+    made = sum(one.seconds for one in records)
+    text = f"{units.plural(len(records), 'round')} of cases that took turns, in {units.seconds(made)}"
+    if busy := sum(one.dropped > one.turns for one in records):
+        return f"{text}; OTHER WORK WAS ON THE CORES in most of the turns of {busy}: measure again on an idle machine"
+    return text
 
 
 def _software(environment: Mapping[str, Any]) -> str:

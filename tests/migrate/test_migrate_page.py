@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import replace
 
-from migrate_records import found, measured, plan
+from migrate_records import found, measured, plan, rounds
 from rich.console import Console
 
 from ipexperf.case import Case
@@ -109,3 +109,11 @@ def test_a_row_always_names_its_mode() -> None:
     """Also the plain training, which summaries of one kind of step leave out."""
     case = Case("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("optimizer", "adam"),))
     assert Words().explicit(case) == "fp32 on ipex, train, with optimizer=adam"
+
+
+def test_other_work_on_the_cores_is_told() -> None:
+    """Where most turns of a round were disturbed: programs suffer from it unequally, so ratios do too."""
+    calm = rounds(dict.fromkeys(plan().contests[0].cases, 0.01), "a contest")
+    assert page.rounds(calm) == "3 rounds of cases that took turns, in 27.0 s"
+    busy = [replace(one, turns=2, dropped=9) for one in calm[:2]]
+    assert "in most of the turns of 2: measure again on an idle machine" in page.rounds([*busy, calm[2]])
