@@ -61,6 +61,8 @@ class Candidate:
     shown: Shown
     speed: Compared | None
     """How many times as fast it is. None: not known."""
+    direct: bool = True
+    """Whether both took turns in a round. Else they were compared through a case that took turns with each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Finding:
     old: Shown
     candidates: tuple[Candidate, ...]
     best: Candidate | None
-    """The plainest candidate that is not surely slower than the fastest."""
+    """The plainest candidate that is not surely slower than the fastest, of those that took turns with the row."""
     verdict: Verdict
     ran: str = ""
     """What the best candidate ran otherwise, in a line."""
@@ -126,7 +128,10 @@ def find(plan: MigrationPlan, speeds: Speeds) -> Findings:
 
 def _finding(row: Row, speeds: Speeds) -> Finding:
     old = shown(row.case, speeds)
-    candidates = tuple(Candidate(shown(one, speeds), speeds.compare(row.case, one)) for one in row.candidates)
+    candidates = tuple(
+        Candidate(shown(one, speeds), speeds.compare(row.case, one), _took_turns(row.case, one, speeds))
+        for one in row.candidates
+    )
     best = _best(candidates, speeds)
     ran = _ran(row.case, best.shown.case, speeds.known) if best else ""
     return Finding(row, old, candidates, best, _verdict(row, best), ran)
@@ -173,12 +178,17 @@ def _proof(measured: Measurement) -> tuple[int, int]:
 
 
 def _best(candidates: Sequence[Candidate], speeds: Speeds) -> Candidate | None:
-    able = [(one, one.speed.ratio.ratio) for one in candidates if one.speed is not None]
+    beside = [one for one in candidates if one.direct and one.speed is not None]
+    able = [(one, one.speed.ratio.ratio) for one in beside or candidates if one.speed is not None]
     if not able:
         return None
     fastest, _ = max(able, key=lambda pair: pair[1])
     alike = [one for one, _ in able if not _surely_slower(one.shown.case, fastest.shown.case, speeds)]
     return min([fastest, *alike], key=lambda one: plainness(one.shown.case))
+
+
+def _took_turns(a: Case, b: Case, speeds: Speeds) -> bool:
+    return any({a, b} <= {seat.case for seat in record.seats} for record in speeds.rounds.get(b, ()))
 
 
 def _surely_slower(case: Case, fastest: Case, speeds: Speeds) -> bool:

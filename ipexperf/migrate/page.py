@@ -117,6 +117,8 @@ def _candidate(one: Finding, other: Candidate) -> tuple[str, ...]:
     state = other.shown.problem or ("the best" if other == one.best else "")
     if not state and other.speed is None:
         state = f"nothing to compare with: {one.old.problem}"
+    if not state and not other.direct:
+        state = "in another round: compared through a case of both"
     name = _WORDS.explicit(one.row.case)
     return name, _WORDS.explicit(other.shown.case), _speed(other.speed), *_facts(other.shown), state
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from migrate_records import found, measured, plan, row, seconds
+from migrate_records import found, measured, plan, rounds, row, seconds
 
 from ipexperf.case import Case
+from ipexperf.migrate import findings
+from ipexperf.migrate.experiment import judged
 from ipexperf.migrate.findings import Verdict
+from ipexperf.report.speeds import Speeds
 from ipexperf.result import Check, Launch, Measurement
 
 
@@ -146,3 +149,25 @@ def test_a_setting_is_worth_the_ratio_of_the_case_with_and_without_it() -> None:
 def test_what_ran_otherwise_comes_from_the_fingerprints() -> None:
     """Unknown where none was captured."""
     assert row(found(plan()), "spin").ran == "the other arm: nothing was captured"
+
+
+def test_a_candidate_that_took_no_turns_with_the_row_is_not_the_best() -> None:
+    """What else ran meanwhile may have changed, so a ratio through a third case is the last choice."""
+    made = plan(mode=("spin", "whirl"))
+    old, base, *others = made.contests[0].cases
+    assert base.id == "tiny-fake-fp32-spin-new"
+    cases = {case: measured(case, seconds(case)) for case in made.cases}
+    records = rounds({old: 0.01, base: 0.02}, made.contests[0].name)
+    apart = [
+        replace(
+            record,
+            uid=f"{record.uid}b",
+            seats=tuple(replace(seat, role="reference" if seat.case == base else "case") for seat in record.seats),
+        )
+        for record in rounds({case: seconds(case) for case in (base, *others)}, made.contests[0].name)
+    ]
+    speeds = Speeds.of(cases.values(), {case.uid: judged(one) for case, one in cases.items()}, [*records, *apart])
+    one = row(findings.find(made, speeds), "spin")
+    assert one.best is not None
+    assert one.best.shown.case == base
+    assert [other.direct for other in one.candidates] == [True, False, False]
