@@ -22,7 +22,7 @@ from ipexperf.case import Case
 from ipexperf.compare import arm
 from ipexperf.compare.against import Against
 from ipexperf.conduct import process
-from ipexperf.environments import make
+from ipexperf.environments import make, shipped
 from ipexperf.errors import HistoryError, LockError, UsageError
 from ipexperf.judge import baseline, screen, spread, yardstick
 from ipexperf.judge.environment import differences, incomparable
@@ -259,7 +259,7 @@ def _machine_key(device: str, facts: Facts, options: Options) -> str:
 
 
 def lock_named(reference: str, options: Options, source: str) -> Lock:
-    """The lock that `baseline:NAME`, `run:RUN` or `lock:FILE` names."""
+    """The lock that `baseline:NAME`, `run:RUN`, `lock:FILE` or `shipped:NAME` names."""
     kind, _, name = reference.partition(":")
     if reference == arms.BASELINE:
         there = locks.every(options.baselines)
@@ -268,6 +268,8 @@ def lock_named(reference: str, options: Options, source: str) -> Lock:
         return there[0]
     if kind == "lock":
         return locks.read(Path(name))
+    if kind == "shipped":
+        return shipped.lock(name)
     if kind == "run":
         return _lock_of_run(name, options, source)
     return locks.find(options.baselines, name)

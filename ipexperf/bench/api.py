@@ -95,6 +95,8 @@ class Knob:  # no slots: subclasses set name and help as defaults
     """Devices on which the software ignores the setting, with what it does instead."""
     barred: Mapping[str, str] = field(default_factory=dict)
     """Traits of the modes that cannot have this knob (`Mode.traits`), with the reasons."""
+    choice: bool = False
+    """Whether users choose among its values for their work, so that `ipexperf migrate` compares each of them."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         """Return the default value, given the requested values of the other knobs."""
@@ -362,6 +364,8 @@ class Model:
     """For each stack, replaces modules before optimising, as the guide of the stack recommends."""
     tuned_training: Mapping[str, Callable[[Any, Workbench], Any]] = field(default_factory=dict)
     """The same before training, if it differs."""
+    scripts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each stack, the lines of a user's script that do what `tuned` does."""
     operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For each stack, the operators that must then run in a step, by their names in torch's profiler."""
     why_nots: Mapping[str, str] = field(default_factory=dict)
@@ -493,6 +497,14 @@ class Stack(ABC):
 
     @abstractmethod
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]: ...
+
+    def script(self, method: str, cell: Cell) -> tuple[str, ...]:
+        """Return the lines of a user's script that do what a method of this stack does, such as `for_inference`.
+
+        They replace `model`, which infers `inputs`, a tuple. Empty: a script needs nothing for it.
+        """
+        del method, cell
+        return ()
 
     def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
         """Return a network that runs in several streams, each with a part of the cores and of every batch."""
@@ -698,6 +710,11 @@ class Mode(ABC):
         """Return how many processes share the case, each on a device of its own if there are several."""
         del case
         return 1
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        """Return the lines of a user's script that do this with `model` and `inputs`. Empty: none is written down."""
+        del cell, stack
+        return ()
 
     @abstractmethod
     def open(self, bench: Workbench) -> Session: ...

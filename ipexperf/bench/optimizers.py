@@ -14,6 +14,8 @@ from ipexperf.bench.machine.facts import Facts
 MOMENTUM = 0.9
 RATES = {"sgd": 0.02, "adagrad": 1e-3, "adam": 1e-3, "adamw": 1e-3, "lamb": 3e-3}
 """Learning rates of optimizers other than the model's."""
+KINDS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
+"""torch's names of its optimizers."""
 _LAMB = "intel_extension_for_pytorch.optim._lamb"
 
 
@@ -24,6 +26,7 @@ class Optimizer(Knob):
     name: str = "optimizer"
     help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw"
     values: tuple[str, ...] = ("sgd", "adagrad", "adam", "adamw", "lamb")
+    choice: bool = True
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         del beside
@@ -47,14 +50,21 @@ def rate(name: str, model: Model) -> float:
     return model.learning_rate if name == model.optimizer else RATES[name]
 
 
+def script(name: str, model: Model) -> tuple[str, ...]:
+    """Return the lines of a user's script that do what `make` does."""
+    if name == "lamb":
+        return f"from {_LAMB} import Lamb", f"optimizer = Lamb(model.parameters(), lr={rate(name, model):g})"
+    momentum = f", momentum={MOMENTUM}" if name == "sgd" else ""
+    return (f"optimizer = torch.optim.{KINDS[name]}(model.parameters(), lr={rate(name, model):g}{momentum})",)
+
+
 def make(name: str, parameters: Iterable[Any], model: Model) -> Any:
     """Create an optimizer of torch, or for Lamb IPEX's Python version. It is not fused yet."""
-    kinds = {"adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
     if name == "sgd":
         return torch.optim.SGD(parameters, lr=rate(name, model), momentum=MOMENTUM)
     if name == "lamb":
         return importlib.import_module(_LAMB).Lamb(parameters, lr=rate(name, model))
-    return getattr(torch.optim, kinds[name])(parameters, lr=rate(name, model))
+    return getattr(torch.optim, KINDS[name])(parameters, lr=rate(name, model))
 
 
 def settle(optimizer: Any, name: str, model: Model, left: int) -> None:

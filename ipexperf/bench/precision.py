@@ -12,6 +12,11 @@ def torch_dtype(dtype: str) -> Any:
     return getattr(torch, DTYPES[dtype].torch)
 
 
+def dtype_name(dtype: str) -> str:
+    """Return how a user's script names the dtype."""
+    return f"torch.{DTYPES[dtype].torch}"
+
+
 def emulated(device: str, dtype: str, flags: frozenset[str]) -> bool:
     """Whether the CPU emulates the dtype. Not known, and so not said, if the kernel reports no CPU flags."""
     native = DTYPES[dtype].native
@@ -23,3 +28,12 @@ def autocast(device: str, dtype: str, *, cache: bool = True) -> Any:
     enabled = DTYPES[dtype].autocast
     kind = torch_dtype(dtype) if enabled else torch.bfloat16
     return torch.amp.autocast(device, dtype=kind, enabled=enabled, cache_enabled=cache)
+
+
+def script_of_autocast(device: str, dtype: str, *, cache: bool = True) -> str:
+    """Return the context in which a user's script computes in the dtype, or an empty text if it needs none.
+
+    Without the cache, as in inference here: a trace cannot hold weights that were cast before.
+    """
+    off = "" if cache else ", cache_enabled=False"
+    return f'torch.autocast("{device}", dtype={dtype_name(dtype)}{off})' if DTYPES[dtype].autocast else ""

@@ -37,7 +37,8 @@ def add_env(subparsers: console.Subparsers) -> None:
 
     add("list", "list the environments and the kept wheels, with their sizes").set_defaults(run=run_list)
     one = add("make", "make the environment of a lock, unless it is there")
-    one.add_argument("lock", metavar="LOCK", help="a file, or the name or the start of the digest of an accepted lock")
+    what = "a file, the name or the start of the digest of an accepted lock, or shipped:NAME"
+    one.add_argument("lock", metavar="LOCK", help=what)
     one.set_defaults(run=run_make)
     other = add("verify", "check that an environment is what its lock says, file by file")
     other.add_argument("lock", metavar="LOCK", nargs="?", help="as for make (default: every environment)")
@@ -59,9 +60,13 @@ def _size(text: str) -> int:
 
 
 def _lock(arguments: argparse.Namespace) -> Lock:
-    """The lock that a file, a name or the start of a digest names."""
+    """The lock that a file, a name or the start of a digest names, or one that comes with ipexperf."""
     from ipexperf import lock
+    from ipexperf.environments import shipped
 
+    kind, _, name = arguments.lock.partition(":")
+    if kind == "shipped":
+        return shipped.lock(name)
     path = Path(arguments.lock)
     return lock.read(path) if path.is_file() else lock.find(arguments.baselines, arguments.lock)
 

@@ -83,8 +83,18 @@ def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Ar
         threaded = placed and {**placed, "threads": words.threads}
         ready = ready.with_settings(threads=words.threads, placement=threaded)
     # The waiting arm's threads must not spin during the other's turn, whatever the shell says. An arm may override it.
-    variables = {**ready.variables, **process.quiet(words.variables), **words.variables}
-    return Arm(case, replace(ready, python=words.python or ready.python, variables=variables), name)
+    own = {**process.quiet(words.variables), **words.variables}
+    return Arm(case, _with_software(ready, words.python, own), name)
+
+
+def _with_software(conditions: Conditions, python: str | None, variables: Mapping[str, str]) -> Conditions:
+    """The conditions with this interpreter and these variables, for every instance too."""
+    return replace(
+        conditions,
+        python=python or conditions.python,
+        variables={**conditions.variables, **variables},
+        instances=tuple(_with_software(instance, python, variables) for instance in conditions.instances),
+    )
 
 
 def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:

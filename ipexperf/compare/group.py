@@ -11,15 +11,17 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
+from ipexperf.compare import arm
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.round import Effort, Round, Side, excused
 from ipexperf.compare.together import Together
 from ipexperf.conduct import launch, memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
+from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import Group, reference
 from ipexperf.result import Launch, Measurement, Role, RoundRecord, SeatRecord
 
@@ -93,6 +95,8 @@ class GroupRun:
         fresh: bool = False,
         effort: Effort | None = None,
         chance: random.Random | None = None,
+        software: Mapping[str, ArmWords] | None = None,
+        ratios_alone: bool = False,
     ) -> None:
         """Plan the rounds.
 
@@ -100,6 +104,8 @@ class GroupRun:
         `before` has the measurements of an earlier pass: good launches are kept, and this pass is the last one.
         `numbers` has the number of the first launch of each case, if earlier launches exist elsewhere.
         `fresh`: fork no worker, because something is judged that only fresh processes tell.
+        `software` has the interpreter and variables of each stack that does not run in that of the run.
+        `ratios_alone`: launches on a busy machine count, because nobody wants their times, only their ratios.
         """
         self.group = group
         self.rounds: list[RoundRecord] = []
@@ -116,6 +122,10 @@ class GroupRun:
         self._numbers = dict(numbers or {})
         self._fresh = fresh
         self._told = 0
+        self._software = dict(software or {})
+        self._ratios_alone = ratios_alone
+        self._number = 0
+        """The number of the last round."""
         self._forking = FRESH
         self._entries = [self._entry(case, (before or {}).get(case)) for case in group.cases]
 
@@ -148,20 +158,36 @@ class GroupRun:
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> None:
         """Make all rounds, and call `after_round` after each so that the caller can save it."""
+        self.prepare()
+        while self.advance():
+            after_round()
+
+    def prepare(self) -> None:
+        """Make what the cases load. Called once, before the first round."""
         for entry in self._entries:
             self._prepare(entry)
-        number = 0
-        while live := [entry for entry in self._entries if entry.open] or self._more():
-            if self._conductor.spent():
-                for entry in live:
-                    entry.cut = "" if entry.extra else self._spent(entry)
-                break
-            number += 1
-            arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
-            self._say(f"{self.group.name}: round {number} of {self._total(live, number)}, {arms}")
-            with self._servers(live, number) as self._forking:
-                self._round(live, number)
-            after_round()
+
+    def advance(self) -> bool:
+        """Make one more round. Return False if there is none to make, or the budget is spent."""
+        live = [entry for entry in self._entries if entry.open] or self._more()
+        if live and self._conductor.spent():
+            for entry in live:
+                entry.cut = "" if entry.extra else self._spent(entry)
+            return False
+        if not live:
+            return False
+        self._number += 1
+        arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
+        self._say(f"{self.group.name}: round {self._number} of {self._total(live, self._number)}, {arms}")
+        with self._servers(live, self._number) as self._forking:
+            self._round(live, self._number)
+        return True
+
+    def give_up(self, reason: str) -> None:
+        """Make no more rounds. `reason` is why the cases that still miss launches have fewer than planned."""
+        for entry in self._entries:
+            if entry.missing > 0 and not entry.over:
+                entry.cut = entry.cut or ("" if entry.extra else reason)
 
     def _more(self) -> list[Entry]:
         """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
@@ -208,7 +234,8 @@ class GroupRun:
             entry.over = True
             return
         try:
-            conditions = self._conductor.ready(case)
+            words = self._software.get(case.stack)
+            conditions = arm.arm(self._conductor, case, words).conditions if words else self._conductor.ready(case)
         except WorkerError as error:
             ended = launch.ended(error, registry.devices.get(case.device).accelerator)
             self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
@@ -280,6 +307,8 @@ class GroupRun:
         if registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1:
             scheduler = Apart()
         played = scheduler.play(arms, self._effort, self._chance, self._say)
+        if self._ratios_alone:
+            played = replace(played, sides=tuple(replace(one, launch=excused(one.launch)) for one in played.sides))
         again = []
         for seat, side in zip(seats, played.sides, strict=True):
             if seat.role != "case":
@@ -309,7 +338,7 @@ class GroupRun:
             conditions,
             index=self._numbers.get(entry.planned, 0) + len(entry.launches),
             accuracy=not entry.accurate,
-            final=final and self._last and entry.missing == 1,
+            final=self._ratios_alone or (final and self._last and entry.missing == 1),
         )
 
     def _accept(self, entry: Entry, side: Side, *, final: bool) -> bool:

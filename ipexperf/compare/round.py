@@ -48,6 +48,14 @@ class Side:
     """What ended the arm; it has no numbers then."""
 
 
+def excused(launch: Launch) -> Launch:
+    """The launch, with a busy machine as a mere note: where only ratios count, it hit the other arms as well."""
+    if not launch.contended:
+        return launch
+    busy = f"took turns on a contended machine, as did the other arm: {launch.contended}"
+    return replace(launch, contended="", notes=(*launch.notes, busy))
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """One side for each arm, in their order. `dropped` counts turns discarded because the machine was busy."""

@@ -13,7 +13,7 @@ from ipexperf.case import Case
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.group import MOST_ARMS
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.round import Effort, Round, Side, excused
 from ipexperf.compare.together import Together
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
@@ -332,10 +332,8 @@ def _pairs(count: int) -> str:
 
 
 def _paired(pair: Pair) -> Launch:
-    """The launch of the second arm. A busy machine is only a note, because it hit the first arm as well."""
-    one = pair.b.launch
-    busy = (f"took turns on a contended machine, as did the other arm: {one.contended}",) if one.contended else ()
-    return replace(one, against=pair.a.launch.fingerprint, contended="", notes=(*one.notes, *busy))
+    """The launch of the second arm, which counts whatever else the machine did."""
+    return replace(excused(pair.b.launch), against=pair.a.launch.fingerprint)
 
 
 def measured(comparison: Comparison) -> tuple[list[Launch], Mapping[str, object]]:

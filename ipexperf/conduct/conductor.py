@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -185,6 +186,10 @@ class Conductor:
         if self._roofs is None or not environment or self.spent():
             return launches
         return self._roofs.over(launches, case, conditions, environment)
+
+    def left(self) -> float:
+        """The seconds of the budget that are left."""
+        return math.inf if self._deadline is None else self._deadline - self._clock()
 
     def spent(self) -> bool:
         """Whether the budget is spent. Nothing that takes long may then begin."""

@@ -52,9 +52,10 @@ class Prerequisites:
     def ready(self, case: Case, python: str | None = None) -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it.
 
-        Inference loads trained weights, and int8 a network quantised by the interpreter that will run it.
+        Inference loads trained weights, and int8 a network quantised by the interpreter that will run it. `python` is
+        that interpreter if it is not that of the run. Libraries that its workers preload are its own.
         """
-        conditions = self._conditions(case)
+        conditions = self._conditions(case, python)
         self._fit(case, conditions)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
         if mode.trains or not (model.learned or quantised(case.dtype)):
@@ -134,7 +135,7 @@ class Prerequisites:
         self.kept[path] = new or self.kept.get(path, False)
         return path
 
-    def _conditions(self, case: Case) -> Conditions:
+    def _conditions(self, case: Case, python: str | None = None) -> Conditions:
         device = registry.devices.get(case.device)
         data = str(self._options.data) if self._options.data else None
         folder, _ = registry.datasets.get(case.data).find(data)
@@ -160,7 +161,8 @@ class Prerequisites:
         if self._options.yardstick:
             conditions = self._with_yardstick(case, conditions)
         openmp = registry.modes.get(case.mode).openmp
-        return placement.apply(conditions, case, placement.find(self._options, openmp))
+        options = dataclasses.replace(self._options, python=python or self._options.python)
+        return placement.apply(conditions, case, placement.find(options, openmp))
 
     def _with_yardstick(self, case: Case, conditions: Conditions) -> Conditions:
         """Add the yardstick to the conditions, or a note why there is none."""

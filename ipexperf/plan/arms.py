@@ -18,7 +18,7 @@ from ipexperf.plan import knobs, matrix, placement, start
 from ipexperf.plan.options import Options
 
 BASELINE = "baseline"
-LOCKS = (f"{BASELINE}:", "run:", "lock:")
+LOCKS = (f"{BASELINE}:", "run:", "lock:", "shipped:")
 """How an arm names the software of a lock, beside `baseline` alone."""
 _EXPECTED = f"no interpreter, no lock, no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
 OF_PAIRS = ("tolerance", "alpha", "max_pairs")
@@ -38,7 +38,7 @@ class ArmWords:
     text: str = ""
     python: str | None = None
     lock: str = ""
-    """What names the lock whose software it runs: `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`."""
+    """What names the lock whose software it runs: `baseline`, or one of LOCKS with a name or a file behind it."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -216,28 +216,35 @@ def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:
     )
 
 
+def case_of(
+    cell: Cell, unmet: str | None, options: Options, facts: Facts, missing: dict[str, str | None]
+) -> Case | LeftOut:
+    """The case of a cell, or why it is left out. `unmet`: why it cannot have a knob.
+
+    `missing` keeps why each data set is not available, so that a plan looks for it once.
+    """
+    reason = why_not(cell, facts) or unmet or _fixed(cell, options) or _slow(cell, options, facts)
+    if reason is not None:
+        return LeftOut(cell, reason)
+    preset, model = PRESETS[options.preset], registry.models.get(cell.model)
+    data = CIFAR if options.data and model.data == "digits" else model.data
+    if data not in missing:
+        _, missing[data] = registry.datasets.get(data).find(str(options.data) if options.data else None)
+    if (absent := missing[data]) is not None:
+        return LeftOut(cell, absent)
+    batch = sizes.batch(cell, options.batch, published=preset.published)
+    size = sizes.size(model, options.size or preset.size)
+    axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
+    return Case(*axes, batch, size, model.version, data, knobs.named(cell, options))
+
+
 def make(options: Options, facts: Facts) -> Plan:
     """Make the plan. A name on the command line that ends up in no case is an error."""
-    cases: list[Case] = []
-    left_out: list[LeftOut] = []
     missing: dict[str, str | None] = {}
-    preset = PRESETS[options.preset]
-    for cell, unmet in (variant for plain in _cells(options) for variant in knobs.variants(plain, options, facts)):
-        reason = why_not(cell, facts) or unmet or _fixed(cell, options) or _slow(cell, options, facts)
-        if reason is None:
-            model = registry.models.get(cell.model)
-            data = CIFAR if options.data and model.data == "digits" else model.data
-            if data not in missing:
-                _, missing[data] = registry.datasets.get(data).find(str(options.data) if options.data else None)
-            reason = missing[data]
-            if reason is None:
-                batch = sizes.batch(cell, options.batch, published=preset.published)
-                size = sizes.size(model, options.size or preset.size)
-                axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
-                turned = knobs.named(cell, options)
-                cases.append(Case(*axes, batch, size, model.version, data, turned))
-                continue
-        left_out.append(LeftOut(cell, reason))
+    variants = [variant for plain in _cells(options) for variant in knobs.variants(plain, options, facts)]
+    planned = [case_of(cell, unmet, options, facts, missing) for cell, unmet in variants]
+    cases = [one for one in planned if isinstance(one, Case)]
+    left_out = [one for one in planned if isinstance(one, LeftOut)]
     _refuse_what_was_named(options, cases, left_out)
     _refuse_knobs_without_a_case(options, cases, left_out)
     return Plan(tuple(cases), tuple(left_out), options.launches or PRESETS[options.preset].launches, facts)

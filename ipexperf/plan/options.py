@@ -342,7 +342,7 @@ def resolve(
                 break
         else:
             values[option.name] = option.default
-    values["model"], values["load"] = _adopted(values["model"], values["load"], sources)
+    values["model"], values["load"] = adopted(values["model"], values["load"], sources)
     assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - two lists, one truth
     return Options(**values, sources=sources)
 
@@ -358,7 +358,7 @@ def _from_command_line(option: Option, command_line: Callable[[str], Any]) -> tu
     return (tuple(word for part in value for word in part) if option.repeat else value), source
 
 
-def _adopted(
+def adopted(
     model: tuple[str, ...] | None, load: tuple[str, ...], sources: Mapping[str, str]
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Replace targets such as `module:callable` by the model names of their cases, and load the targets."""

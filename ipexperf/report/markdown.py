@@ -57,13 +57,13 @@ def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = N
     summary = ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=outcomes.place))
     parts = [f"## ipexperf: {summary or 'no case was measured'}\n"]
     if line:
-        parts.append(f"**{_plain(line)}**\n")
+        parts.append(f"**{plain(line)}**\n")
     parts += [
         f"- {_why(row)}\n" for row in ordered if outcomes.row(row.outcome).fails or (row.verdict and row.verdict.fails)
     ]
     parts += [f"- {_moved(row)}\n" for row in ordered if row.verdict and row.verdict.moved and not row.verdict.fails]
     # Indented lines below a sentence become a nested list.
-    parts += [f"{'  ' if one.startswith(' ') else ''}- {_plain(one)}\n" for one in advice]
+    parts += [f"{'  ' if one.startswith(' ') else ''}- {plain(one)}\n" for one in advice]
     if ordered:
         factors = any(row.factor for row in ordered)
         head = HEAD.format(f"{FACTOR} | " if factors else "", "--:|" if factors else "")
@@ -96,7 +96,7 @@ def _line(row: Row, *, factors: bool) -> str:
         str(row.case.batch),
         "-" if row.step is None else seconds(row.step),
         "-" if row.throughput is None else digits(row.throughput),
-        *([_plain(row.factor) or "-"] if factors else []),
+        *([plain(row.factor) or "-"] if factors else []),
         _ratio(row.verdict),
         row.outcome,
     )
@@ -111,12 +111,12 @@ def _ratio(verdict: Verdict | None) -> str:
 
 
 def _why(row: Row) -> str:
-    reason = _plain(row.verdict.reason) if row.verdict else ""
+    reason = plain(row.verdict.reason) if row.verdict else ""
     structure = row.verdict.structure if row.verdict else None
     lost = structure.losses[:1] if structure and structure.fails else ()
     changed = structure.changes[:1] if structure and not lost else ()
-    structure_text = "".join(f"; **lost**: {_plain(loss)}" for loss in lost)
-    structure_text += "".join(f"; what ran changed: {_plain(change)}" for change in changed)
+    structure_text = "".join(f"; **lost**: {plain(loss)}" for loss in lost)
+    structure_text += "".join(f"; what ran changed: {plain(change)}" for change in changed)
     name = f"{outcomes.row(row.outcome).emoji} `{_code(row.case.id)}` (batch {row.case.batch})"
     return f"{name}: **{row.outcome}**: {reason}{structure_text}"
 
@@ -125,7 +125,7 @@ def _moved(row: Row) -> str:
     """What became better in a case, or worse where that fails nothing."""
     assert row.verdict is not None  # noqa: S101 - asked of those alone that have one
     texts = ", ".join(f"{one.metric} {changed(one)}" for one in row.verdict.moved)
-    return f"{outcomes.row('improved').emoji} `{_code(row.case.id)}` (batch {row.case.batch}): {_plain(texts)}"
+    return f"{outcomes.row('improved').emoji} `{_code(row.case.id)}` (batch {row.case.batch}): {plain(texts)}"
 
 
 def _code(name: str) -> str:
@@ -133,7 +133,7 @@ def _code(name: str) -> str:
     return re.sub(r"\s+", " ", name).replace("`", "'").replace("|", r"\|")
 
 
-def _plain(message: str) -> str:
+def plain(message: str) -> str:
     """A message in one line, with markup escaped."""
     one = re.sub(r"\s+", " ", message).strip()
     one = one.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

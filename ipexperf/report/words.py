@@ -51,6 +51,12 @@ class Words:
         mode = f"{label} ({case.mode})" if label else self._mode(case)
         return ", ".join(filter(None, (f"{case.dtype} on {case.stack}", mode, self._turned(case))))
 
+    def explicit(self, case: Case) -> str:
+        """The same with the mode in any case, for pages on which all kinds of steps stand beside one another."""
+        mode = registry.modes.get(case.mode)
+        named = f"{mode.label} ({case.mode})" if mode.label else case.mode
+        return ", ".join(filter(None, (f"{case.dtype} on {case.stack}", named, self._turned(case))))
+
     def subject(self, case: Case) -> str:
         """The same as the subject of a sentence."""
         text = self.whole(case)

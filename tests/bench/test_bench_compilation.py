@@ -203,6 +203,20 @@ def test_weights_that_are_given_to_the_code_are_not_frozen() -> None:
     assert not compilation.frozen("", 1).ok
 
 
+def test_code_that_was_not_to_be_frozen_is_called_with_the_weights() -> None:
+    """As with `freezing=off`: frozen code would be another case."""
+    assert compilation.frozen(LOOSE, 1, wanted=False).ok
+    assert not compilation.frozen(FROZEN, 1, wanted=False).ok
+
+
+@QUIET
+def test_the_backend_tells_whether_it_was_to_time_kernels() -> None:
+    """As with `max_autotune=on`."""
+    assert compilation.autotuned(torch.compile(Whole(), mode="max-autotune-no-cudagraphs")).ok
+    plain = compilation.autotuned(torch.compile(Whole()))
+    assert (plain.ok, plain.found.partition(",")[0]) == (False, "max_autotune is False")
+
+
 def test_one_graph_has_one_code() -> None:
     """No code means that inductor had no part in it."""
     assert [compilation.written(sources).ok for sources in ([], [FROZEN], [FROZEN, LOOSE])] == [False, True, False]

@@ -16,6 +16,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare import arm
 from ipexperf.compare.arm import Arm
+from ipexperf.conduct import placement as placing
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import arms, placement
@@ -126,3 +127,28 @@ def test_a_failure_says_whose_it_is() -> None:
     assert A.blamed(died).reason == "arm a: killed by SIGSEGV"
     assert (A.blamed(died).outcome, A.blamed(died).log) == ("crashed", "a log")
     assert replace(A, name="").blamed(died).reason == "killed by SIGSEGV"
+
+
+def test_every_instance_of_an_arm_runs_in_its_software(
+    made: Callable[..., Arm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that answer at the same time are the arm's, too."""
+    monkeypatch.setattr(type(registry.modes.get("spin")), "shares", lambda *_: [(0,), (0,)])
+    conditions = made(f"python={sys.executable} SIDE=b").conditions
+    seen = [(one.python, one.variables.get("SIDE")) for one in conditions.instances]
+    assert seen == [(sys.executable, "b")] * 2
+
+
+def test_what_an_arm_preloads_is_of_its_own_interpreter(
+    made: Callable[..., Arm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a mode needs an OpenMP runtime: the interpreter of the run may have none."""
+    looked: list[str | None] = []
+
+    def find(options: Options, openmp: str = "") -> None:
+        del openmp
+        looked.append(options.python)
+
+    monkeypatch.setattr(placing, "find", find)
+    made(f"python={sys.executable}", python="/of/the/run")
+    assert looked == [sys.executable]

@@ -26,6 +26,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
+from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Measurement, RoundRecord
@@ -645,3 +646,45 @@ def test_an_interruption_in_a_round_for_precision_cuts_nothing(
     with pytest.raises(KeyboardInterrupt):
         run.run(interrupted)
     assert [(len(one.launches), one.cut) for one in run.measurements("interrupted").values()] == [(3, "")] * 2
+
+
+def test_a_group_advances_one_round_at_a_time(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that several groups can share a budget."""
+    launched(monkeypatch, ["", ""])
+    run = of(make(), CASE, launches=2)
+    run.prepare()
+    counts = []
+    while run.advance():
+        counts.append(len(run.measurements("more were planned")[CASE].launches))
+    assert counts == [1, 2]
+    assert run.measurements()[CASE].cut == ""
+
+
+def test_a_stack_may_have_software_of_its_own(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its interpreter and variables. Other stacks run in those of the run."""
+    seen: dict[str, tuple[str | None, str | None]] = {}
+
+    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
+        for arm in arms:
+            conditions = arm.conditions
+            seen[arm.case.stack] = conditions.python, conditions.variables.get("SIDE")
+        sides = [Side(arm, Launch(arm.index, "ok", metrics={"step_time": 1.0}), {}, ((1.0,),)) for arm in arms]
+        return Round(tuple(sides), "together", NOW)
+
+    monkeypatch.setattr(Together, "play", played)
+    registry.stacks.add("other", registry.stacks.get("plain"))
+    words = ArmWords(python="/other/bin/python", variables={"SIDE": "b"})
+    run = of(make(), CASE, replace(CASE, stack="other"), software={"other": words})
+    run.run()
+    assert seen == {"plain": (None, None), "other": ("/other/bin/python", "b")}
+
+
+def test_a_busy_machine_is_a_note_where_only_ratios_count(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launch is not made again, and counts."""
+    asked = launched(monkeypatch, [BUSY, ""])
+    [one] = measured(make(), ratios_alone=True).launches
+    assert len(asked) == 1
+    assert (one.outcome, one.contended) == ("ok", "")
+    assert one.notes == (f"took turns on a contended machine, as did the other arm: {BUSY}",)

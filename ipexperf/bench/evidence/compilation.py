@@ -128,10 +128,16 @@ def arguments(code: str) -> int:
     return len(match[1].split(", ")) if match else 0
 
 
-def frozen(code: str, inputs: int) -> Check:
-    """Check that the weights are constants of the code, so that they could be folded and packed at compile time."""
+def frozen(code: str, inputs: int, *, wanted: bool = True) -> Check:
+    """Check that the weights are constants of the code, so that they could be folded and packed at compile time.
+
+    If not `wanted`, check that the code is called with weights too.
+    """
     parameters = arguments(code)
-    return Check("freezing", parameters == inputs, f"code called with {parameters} tensors", f"{inputs}: the inputs")
+    text, expected = f"code called with {parameters} tensors", f"{inputs}: the inputs"
+    if not wanted:
+        return Check("freezing", parameters > inputs, text, f"more than {expected}")
+    return Check("freezing", parameters == inputs, text, expected)
 
 
 def one_region(events: list[dict[str, Any]]) -> Check:
@@ -151,11 +157,25 @@ def _within(event: dict[str, Any], region: dict[str, Any]) -> bool:
     return bool(region["ts"] <= event["ts"] and event["ts"] + event["dur"] <= region["ts"] + region["dur"])
 
 
-def backend(compiled: Any) -> str:
-    """Return the module and name of the backend of a compiled module."""
+def _backend(compiled: Any) -> Any:
+    """Return the backend of a compiled module, without torch's wrappers around it."""
     function = compiled.dynamo_ctx.callback
     while inner := next(
         (getattr(function, name) for name in _LAYERS if getattr(function, name, None) is not None), None
     ):
         function = inner
+    return function
+
+
+def autotuned(compiled: Any) -> Check:
+    """Check that inductor was configured to time kernels. Whether there was any choice is up to the network."""
+    config = getattr(_backend(compiled), "config", {})
+    timed = importlib.import_module("torch._dynamo.utils").counters["inductor"]["select_algorithm_autotune"]
+    text = f"max_autotune is {bool(config.get('max_autotune'))}, {timed} choices of kernels timed"
+    return Check("max_autotune", bool(config.get("max_autotune")), text, "max_autotune is True")
+
+
+def backend(compiled: Any) -> str:
+    """Return the module and name of the backend of a compiled module."""
+    function = _backend(compiled)
     return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"

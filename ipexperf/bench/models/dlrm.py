@@ -16,6 +16,12 @@ DENSE = 2
 WIDTH = 32
 OPERATORS = ("torch_ipex::merged_embeddingbag_forward", "torch_ipex::interaction_forward")
 
+MERGED = (
+    "from intel_extension_for_pytorch.nn.functional import interaction  # in forward, in place of the dot products",
+    "from intel_extension_for_pytorch.nn.modules import MergedEmbeddingBag",
+    "model.bags = MergedEmbeddingBag.from_embeddingbag_list(model.bags)  # MergedEmbeddingBagWithAdaGrad to train",
+)
+
 
 def _merged(network: Any) -> Any:
     return importlib.import_module("ipexperf.bench.models._dlrm_ipex").tune(network)
@@ -41,6 +47,7 @@ def _merged_for_training(network: Any, bench: Workbench) -> Any:
     train_steps=312,
     held_out=4096,
     tuned={"ipex": _merged},
+    scripts={"ipex": MERGED},
     tuned_training={"ipex": _merged_for_training},
     operators={"ipex": OPERATORS},
 )

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Knob, Model, Tensors, Workbench, tensors
+from ipexperf.bench.api import Cell, Knob, Model, Stack, Tensors, Workbench, tensors
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.evidence import work
 from ipexperf.bench.evidence.quantised import BITS
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import InferenceSession
-from ipexperf.bench.precision import autocast, torch_dtype
+from ipexperf.bench.precision import autocast, dtype_name, torch_dtype
 from ipexperf.dtypes import DTYPES, PLAIN, Bounds
 from ipexperf.result import Check
 
@@ -37,6 +38,7 @@ class Weights(Knob):
     help: str = "held in fp32 and converted in each step (autocast), in the case's dtype (cast), or packed: int8, int4"
     values: tuple[str, ...] = ("autocast", "cast", *PACKED)
     dtypes: tuple[str, ...] | None = ("fp32", "bf16", "fp16")
+    choice: bool = True
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         del beside
@@ -77,6 +79,16 @@ def why_not(cell: Cell) -> str | None:
     if cell.knob("graph_mode") == "on":
         return f"graph_mode=on captures one graph, but {cell.mode} keeps state between calls"
     return None
+
+
+def script(cell: Cell, stack: Stack) -> tuple[str, ...]:
+    """Return the lines of a user's script that prepare a decoder and read a text."""
+    held = cell.knob("weights") or ("cast" if registry.models.get(cell.model).served else "autocast")
+    if held == "autocast":
+        return (*stack.script("for_inference", cell), *_script.inferring(cell))
+    cast = (f"model = model.to({dtype_name(cell.dtype)})",) if cell.dtype != PLAIN else ()
+    method = "weight_only" if held in PACKED else "for_inference"
+    return (*cast, *stack.script(method, cell), "with torch.no_grad():", "    outputs = model(*inputs)")
 
 
 class GenerationSession(InferenceSession):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Tensors, Workbench, tensors
+from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Stack, Tensors, Workbench, tensors
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
@@ -89,6 +89,9 @@ class Decode(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts
         return _generation.why_not(cell)
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return _generation.script(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return OperatorDecode(bench) if bench.model.operator_of else DecodeSession(bench)

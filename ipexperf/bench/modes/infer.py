@@ -6,10 +6,11 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Mode, Session, Workbench
+from ipexperf.bench.api import Cell, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import quantised
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.result import Check
 
@@ -34,6 +35,9 @@ class Infer(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del cell, facts
         return None
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return (*_script.optimised(cell, stack), *_script.inferring(cell))
 
     def open(self, bench: Workbench) -> Session:
         return EagerSession(bench)

@@ -7,12 +7,13 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Device, Kernel, Look, Mode, Seen, Session, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Device, Kernel, Look, Mode, Seen, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import compilation, fingerprint, proof, quantised
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.result import Check
 
@@ -78,6 +79,10 @@ class InferCompile(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del cell
         return facts.uncompiled()
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        converted = stack.script("quantise", cell) if dtypes.quantised(cell.dtype) else ()
+        return (*converted, *stack.script("compiled", cell), *_script.inferring(cell))
 
     def open(self, bench: Workbench) -> Session:
         return CompiledSession(bench)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import outcome, registry
-from ipexperf.bench.api import EXPORTED, Cell, Kernel, Mode, Session, Tensors, Workbench
+from ipexperf.bench.api import EXPORTED, Cell, Kernel, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
-from ipexperf.bench.precision import autocast
+from ipexperf.bench.precision import autocast, script_of_autocast
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -107,6 +108,23 @@ def weighed(network: Any) -> Check:
     return Check("freezing", constants > 0, f"{constants} of {len(names)} constants inside are frozen", "at least 1")
 
 
+def _script_of_casts(cell: Cell) -> tuple[str, ...]:
+    """Return the lines that put autocast into a module, as `_cast` does."""
+    context = script_of_autocast(cell.device, cell.dtype, cache=False)
+    if not context:
+        return ()
+    return (
+        "class Cast(torch.nn.Module):",
+        "    def __init__(self, model):",
+        "        super().__init__()",
+        "        self.model = model",
+        "    def forward(self, *inputs):",
+        f"        with {context}:",
+        "            return self.model(*inputs)",
+        "model = Cast(model).eval()",
+    )
+
+
 class InferExport(Mode):
     name = "infer_export"
     label = EXPORTED
@@ -119,6 +137,17 @@ class InferExport(Mode):
         if cell.device != "cpu":
             return f"infer_export is built for cpu, not for {cell.device}"
         return facts.uncompiled()
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return (
+            *_script.optimised(cell, stack),
+            *_script_of_casts(cell),
+            "with torch.no_grad():",
+            "    program = torch.export.export(model, inputs)",
+            '    path = torch._inductor.aoti_compile_and_package(program, inductor_configs={"freezing": True})',
+            "    model = torch._inductor.aoti_load_package(path)",
+            "    outputs = model(*inputs)",
+        )
 
     def open(self, bench: Workbench) -> Session:
         return ExportedSession(bench)

@@ -7,11 +7,12 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import plain_outputs, registry
-from ipexperf.bench.api import TRACED, Cell, Device, Look, Mode, Session, Workbench
+from ipexperf.bench.api import TRACED, Cell, Device, Look, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import fingerprint, proof, quantised
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.networks import control_flow_check
 from ipexperf.bench.precision import autocast
@@ -88,6 +89,9 @@ class InferJit(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del cell, facts
         return None
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return _script.traced(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return JitSession(bench)

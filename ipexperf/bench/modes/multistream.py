@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, Device, Kernel, Look, Mode, Number, Session, Tensors, Workbench
+from ipexperf.bench.api import TRACED, Cell, Device, Kernel, Look, Mode, Number, Session, Stack, Tensors, Workbench
 from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _streams
+from ipexperf.bench.modes import _script, _streams
 from ipexperf.bench.modes._inference import KNOBS
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.precision import autocast
@@ -138,6 +138,10 @@ class MultiStream(Mode):
         if streams != FIT and int(streams) > batch:
             return f"{streams} streams share a batch of {batch}: some of them would get no image"
         return None
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        trace = "model = torch.jit.freeze(torch.jit.trace(model, inputs))"
+        return (*_script.optimised(cell, stack), *_script.inferring(cell, trace, *stack.script("streamed", cell)))
 
     def open(self, bench: Workbench) -> Session:
         return MultiStreamSession(bench)

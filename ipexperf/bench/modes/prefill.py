@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Mode, Session, Tensors, Workbench
+from ipexperf.bench.api import Cell, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _generation, _input
 from ipexperf.bench.modes._generation import GenerationSession
@@ -36,6 +36,9 @@ class Prefill(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts
         return _generation.why_not(cell)
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return _generation.script(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return OperatorPrefill(bench) if bench.model.operator_of else PrefillSession(bench)

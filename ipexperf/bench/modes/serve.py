@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.bench import measure, registry
-from ipexperf.bench.api import Cell, Device, Look, Mode, Model, Number, Session, Tensors, Workbench
+from ipexperf.bench.api import Cell, Device, Look, Mode, Model, Number, Session, Stack, Tensors, Workbench
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -220,6 +220,9 @@ class Serve(Mode):
         if whole := registry.models.get(cell.model).operator_of:
             return f"serve is for whole networks: {cell.model} is an operator of {whole}"
         return _generation.why_not(cell)
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return _generation.script(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return ServeSession(bench)

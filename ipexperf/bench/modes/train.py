@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ipexperf.bench import optimizers, registry
-from ipexperf.bench.api import Cell, ChannelsLast, Device, Look, Mode, Session, Tensors, Workbench
+from ipexperf.bench.api import Cell, ChannelsLast, Device, Look, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.evidence import accuracy, fingerprint, instructions, proof, work
 from ipexperf.bench.evidence.work import Work
@@ -16,7 +16,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _apart, _curve, _input
 from ipexperf.bench.modes._updates import Ledger
-from ipexperf.bench.precision import autocast
+from ipexperf.bench.precision import autocast, script_of_autocast
 from ipexperf.dtypes import CURVE_STEPS, DTYPES, needs_scaler
 from ipexperf.result import Check
 
@@ -222,6 +222,20 @@ class Train(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts
         return untrainable(cell)
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        model = registry.models.get(cell.model)
+        context = script_of_autocast(cell.device, cell.dtype)
+        loss = "    loss = loss_of(model(*inputs), targets)"
+        return (
+            *optimizers.script(cell.knob("optimizer") or model.optimizer, model),
+            *stack.script("for_training", cell),
+            "for inputs, targets in batches:",
+            "    optimizer.zero_grad()",
+            *((f"    with {context}:", f"    {loss}") if context else (loss,)),
+            "    loss.backward()",
+            "    optimizer.step()",
+        )
 
     def open(self, bench: Workbench) -> Session:
         return TrainSession(bench)

@@ -18,7 +18,14 @@ from ipexperf.bench.evidence.quantised import BITS
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.precision import torch_dtype
-from ipexperf.bench.stacks import _ipex_int8, _ipex_knobs, _ipex_linear, _ipex_streams, _ipex_weights
+from ipexperf.bench.stacks import (
+    _ipex_int8,
+    _ipex_knobs,
+    _ipex_linear,
+    _ipex_script,
+    _ipex_streams,
+    _ipex_weights,
+)
 from ipexperf.dtypes import quantised
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
@@ -27,8 +34,6 @@ PACKAGE = "intel-extension-for-pytorch"
 _AVX512 = {"avx512bw", "avx512vl", "avx512dq"}
 _PREPACKED = "ipex_prepack::"
 _FUSED_ON_XPU = re.compile(r"\b(?:xpu|torch_ipex)::\w*relu\w*")
-_ARGUMENTS = {"split_master_weight": "split_master_weight_for_bf16"}
-"""Knobs with another name in `ipex.optimize`."""
 
 
 def version_mismatch(torch_version: str, ipex_version: str) -> str | None:
@@ -101,7 +106,7 @@ class Ipex(Stack):
         for knob in self.knobs:
             if bench.turned(knob.name):
                 value = bench.knob(knob.name)
-                name = _ARGUMENTS.get(knob.name, knob.name)
+                name = _ipex_script.ARGUMENTS.get(knob.name, knob.name)
                 arguments[name] = value if knob.name == "level" else value == "on"
         return arguments
 
@@ -145,6 +150,9 @@ class Ipex(Stack):
 
     def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
         return _ipex_weights.proof(network, step, expected, bench)
+
+    def script(self, method: str, cell: Cell) -> tuple[str, ...]:
+        return _ipex_script.METHODS[method](cell) if method in _ipex_script.METHODS else ()
 
     def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
         return _ipex_streams.over(network, cores, streams)

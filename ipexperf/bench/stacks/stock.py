@@ -8,19 +8,31 @@ from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Quantised, Stack, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Knob, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.evidence import compilation
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.stacks import _stock_int8, _stock_pt2e
-from ipexperf.dtypes import needs_scaler, quantised
+from ipexperf.bench.stacks import _stock_int8, _stock_pt2e, _stock_script
+from ipexperf.dtypes import DTYPES, needs_scaler, quantised
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
+
+KNOBS = (
+    Knob(
+        "freezing",
+        "weights become constants of the compiled code",
+        modes=(COMPILED,),
+        # Inductor lowers the patterns of int8 only where weights are constants.
+        dtypes=tuple(name for name in DTYPES if not quantised(name)),
+    ),
+    Knob("max_autotune", "inductor times several kernels and takes the fastest", ("off", "on"), modes=(COMPILED,)),
+)
 
 
 class Stock(Stack):
     name = "stock"
+    knobs = KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         if quantised(cell.dtype):
@@ -43,10 +55,14 @@ class Stock(Stack):
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Compile with inductor and freezing, which is enabled globally: as an option of compile it has no effect."""
-        del example, bench
+        del example
         configuration: Any = importlib.import_module("torch._inductor.config")
-        configuration.freezing = True
-        return torch.compile(network)
+        configuration.freezing = bench.knob("freezing") == "on"
+        mode = "max-autotune-no-cudagraphs" if bench.knob("max_autotune") == "on" else None
+        return torch.compile(network, mode=mode)
+
+    def script(self, method: str, cell: Cell) -> tuple[str, ...]:
+        return _stock_script.METHODS[method](cell) if method in _stock_script.METHODS else ()
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         quantise = _stock_pt2e.quantise if bench.mode.artifact == "program" else _stock_int8.quantise
@@ -74,9 +90,13 @@ class Stock(Stack):
         return self._untouched()
 
     def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
-        del network
         count = len(weights.read(bench).test.inputs)
-        return [*self._untouched(), compilation.frozen(code, count)]
+        frozen = compilation.frozen(code, count, wanted=bench.knob("freezing") == "on")
+        return [*self._untouched(), frozen, *self._tuned(network, bench)]
+
+    def _tuned(self, network: Any, bench: Workbench) -> list[Check]:
+        """Return evidence that inductor was to time kernels, in a case that asks for it."""
+        return [compilation.autotuned(network)] if bench.knob("max_autotune") == "on" else []
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
         del network, optimizer, bench

@@ -1,0 +1,91 @@
+"""What a user's script says to use IPEX, for each method of the stack, as in the vendor's guide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ipexperf.bench.api import Cell
+from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.precision import dtype_name
+from ipexperf.bench.stacks._ipex_weights import COMPUTING
+
+IMPORT = "import intel_extension_for_pytorch as ipex"
+ARGUMENTS: Mapping[str, str] = {"split_master_weight": "split_master_weight_for_bf16"}
+"""Knobs with another name in `ipex.optimize`."""
+
+
+def _optimise(cell: Cell, target: str, *arguments: str) -> tuple[str, ...]:
+    """Return a call of `ipex.optimize` with the settings of the cell, whose names are those of its knobs."""
+    from ipexperf.bench.stacks._ipex_knobs import KNOBS
+
+    settings = [
+        f'level="{value}"' if name == "level" else f"{ARGUMENTS.get(name, name)}={value == 'on'}"
+        for name, value in cell.knobs
+        if any(knob.name == name for knob in KNOBS)
+    ]
+    words = ", ".join(["model", *arguments, f"dtype={dtype_name(cell.dtype)}", *settings])
+    return IMPORT, f"{target} = ipex.optimize({words})"
+
+
+def for_inference(cell: Cell) -> tuple[str, ...]:
+    """Return how a script optimises for inference."""
+    graph = cell.knob("graph_mode") == "on"
+    return _optimise(cell, "model", *(() if graph else ("sample_input=inputs",)))
+
+
+def for_training(cell: Cell) -> tuple[str, ...]:
+    """Return how a script optimises for training."""
+    return _optimise(cell, "model, optimizer", "optimizer=optimizer")
+
+
+def compiled(cell: Cell) -> tuple[str, ...]:
+    """Return how a script compiles with IPEX's backend."""
+    return (*_optimise(cell, "model", "weights_prepack=False"), 'model = torch.compile(model, backend="ipex")')
+
+
+def quantise(cell: Cell) -> tuple[str, ...]:
+    """Return how a script makes an int8 network."""
+    way = artifact.way(cell)
+    calibrate = ("with torch.no_grad():", "    for batch in calibration:", "        prepared(*batch)")
+    return (
+        f"from intel_extension_for_pytorch.quantization import convert, default_{way}_qconfig_mapping, prepare",
+        f"prepared = prepare(model, default_{way}_qconfig_mapping, example_inputs=inputs)",
+        *(calibrate if way == "static" else ()),
+        "model = convert(prepared)",
+    )
+
+
+def weight_only(cell: Cell) -> tuple[str, ...]:
+    """Return how a script packs the weights of linear layers."""
+    kind = cell.knob("weights") or ""
+    group = (cell.knob("weight_group") or "64") if kind == "int4" else "-1"
+    return (
+        IMPORT,
+        "quantization = ipex.quantization",
+        "mapping = quantization.get_weight_only_quant_qconfig_mapping(",
+        f"    weight_dtype=quantization.WoqWeightDtype.{kind.upper()},",
+        f"    lowp_mode=quantization.WoqLowpMode.{COMPUTING[cell.dtype]},",
+        f"    group_size={group},",
+        ")",
+        "model = quantization.convert(quantization.prepare(model, mapping, example_inputs=inputs, bn_folding=False))",
+    )
+
+
+def streamed(cell: Cell) -> tuple[str, ...]:
+    """Return how a script runs the network in several streams."""
+    streams = cell.knob("streams") or "fit"
+    count = '"AUTO"' if streams == "fit" else streams
+    return (
+        f"model = ipex.cpu.runtime.MultiStreamModule(model, num_streams={count}, cpu_pool=ipex.cpu.runtime.CPUPool())",
+    )
+
+
+METHODS = {
+    "for_inference": for_inference,
+    "for_training": for_training,
+    "compiled": compiled,
+    "quantise": quantise,
+    "weight_only": weight_only,
+    "streamed": streamed,
+}
+"""The methods of the stack for which a script needs a line."""

@@ -1,0 +1,66 @@
+"""What a user's script says to use stock PyTorch, for each method of the stack."""
+
+from __future__ import annotations
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Cell
+from ipexperf.bench.artifacts import artifact
+
+_CALIBRATE = ("with torch.no_grad():", "    for batch in calibration:", "        prepared(*batch)")
+
+
+def compiled(cell: Cell) -> tuple[str, ...]:
+    """Return how a script compiles. Freezing is enabled globally: as an option of compile it has no effect."""
+    frozen = cell.knob("freezing") != "off"
+    imports = ("import torch._inductor.config", "torch._inductor.config.freezing = True") if frozen else ()
+    mode = ', mode="max-autotune-no-cudagraphs"' if cell.knob("max_autotune") == "on" else ""
+    return (*imports, f"model = torch.compile(model{mode})")
+
+
+def quantise(cell: Cell) -> tuple[str, ...]:
+    """Return how a script makes an int8 network."""
+    if artifact.way(cell) == "dynamic" and registry.modes.get(cell.mode).artifact != "program":
+        return (
+            "from torch.ao.quantization import quantize_dynamic",
+            "model = quantize_dynamic(model, dtype=torch.qint8)",
+        )
+    if registry.modes.get(cell.mode).artifact == "program":
+        return _program(dynamic=artifact.way(cell) == "dynamic")
+    return (
+        "from torch.ao.quantization import get_default_qconfig_mapping",
+        "from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx",
+        f'torch.backends.quantized.engine = "{artifact.ENGINE}"',
+        f'prepared = prepare_fx(model, get_default_qconfig_mapping("{artifact.ENGINE}"), inputs)',
+        *_CALIBRATE,
+        "model = convert_fx(prepared)",
+    )
+
+
+def _program(*, dynamic: bool) -> tuple[str, ...]:
+    return (
+        "from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e",
+        "from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86",
+        f"configuration = x86.get_default_x86_inductor_quantization_config(is_dynamic={dynamic})",
+        "quantizer = x86.X86InductorQuantizer().set_global(configuration)",
+        "prepared = prepare_pt2e(torch.export.export(model, inputs, strict=True).module(), quantizer)",
+        *_CALIBRATE,
+        "model = convert_pt2e(prepared)",
+    )
+
+
+def weight_only(cell: Cell) -> tuple[str, ...]:
+    """Return how a script packs the weights of linear layers, through torchao."""
+    if cell.knob("weights") == "int8":
+        return (
+            "from torchao.quantization import Int8WeightOnlyConfig, quantize_",
+            "quantize_(model, Int8WeightOnlyConfig())",
+        )
+    group = cell.knob("weight_group") or "64"
+    return (
+        "from torchao.quantization import Int4WeightOnlyConfig, quantize_",
+        f'quantize_(model, Int4WeightOnlyConfig(group_size={group}, int4_packing_format="opaque"))',
+    )
+
+
+METHODS = {"compiled": compiled, "quantise": quantise, "weight_only": weight_only}
+"""The methods of the stack for which a script needs a line."""

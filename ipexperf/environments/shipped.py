@@ -1,0 +1,23 @@
+"""The locks that come with ipexperf: the environments that `ipexperf migrate` compares unless it is told others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ipexperf import lock as locks
+from ipexperf.errors import LockError
+from ipexperf.lock import Lock
+
+FOLDER = Path(__file__).with_name("locks")
+
+
+def names() -> tuple[str, ...]:
+    """The names of these locks. Each is that of the stack which it is for."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
+
+
+def lock(name: str) -> Lock:
+    """The lock of this name. Raise LockError with all names if there is none."""
+    if name not in names():
+        raise LockError(f"no lock 'shipped:{name}' comes with ipexperf: choose from {', '.join(names())}")
+    return locks.read(FOLDER / f"{name}.txt")

@@ -1,0 +1,121 @@
+"""What to do, in words, and what to change in a script: pure functions of what was measured."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipexperf.bench import registry
+from ipexperf.migrate.findings import Verdict
+from ipexperf.plan import migration
+from ipexperf.report import units
+from ipexperf.report.words import Words
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+    from ipexperf.migrate.findings import Candidate, Finding, Findings, Worth
+
+MORE_MEMORY = 1.1
+"""A candidate that takes this many times the memory is said to."""
+_WORDS = Words()
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """What changes in a user's script for one row: lines with `-`, `+` or a space before them."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+def advice(findings: Findings) -> list[str]:
+    """A sentence for each row, for each setting that the new stack lacks, and for the modules of the model."""
+    lines = [_sentence(one) for one in findings.rows]
+    lines += [_worth(one) for one in findings.worths]
+    return [*lines, *dict.fromkeys(line for one in findings.rows for line in _replaced(one))]
+
+
+def _sentence(one: Finding) -> str:
+    subject = _WORDS.explicit(one.row.case)
+    if one.verdict is Verdict.NONE:
+        return f"{subject}: has no equal: {one.why_not}. Keep it where it is, or do without"
+    if one.best is None:
+        return f"{subject}: not known: {one.why_not}"
+    return f"{subject}: {_answer(one, one.best)}"
+
+
+def _answer(one: Finding, best: Candidate) -> str:
+    assert best.speed is not None  # noqa: S101 - the best has a ratio
+    name, ratio = f"{_WORDS.explicit(best.shown.case)},", best.speed.cell
+    lacking = f"{one.row.no_equal}; instead, " if one.row.no_equal else ""
+    text = {
+        Verdict.FASTER: f"{lacking}{name} is {ratio} times as fast: move",
+        Verdict.EQUAL: f"{lacking}{name} is as fast, {ratio} times: move",
+        Verdict.SLOWER: f"{lacking}{name} is the best there is, and {ratio} times as fast: moving costs speed",
+        Verdict.UNCLEAR: f"{lacking}{name} is {ratio} times as fast: no difference was seen, and none is excluded",
+    }[one.verdict]
+    if (lost := one.less_accurate) is not None:
+        text += f"; its accuracy is {100 * lost:.1f} points lower, more than rounding explains: do not move unchecked"
+    if one.old.peak and best.shown.peak and best.shown.peak > MORE_MEMORY * one.old.peak:
+        text += f"; it takes {units.digits(best.shown.peak / one.old.peak)} times the memory"
+    return text
+
+
+def _worth(one: Worth) -> str:
+    setting = one.setting
+    where = _WORDS.explicit(setting.on)
+    text = f"{setting.knob.name} ({setting.knob.help}): only {setting.on.stack} has this setting"
+    if one.speed is None:
+        return f"{text}; what it is worth was not measured"
+    if not one.speed.seen:
+        return f"{text}; for {where} it makes no difference that was seen ({one.speed.cell} times as fast with it)"
+    worth = "is worth having" if one.speed.ratio.ratio > 1 else "costs time"
+    return f"{text}; for {where} it {worth}: {one.speed.cell} times as fast with it, which the ratios above contain"
+
+
+def _replaced(one: Finding) -> Iterator[str]:
+    """The modules that the model has replaced for the old stack alone."""
+    if not one.row.candidates:
+        return
+    model, old, new = registry.models.get(one.row.case.model), one.row.case.stack, one.row.candidates[0].stack
+    if old in model.tuned and new not in model.tuned:
+        operators = ", ".join(model.operators.get(old, ())) or "its own modules"
+        yield (
+            f"{model.name} has modules replaced for {old} ({operators}); {new} has none and runs the network as it is. "
+            "The ratios above are with them"
+        )
+
+
+def script(case: Case) -> tuple[str, ...]:
+    """The lines of a user's script that do what a case does."""
+    model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
+    lines = mode.script(migration.cell(case), registry.stacks.get(case.stack))
+    return (*model.scripts.get(case.stack, ()), *lines) if lines else ()
+
+
+def patches(findings: Findings) -> list[Patch]:
+    """What to change for each row that has a best candidate. Rows with the same change share it."""
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for one in findings.rows:
+        if one.best is not None:
+            lines = changed(script(one.row.case), script(one.best.shown.case))
+            title = f"{_WORDS.explicit(one.row.case)} -> {_WORDS.explicit(one.best.shown.case)}"
+            shared.setdefault(lines, []).append(title)
+    return [Patch("; ".join(titles), lines) for lines, titles in shared.items() if lines]
+
+
+def changed(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+    """The lines of both scripts with `-`, `+` or a space before each. Empty if one of them is not written down."""
+    if not old or not new:
+        return ()
+    lines: list[str] = []
+    for kind, *where in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        first, last, begin, end = where
+        if kind == "equal":
+            lines += (f"  {line}" for line in old[first:last])
+            continue
+        lines += (f"- {line}" for line in old[first:last])
+        lines += (f"+ {line}" for line in new[begin:end])
+    return tuple(lines)

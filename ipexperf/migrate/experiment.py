@@ -1,0 +1,110 @@
+"""Measure what a migration compares: one round of every contest, then a second one of each, until the budget ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ipexperf.compare.group import GroupRun
+from ipexperf.judge import screen
+from ipexperf.judge.policy import Policy
+from ipexperf.report import units
+
+if TYPE_CHECKING:
+    from ipexperf.compare.round import Effort
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.groups import Group
+    from ipexperf.recorder import Recorder
+    from ipexperf.result import Measurement, RoundRecord, Verdict
+
+POLICY = Policy()
+"""Migrations are compared with no baseline: the policy only says what is failed or invalid."""
+
+
+class Experiment:
+    """The rounds of all contests. Results so far can be read at any time, also after an interruption."""
+
+    def __init__(
+        self,
+        contests: Sequence[Group],
+        launches: int,
+        software: Mapping[str, ArmWords],
+        conductor: Conductor,
+        say: Callable[[str], None],
+        effort: Effort | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Plan the rounds. `software` has the interpreter and variables of each stack."""
+        self.rounds: list[RoundRecord] = []
+        self._conductor = conductor
+        self._clock = clock
+        self._costs: dict[int, float] = {}
+        """The seconds that the last round of each contest took, by its place."""
+        self._runs = [
+            GroupRun(contest, launches, conductor, say, software=software, effort=effort, ratios_alone=True)
+            for contest in contests
+        ]
+
+    def run(self, recorder: Recorder) -> None:
+        """Make one round of each contest in turn, so that the budget is spent on breadth before precision."""
+        for one in self._runs:
+            if self._affordable(one):
+                one.prepare()
+                self._advance(one, recorder)
+        live = self._runs
+        while live:
+            live = [one for one in live if self._affordable(one) and self._advance(one, recorder)]
+
+    def _affordable(self, one: GroupRun) -> bool:
+        """Whether a round of a contest is likely to end within the budget. If not, it makes no more."""
+        expected = self._expected(one)
+        if expected <= self._conductor.left():
+            return True
+        one.give_up(f"a round takes about {units.seconds(expected)}, and the budget has less left")
+        return False
+
+    def _expected(self, one: GroupRun) -> float:
+        """The seconds that a round takes: as long as its last one, or as others by their number of cases. Else 0."""
+        place = self._runs.index(one)
+        if place in self._costs:
+            return self._costs[place]
+        arms = sum(len(self._runs[other].group.cases) for other in self._costs)
+        return sum(self._costs.values()) / arms * len(one.group.cases) if arms else 0.0
+
+    def _advance(self, one: GroupRun, recorder: Recorder) -> bool:
+        began = self._clock()
+        more = one.advance()
+        if more:
+            self._costs[self._runs.index(one)] = self._clock() - began
+            recorder.so_far(
+                lambda: ((measured, judged(measured), POLICY) for measured in one.measurements().values()),
+                lambda: self._hand_over(one, recorder),
+            )
+        return more
+
+    def finish(self, recorder: Recorder, cut: str = "") -> list[Measurement]:
+        """Record every case in its final state. `cut` is the reason for cases that still miss launches."""
+        if cut:
+            for one in self._runs:
+                one.give_up(cut)
+        measurements = [measured for one in self._runs for measured in one.measurements(cut).values()]
+        for measured in measurements:
+            if measured.launches:
+                recorder.case(measured, judged(measured), POLICY)
+        for one in self._runs:
+            self._hand_over(one, recorder)
+        return measurements
+
+    def _hand_over(self, one: GroupRun, recorder: Recorder) -> None:
+        def keep(record: RoundRecord) -> None:
+            recorder.round(record)
+            self.rounds.append(record)
+
+        one.hand_over(keep)
+
+
+def judged(measured: Measurement) -> Verdict:
+    """Whether the numbers of a case count."""
+    return screen.judge(measured, None, POLICY)

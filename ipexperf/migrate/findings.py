@@ -1,0 +1,221 @@
+"""What the measurements say of each row of a migration: pure functions on records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ipexperf.judge import structure
+from ipexperf.judge.policy import PairPolicy, Policy
+from ipexperf.plan.migration import plainness
+from ipexperf.result import METRICS, accuracies
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+    from ipexperf.plan.migration import MigrationPlan, Row, Setting
+    from ipexperf.report.speeds import Compared, Speeds
+    from ipexperf.result import Measurement
+
+UNPLAYED = "its round was not made"
+"""Why a case has no numbers if nothing else says why."""
+
+
+class Verdict(Enum):
+    """How the best candidate does beside the old stack."""
+
+    FASTER = "faster"
+    EQUAL = "equal"
+    SLOWER = "slower"
+    UNCLEAR = "unclear"
+    """The interval contains 1, and is too wide to call the two equal."""
+    NONE = "none"
+    """The new stack has nothing that does this."""
+    UNMEASURED = "unmeasured"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was measured of a case."""
+
+    case: Case
+    problem: str = ""
+    """Why its numbers do not count, or an empty text."""
+    rate: float | None = None
+    """Items a second."""
+    quality: tuple[str, float] | None = None
+    """The metric of accuracy that says most, with its value."""
+    peak: float | None = None
+    """Peak memory in bytes."""
+    start: float | None = None
+    """Seconds that a fresh process takes to import everything, and to optimise and compile the network."""
+    proof: tuple[int, int] = (0, 0)
+    """How many checks held, and how many there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A case of the new stack beside the old one's."""
+
+    shown: Shown
+    speed: Compared | None
+    """How many times as fast it is. None: not known."""
+    direct: bool = True
+    """Whether both took turns in a round. Else they were compared through a case that took turns with each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is known of a row."""
+
+    row: Row
+    old: Shown
+    candidates: tuple[Candidate, ...]
+    best: Candidate | None
+    """The plainest candidate that is not surely slower than the fastest, of those that took turns with the row."""
+    verdict: Verdict
+    ran: str = ""
+    """What the best candidate ran otherwise, in a line."""
+
+    @property
+    def why_not(self) -> str:
+        """Why the row has no ratio, or an empty text."""
+        if self.best is not None:
+            return ""
+        if not self.candidates:
+            return self.row.no_equal or "no case does the same work"
+        if self.old.problem:
+            return f"{self.old.case.stack}: {self.old.problem}"
+        return "; ".join(dict.fromkeys(one.shown.problem for one in self.candidates if one.shown.problem)) or UNPLAYED
+
+    @property
+    def less_accurate(self) -> float | None:
+        """By how much the accuracy of the best candidate is below the old one's, if that is more than the bound."""
+        if self.best is None or self.old.quality is None or self.best.shown.quality is None:
+            return None
+        (name, before), (other, after) = self.old.quality, self.best.shown.quality
+        bound = METRICS[name].accuracy
+        if name != other or bound is None or bound.bound != "difference":
+            return None
+        return before - after if before - after > Policy().accuracy_bound else None
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What a setting that the new stack lacks is worth on the old one."""
+
+    setting: Setting
+    speed: Compared | None
+    """How many times as fast the case is with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything that a migration found out."""
+
+    rows: tuple[Finding, ...]
+    worths: tuple[Worth, ...]
+    left_out: Mapping[str, tuple[str, ...]]
+
+
+def find(plan: MigrationPlan, speeds: Speeds) -> Findings:
+    """Compare every row with its candidates."""
+    rows = tuple(_finding(row, speeds) for row in plan.rows)
+    worths = tuple(Worth(one, speeds.compare(one.off, one.on)) for one in plan.settings)
+    return Findings(rows, worths, plan.left_out)
+
+
+def _finding(row: Row, speeds: Speeds) -> Finding:
+    old = shown(row.case, speeds)
+    candidates = tuple(
+        Candidate(shown(one, speeds), speeds.compare(row.case, one), _took_turns(row.case, one, speeds))
+        for one in row.candidates
+    )
+    best = _best(candidates, speeds)
+    ran = _ran(row.case, best.shown.case, speeds.known) if best else ""
+    return Finding(row, old, candidates, best, _verdict(row, best), ran)
+
+
+def shown(case: Case, speeds: Speeds) -> Shown:
+    """What was measured of a case, also if it does not count."""
+    measured = speeds.known.get(case)
+    if measured is None:
+        return Shown(case, UNPLAYED)
+    counts = case in speeds.counted
+    return Shown(
+        case,
+        problem="" if counts else _problem(measured),
+        rate=measured.median("throughput") if counts else None,
+        quality=_quality(measured),
+        peak=measured.median("peak_memory"),
+        start=_start(measured),
+        proof=_proof(measured),
+    )
+
+
+def _problem(measured: Measurement) -> str:
+    return (
+        measured.never_began or measured.failure or measured.invalid or measured.contended or measured.cut or UNPLAYED
+    )
+
+
+def _quality(measured: Measurement) -> tuple[str, float] | None:
+    for name in accuracies():
+        if (value := measured.median(name)) is not None:
+            return name, value
+    return None
+
+
+def _start(measured: Measurement) -> float | None:
+    parts = [measured.median(name) for name in ("import_time", "prepare_time")]
+    return sum(part for part in parts if part is not None) if None not in parts else None
+
+
+def _proof(measured: Measurement) -> tuple[int, int]:
+    checks = [check for one in measured.counted[:1] for check in (*one.proof, *one.accuracy)]
+    return sum(check.ok for check in checks), len(checks)
+
+
+def _best(candidates: Sequence[Candidate], speeds: Speeds) -> Candidate | None:
+    beside = [one for one in candidates if one.direct and one.speed is not None]
+    able = [(one, one.speed.ratio.ratio) for one in beside or candidates if one.speed is not None]
+    if not able:
+        return None
+    fastest, _ = max(able, key=lambda pair: pair[1])
+    alike = [one for one, _ in able if not _surely_slower(one.shown.case, fastest.shown.case, speeds)]
+    return min([fastest, *alike], key=lambda one: plainness(one.shown.case))
+
+
+def _took_turns(a: Case, b: Case, speeds: Speeds) -> bool:
+    return any({a, b} <= {seat.case for seat in record.seats} for record in speeds.rounds.get(b, ()))
+
+
+def _surely_slower(case: Case, fastest: Case, speeds: Speeds) -> bool:
+    compared = None if case == fastest else speeds.compare(fastest, case)
+    return compared is not None and compared.seen
+
+
+def _verdict(row: Row, best: Candidate | None) -> Verdict:
+    if not row.candidates:
+        return Verdict.NONE
+    if best is None or best.speed is None:
+        return Verdict.UNMEASURED
+    lo, hi = best.speed.ratio.lo, best.speed.ratio.hi
+    if lo is None or hi is None:
+        return Verdict.UNCLEAR
+    tolerance = 1 + PairPolicy().tolerance
+    if 1 / tolerance <= lo and hi <= tolerance:
+        return Verdict.EQUAL
+    return Verdict.FASTER if lo > 1 else Verdict.SLOWER if hi < 1 else Verdict.UNCLEAR
+
+
+def _ran(old: Case, new: Case, known: Mapping[Case, Measurement]) -> str:
+    """The difference of both fingerprints that accounts for most of the time."""
+    captured = [
+        next((launch.fingerprint for launch in known[case].counted if launch.fingerprint), None) for case in (old, new)
+    ]
+    state = structure.between(*captured)
+    if state.outcome == "same":
+        return "the same kernels"
+    return state.changes[0] if state.changes else state.reason

@@ -1,0 +1,251 @@
+"""The page of a migration: one content, for the terminal, as markdown, as HTML, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.migrate import advice
+from ipexperf.migrate.findings import Shown, Verdict
+from ipexperf.report import units
+from ipexperf.report.lines import named
+from ipexperf.report.words import Words
+from ipexperf.result import METRICS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ipexperf.migrate.advice import Patch
+    from ipexperf.migrate.findings import Candidate, Finding, Findings
+    from ipexperf.report.speeds import Compared
+    from ipexperf.result import Measurement, RoundRecord
+
+TEMPLATE = Path(__file__).with_name("page.html")
+LOOK = Path(__file__).parents[1] / "dashboard" / "assets" / "look.css"
+"""The style of the dashboard, which the page contains, so that it is one file."""
+HEAD = ("what you do", "best of the new stack", "times as fast", "accuracy", "peak memory", "start", "proof")
+CANDIDATES = ("what you do", "candidate", "times as fast", "accuracy", "peak memory", "start", "proof", "state")
+NOTES = (
+    "Times as fast: throughput over that of the old stack, from turns in the same rounds, with the 95 % interval.",
+    "The best is the plainest candidate that is not surely slower than the fastest.",
+    "Peak memory and start are of fresh processes. Start: to import everything, optimise and compile.",
+    "An arrow leads from the old stack to the new one. Proof counts the checks that held.",
+)
+SHOWN = 3
+"""Most cells to name that are left out for one reason."""
+_WORDS = Words()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The content."""
+
+    title: str
+    lead: tuple[str, ...]
+    """Environments, machine, and how it was measured."""
+    rows: tuple[tuple[str, ...], ...]
+    ran: tuple[str, ...]
+    advice: tuple[str, ...]
+    patches: tuple[Patch, ...]
+    candidates: tuple[tuple[str, ...], ...]
+    missing: tuple[str, ...]
+    """What was not measured, and why."""
+
+
+def make(model: str, findings: Findings, lead: Sequence[str]) -> Page:
+    """The page of what was found out for a model."""
+    measured = [one for one in findings.rows if one.best is not None]
+    return Page(
+        f"{model}: from {findings.rows[0].row.case.stack} to {_other(findings)}",
+        tuple(lead),
+        tuple(_row(one) for one in findings.rows),
+        tuple(f"{_WORDS.explicit(one.row.case)}: {one.ran}" for one in measured if one.ran),
+        tuple(advice.advice(findings)),
+        tuple(advice.patches(findings)),
+        tuple(_candidate(one, other) for one in findings.rows for other in one.candidates),
+        tuple(f"{named(ids, SHOWN)}: {reason}" for reason, ids in findings.left_out.items()),
+    )
+
+
+def environments(measurements: Sequence[Measurement], stacks: Sequence[str]) -> list[str]:
+    """The software that the cases of each stack ran on, and the machine."""
+    lines, machines = [], dict.fromkeys(_machine(one) for one in measurements if one.launches)
+    for stack in stacks:
+        seen = dict.fromkeys(_software(one.environment) for one in measurements if one.case.stack == stack)
+        lines.append(f"{stack}: {'; '.join(filter(None, seen)) or 'nothing was measured'}")
+    return [*lines, *(f"machine: {machine}" for machine in machines)]
+
+
+def rounds(records: Sequence[RoundRecord]) -> str:
+    """How many rounds were made, in how much time, and whether other work disturbed them."""
+    made = sum(one.seconds for one in records)
+    text = f"{units.plural(len(records), 'round')} of cases that took turns, in {units.seconds(made)}"
+    if busy := sum(one.dropped > one.turns for one in records):
+        return f"{text}; OTHER WORK WAS ON THE CORES in most of the turns of {busy}: measure again on an idle machine"
+    return text
+
+
+def _software(environment: Mapping[str, Any]) -> str:
+    software = environment.get("software", {})
+    names = ("torch", "ipex", "torchvision", "python")
+    return ", ".join(f"{name} {software[name]}" for name in names if software.get(name))
+
+
+def _machine(measured: Measurement) -> str:
+    hardware = measured.environment.get("hardware", {})
+    cores = f"{hardware['cores']} cores" if hardware.get("cores") else ""
+    return ", ".join(filter(None, (hardware.get("cpu"), cores, measured.environment.get("machine_key"))))
+
+
+def _other(findings: Findings) -> str:
+    return next((one.row.candidates[0].stack for one in findings.rows if one.row.candidates), "another stack")
+
+
+def _row(one: Finding) -> tuple[str, ...]:
+    name = _WORDS.explicit(one.row.case)
+    if one.best is None:
+        word = "no equal" if one.verdict is Verdict.NONE else "not measured"
+        return name, f"{word}: {one.why_not}", "-", *_facts(one.old)
+    best = one.best.shown
+    pairs = zip(_facts(one.old), _facts(best), strict=True)
+    return name, _WORDS.explicit(best.case), _speed(one.best.speed), *(f"{old} → {new}" for old, new in pairs)
+
+
+def _candidate(one: Finding, other: Candidate) -> tuple[str, ...]:
+    state = other.shown.problem or ("the best" if other == one.best else "")
+    if not state and other.speed is None:
+        state = f"nothing to compare with: {one.old.problem}"
+    if not state and not other.direct:
+        state = "in another round: compared through a case of both"
+    name = _WORDS.explicit(one.row.case)
+    return name, _WORDS.explicit(other.shown.case), _speed(other.speed), *_facts(other.shown), state
+
+
+def _speed(speed: Compared | None) -> str:
+    return "-" if speed is None else speed.cell
+
+
+def _facts(one: Shown) -> tuple[str, str, str, str]:
+    """Accuracy, peak memory, start and proof of a case."""
+    held, count = one.proof
+    return (
+        "-" if one.quality is None else _quality(*one.quality),
+        "-" if one.peak is None else units.size(one.peak),
+        "-" if one.start is None else units.seconds(one.start),
+        f"{held} of {count}" if count else "-",
+    )
+
+
+def _quality(name: str, value: float) -> str:
+    accuracy = METRICS[name].accuracy
+    assert accuracy is not None  # noqa: S101 - only such metrics are chosen
+    return accuracy.brief.format(value)
+
+
+def markdown(page: Page) -> str:
+    """The page as markdown."""
+    from ipexperf.report.markdown import plain
+
+    parts = [f"# {plain(page.title)}", "\n".join(f"- {plain(line)}" for line in page.lead), _table(HEAD, page.rows)]
+    for title, lines in (
+        ("Advice", page.advice),
+        ("What ran otherwise", page.ran),
+        ("Not measured", page.missing),
+    ):
+        if lines:
+            parts += [f"## {title}", "\n".join(f"- {plain(line)}" for line in lines)]
+    if page.patches:
+        parts.append("## What to change in your script")
+        parts += [f"{plain(one.title)}:\n\n```diff\n{chr(10).join(one.lines)}\n```" for one in page.patches]
+    parts += ["## Every candidate", _table(CANDIDATES, page.candidates)] if page.candidates else []
+    return "\n\n".join([*parts, " ".join(NOTES)]) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    from ipexperf.report.markdown import plain
+
+    lines = [head, ["---"] * len(head), *([plain(text) for text in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def html(page: Page) -> str:
+    """The page as one file of HTML, which loads nothing."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    look = LOOK.read_text(encoding="utf-8")
+    return template.render(page=page, head=HEAD, candidates=CANDIDATES, notes=NOTES, look=look)
+
+
+def write(page: Page, console: Console) -> None:
+    """Print the page on a terminal or into a pipe."""
+    from rich.table import Table
+
+    def say(text: str = "") -> None:
+        console.print(text, markup=False, highlight=False)
+
+    say(page.title)
+    for line in page.lead:
+        say(f"  {line}")
+    table = Table(*HEAD)
+    for row in page.rows:
+        table.add_row(*(text.replace("[", r"\[") for text in row))
+    console.print(table)
+    for title, lines in (("Advice", page.advice), ("What ran otherwise", page.ran), ("Not measured", page.missing)):
+        if lines:
+            say(f"\n{title}")
+            for line in lines:
+                say(f"- {line}")
+    for one in page.patches:
+        say(f"\nWhat to change: {one.title}")
+        for line in one.lines:
+            say(f"  {line}")
+
+
+def document(page: Page, findings: Findings, run: str | None) -> dict[str, Any]:
+    """The page as JSON values."""
+    return {
+        "title": page.title,
+        "lead": list(page.lead),
+        "run": run,
+        "rows": [_document(one) for one in findings.rows],
+        "settings": [
+            {"knob": one.setting.knob.name, "case": one.setting.on.id, "with_it": _ratio(one.speed)}
+            for one in findings.worths
+        ],
+        "advice": list(page.advice),
+        "patches": [{"title": one.title, "lines": list(one.lines)} for one in page.patches],
+        "left_out": {reason: list(ids) for reason, ids in findings.left_out.items()},
+    }
+
+
+def _document(one: Finding) -> dict[str, Any]:
+    return {
+        "case": _measured(one.old),
+        "verdict": one.verdict.value,
+        "no_equal": one.row.no_equal,
+        "why_not": one.why_not,
+        "best": one.best.shown.case.id if one.best else None,
+        "ran": one.ran,
+        "candidates": [{**_measured(other.shown), "times_as_fast": _ratio(other.speed)} for other in one.candidates],
+    }
+
+
+def _measured(one: Shown) -> dict[str, Any]:
+    quality = dict([one.quality]) if one.quality else {}
+    return {
+        "id": one.case.id,
+        "problem": one.problem,
+        "throughput": one.rate,
+        "accuracy": quality,
+        "peak_memory": one.peak,
+        "start": one.start,
+        "proof": list(one.proof),
+    }
+
+
+def _ratio(speed: Compared | None) -> dict[str, float | None] | None:
+    return None if speed is None else {"ratio": speed.ratio.ratio, "lo": speed.ratio.lo, "hi": speed.ratio.hi}

@@ -1,0 +1,44 @@
+"""The locks that come with ipexperf are locks, and hold what the stacks of their names need."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Cell
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.environments import shipped
+from ipexperf.errors import LockError
+
+FLAGS = frozenset({"avx2", "fma"})
+
+
+def test_there_is_one_for_each_side_of_a_migration() -> None:
+    assert shipped.names() == ("ipex", "stock")
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_a_lock_holds_what_its_stack_needs(name: str) -> None:
+    """A case of the stack can run in it; packages come from an index, whatever build that has."""
+    lock = shipped.lock(name)
+    assert lock.name == name
+    facts = Facts("/env/bin/python", lock.versions, FLAGS)
+    assert registry.stacks.get(name).why_not(Cell("resnet18", "cpu", "fp32", "infer", name), facts) is None
+    assert (
+        registry.models.get("resnet18").why_not(
+            Cell("resnet18", "cpu", "fp32", "infer", name), registry.modes.get("infer"), facts
+        )
+        is None
+    )
+    assert not any(package.origin or package.content for package in lock.packages)
+    assert not lock.variables
+
+
+def test_the_lock_of_stock_has_no_ipex() -> None:
+    """Its import alone would change stock PyTorch."""
+    assert "intel-extension-for-pytorch" not in shipped.lock("stock").versions
+
+
+def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(LockError, match="no lock 'shipped:old' comes with ipexperf: choose from ipex, stock"):
+        shipped.lock("old")

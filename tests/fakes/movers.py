@@ -1,0 +1,102 @@
+"""Two stacks to move between, with modes and settings that only one of them has. Loaded after `fake.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import COMPILED, Cell, Knob, Mode, Session, Stack, Workbench
+from ipexperf.bench.machine.facts import Facts
+
+
+class Movable(Stack):
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        absent = facts.missing(f"{self.name}-package") if f"{self.name}-package" in facts.packages else None
+        return absent or (None if cell.device == "fake" else f"{self.name} runs on the fake device")
+
+    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
+        del example, bench
+        return network
+
+    def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
+        del bench
+        return network, optimizer
+
+
+class Old(Movable):
+    name = "old"
+    knobs = (Knob("packed", "weights laid out for their kernels"),)
+
+    def script(self, method: str, cell: Cell) -> tuple[str, ...]:
+        del cell
+        return ("import old", "model = old.optimise(model)") if method == "for_inference" else ()
+
+
+class New(Movable):
+    name = "new"
+    knobs = (Knob("searched", "the fastest of several kernels", ("off", "on"), modes=(COMPILED,)),)
+
+    def script(self, method: str, cell: Cell) -> tuple[str, ...]:
+        searched = ", search=True" if cell.knob("searched") == "on" else ""
+        return (f"model = new.compile(model{searched})",) if method == "compiled" else ()
+
+
+class Spun(Mode):
+    """A mode like `spin`, in the same rounds."""
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del facts
+        return None if cell.device == "fake" else f"{self.name} is for the fake device"
+
+    def open(self, bench: Workbench) -> Session:
+        return registry.modes.get("spin").open(bench)
+
+
+class Whirl(Spun):
+    """What the new stack recommends."""
+
+    name = "whirl"
+    graph = COMPILED
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        return super().why_not(cell, facts) or (None if cell.stack == "new" else f"{cell.stack} cannot whirl")
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return (*stack.script("compiled", cell), "outputs = model(*inputs)")
+
+
+class Streams(Spun):
+    """What only the old stack has."""
+
+    name = "streamed"
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        return super().why_not(cell, facts) or (None if cell.stack == "old" else f"{cell.stack} has no streams")
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return (*stack.script("for_inference", cell), "outputs = old.streams(model)(*inputs)")
+
+
+class Fuse(Knob):
+    """What is fused. The last kind comes with the old stack."""
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        del facts
+        return f"{value} comes with old: {cell.stack} has none" if value == "own" and cell.stack != "old" else None
+
+
+class Teach(Spun):
+    """A training, in which users choose among several kinds of updates."""
+
+    name = "teach"
+    trains = True
+    knobs = (Fuse("update", "what updates the weights", ("plain", "quick", "own"), choice=True),)
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return (*stack.script("for_inference", cell), f"update = {cell.knob('update') or 'plain'}()")
+
+
+for one in (Old(), New()):
+    registry.stacks.add(one.name, one)
+for mode in (Whirl(), Streams(), Teach()):
+    registry.modes.add(mode.name, mode)

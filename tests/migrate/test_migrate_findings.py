@@ -1,0 +1,173 @@
+"""What was measured becomes a finding for each row: the best candidate, the verdict, and why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from migrate_records import found, measured, plan, rounds, row, seconds
+
+from ipexperf.case import Case
+from ipexperf.migrate import findings
+from ipexperf.migrate.experiment import judged
+from ipexperf.migrate.findings import Verdict
+from ipexperf.report.speeds import Speeds
+from ipexperf.result import Check, Launch, Measurement
+
+
+def at(speed: float) -> object:
+    """The new stack is so many times as fast in all its ways."""
+    return lambda case: 0.01 / speed if case.stack == "new" else 0.01
+
+
+@pytest.mark.parametrize(
+    ("speed", "noise", "verdict"),
+    [
+        (1.5, 0.002, Verdict.FASTER),
+        (1.0, 0.002, Verdict.EQUAL),
+        (0.8, 0.002, Verdict.SLOWER),
+        (1.0, 0.2, Verdict.UNCLEAR),
+    ],
+)
+def test_the_interval_decides(speed: float, noise: float, verdict: Verdict) -> None:
+    """Faster and slower where it excludes 1, equal where it stays within 5 %, else unclear."""
+    one = row(found(plan(), at(speed), noise=noise), "teach")  # type: ignore[arg-type]
+    assert one.verdict is verdict
+    assert one.best is not None
+    assert one.best.speed is not None
+    assert one.best.speed.ratio.lo < speed < one.best.speed.ratio.hi  # type: ignore[operator]
+
+
+def test_the_fastest_candidate_is_the_best() -> None:
+    one = row(found(plan()), "spin")
+    assert one.best is not None
+    assert (one.best.shown.case.mode, one.verdict) == ("whirl", Verdict.FASTER)
+    assert one.best.speed is not None
+    assert one.best.speed.ratio.ratio == pytest.approx(2.0, rel=0.02)
+
+
+def test_of_candidates_that_are_equally_fast_the_plainest_is_the_best() -> None:
+    """Nobody should compile for nothing."""
+    one = row(found(plan(), at(1.2)), "spin")  # type: ignore[arg-type]
+    assert one.best is not None
+    assert (one.best.shown.case.mode, one.best.shown.case.knobs) == ("spin", ())
+
+
+def test_a_row_without_an_equal_says_so_in_the_words_of_its_leaf() -> None:
+    one = row(found(plan()), "teach", "own")
+    assert (one.verdict, one.why_not) == (Verdict.NONE, "own comes with old: new has none")
+
+
+def test_a_mode_that_only_the_old_stack_has_is_compared_with_what_does_the_same_work() -> None:
+    one = row(found(plan()), "streamed")
+    assert one.verdict is Verdict.FASTER
+    assert one.row.no_equal == "new has no streams"
+
+
+def failing(case: Case, outcome: str = "error") -> Measurement:
+    return replace(measured(case, 0.01), launches=(Launch(0, outcome, "no such module: nets"),))  # type: ignore[arg-type]
+
+
+def test_a_row_that_failed_on_the_old_stack_says_why() -> None:
+    made = plan()
+    case = made.rows[0].case
+    one = row(found(made, changed={case: failing(case)}), "spin")
+    assert (one.verdict, one.best) == (Verdict.UNMEASURED, None)
+    assert one.why_not == "old: error: no such module: nets"
+
+
+def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
+    made = plan()
+    case = next(case for case in made.cases if case.id == "tiny-fake-fp32-whirl-new")
+    one = row(found(made, changed={case: failing(case)}), "spin")
+    assert one.best is not None
+    assert dict(one.best.shown.case.knobs) == {"searched": "on"}
+    assert [other.shown.problem for other in one.candidates] == ["", "error: no such module: nets", ""]
+
+
+def test_a_row_whose_candidates_all_failed_says_why() -> None:
+    made = plan(mode=("spin",))
+    case = made.rows[0].candidates[0]
+    assert row(found(made, changed={case: failing(case)}), "spin").why_not == "error: no such module: nets"
+
+
+def test_a_row_that_the_budget_did_not_reach_says_so() -> None:
+    made = plan()
+    cut = "the budget (--perf-budget) was spent already"
+    cases = {case: replace(measured(case, 0.01), launches=(), cut=cut) for case in made.contests[2].cases}
+    one = row(found(made, changed=cases), "teach", "quick")  # type: ignore[arg-type]
+    assert (one.verdict, one.why_not) == (Verdict.UNMEASURED, f"old: {cut}")
+
+
+def test_a_case_of_which_nothing_is_known_was_in_no_round() -> None:
+    made = plan(mode=("spin",))
+    assert row(found(made, changed=dict.fromkeys(made.cases)), "spin").why_not == "old: its round was not made"
+
+
+def test_a_candidate_that_is_not_what_its_label_says_does_not_count() -> None:
+    """However fast it is."""
+    made = plan()
+    case = next(case for case in made.cases if case.id == "tiny-fake-fp32-whirl-new")
+    flaw = Check("dtype", ok=False, found="bf16", expected="fp32")
+    wrong = measured(case, 0.001)
+    wrong = replace(wrong, launches=tuple(replace(one, proof=(flaw,)) for one in wrong.launches))
+    one = row(found(made, changed={case: wrong}), "spin")
+    other = next(other for other in one.candidates if other.shown.case == case)
+    assert other.speed is None
+    assert other.shown.problem == "proof failed: dtype: found bf16, expected fp32"
+    assert other.shown.proof == (0, 1)
+
+
+def test_start_is_the_import_and_the_preparation_of_fresh_processes() -> None:
+    """Forked launches have neither."""
+    made = plan(mode=("spin",))
+    one = row(found(made), "spin")
+    assert one.old.start == 1.5
+    case = made.rows[0].case
+    forked = measured(case, 0.01)
+    metrics = forked.launches[0].metrics
+    bare = {name: value for name, value in metrics.items() if not name.endswith("_time") or name == "step_time"}
+    forked = replace(forked, launches=tuple(replace(one, metrics=bare) for one in forked.launches))
+    assert row(found(made, changed={case: forked}), "spin").old.start is None
+
+
+def test_a_loss_of_accuracy_beyond_the_bound_is_found() -> None:
+    """Less than that is rounding."""
+    made = plan(mode=("spin",))
+    [case] = made.rows[0].candidates
+    for accuracy, lost in ((0.97, None), (0.90, pytest.approx(0.08))):
+        changed = {case: measured(case, seconds(case), accuracy=accuracy)}
+        assert row(found(made, changed=changed), "spin").less_accurate == lost
+
+
+def test_a_setting_is_worth_the_ratio_of_the_case_with_and_without_it() -> None:
+    [worth] = found(plan(), lambda case: 0.013 if ("packed", "off") in case.knobs else 0.01).worths
+    assert worth.speed is not None
+    assert worth.speed.ratio.ratio == pytest.approx(1.3, rel=0.02)
+
+
+def test_what_ran_otherwise_comes_from_the_fingerprints() -> None:
+    """Unknown where none was captured."""
+    assert row(found(plan()), "spin").ran == "the other arm: nothing was captured"
+
+
+def test_a_candidate_that_took_no_turns_with_the_row_is_not_the_best() -> None:
+    """What else ran meanwhile may have changed, so a ratio through a third case is the last choice."""
+    made = plan(mode=("spin", "whirl"))
+    old, base, *others = made.contests[0].cases
+    assert base.id == "tiny-fake-fp32-spin-new"
+    cases = {case: measured(case, seconds(case)) for case in made.cases}
+    records = rounds({old: 0.01, base: 0.02}, made.contests[0].name)
+    apart = [
+        replace(
+            record,
+            uid=f"{record.uid}b",
+            seats=tuple(replace(seat, role="reference" if seat.case == base else "case") for seat in record.seats),
+        )
+        for record in rounds({case: seconds(case) for case in (base, *others)}, made.contests[0].name)
+    ]
+    speeds = Speeds.of(cases.values(), {case.uid: judged(one) for case, one in cases.items()}, [*records, *apart])
+    one = row(findings.find(made, speeds), "spin")
+    assert one.best is not None
+    assert one.best.shown.case == base
+    assert [other.direct for other in one.candidates] == [True, False, False]

@@ -1,0 +1,119 @@
+"""The page says the same on the terminal, as markdown, as HTML and as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+
+from migrate_records import found, measured, plan, rounds
+from rich.console import Console
+
+from ipexperf.case import Case
+from ipexperf.migrate import page
+from ipexperf.migrate.findings import Findings
+from ipexperf.report.words import Words
+
+
+def made(findings: Findings | None = None) -> page.Page:
+    return page.make("tiny", findings or found(plan()), ["old: torch 2.8.0", "new: torch <2.14>"])
+
+
+def printed(of: page.Page) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    page.write(of, console)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_a_row_has_the_best_and_both_sides() -> None:
+    """An arrow leads from the old stack to the new one."""
+    [spin, *_] = made().rows
+    assert spin[:2] == ("fp32 on old, spin", "fp32 on new, whirl")
+    assert re.fullmatch(r"2\.0\d? \(1\.9\d to 2\.0\d\)|2\.00 \(1\.9\d to 2\.0\d\)", spin[2])
+    assert spin[3:] == (
+        "acc 98.0% → acc 98.0%",
+        "1.00 MiB → 1.00 MiB",
+        "1.50 s → 1.50 s",
+        "1 of 1 → 1 of 1",
+    )
+
+
+def test_a_row_that_has_no_equal_or_was_not_measured_says_why() -> None:
+    plain = plan()
+    case = plain.rows[0].case
+    rows = {row[0]: row[1] for row in made(found(plain, changed={case: None})).rows}
+    assert rows["fp32 on old, spin"] == "not measured: old: its round was not made"
+    assert rows["fp32 on old, teach, with update=own"] == "no equal: own comes with old: new has none"
+
+
+def test_every_candidate_has_its_line() -> None:
+    lines = made().candidates
+    assert [line[1] for line in lines if line[0] == "fp32 on old, spin"] == [
+        "fp32 on new, spin",
+        "fp32 on new, whirl",
+        "fp32 on new, whirl, with searched=on",
+    ]
+    assert [line[-1] for line in lines if line[0] == "fp32 on old, spin"] == ["", "the best", ""]
+
+
+def test_the_terminal_and_markdown_have_the_same_content() -> None:
+    whole = made()
+    shown, text = printed(whole), page.markdown(whole)
+    for line in (whole.title, *whole.advice):
+        assert line in re.sub(r"\\(.)", r"\1", text)
+        assert line.replace("\n", " ") in re.sub(r"\s+", " ", shown)
+    for patch in whole.patches:
+        assert "\n".join(patch.lines) in text
+        assert all(line in shown for line in patch.lines)
+    assert text.count("```diff") == len(whole.patches) > 0
+
+
+def test_the_html_loads_nothing_and_escapes_what_it_shows() -> None:
+    text = page.html(made())
+    assert "new: torch &lt;2.14&gt;" in text
+    assert not re.search(r"(src|href)=\"(?!data:)", text)
+    assert "url(" not in text
+
+    opened = re.findall(r"<(\w+)[ >]", text)
+    closed = re.findall(r"</(\w+)>", text)
+    assert sorted(set(opened) - {"meta", "link"}) == sorted(set(closed))
+    assert all(opened.count(name) == closed.count(name) for name in closed)
+
+
+def test_the_document_holds_every_ratio() -> None:
+    findings = found(plan())
+    document = json.loads(json.dumps(page.document(made(findings), findings, "018f"), allow_nan=False))
+    [spin, *_] = document["rows"]
+    assert (spin["verdict"], spin["best"]) == ("faster", "tiny-fake-fp32-whirl-new")
+    assert [one["id"] for one in spin["candidates"]] == [
+        "tiny-fake-fp32-spin-new",
+        "tiny-fake-fp32-whirl-new",
+        "tiny-fake-fp32-whirl-new+searched:on",
+    ]
+    ratio = spin["candidates"][1]["times_as_fast"]
+    assert ratio["lo"] < 2 < ratio["hi"]
+    assert document["run"] == "018f"
+    assert [one["knob"] for one in document["settings"]] == ["packed"]
+
+
+def test_the_software_of_each_stack_is_told_once() -> None:
+    cases = plan().cases[:3]
+    lines = page.environments([measured(case, 0.01) for case in cases], ["old", "new"])
+    assert lines == ["old: torch 2.8.0", "new: torch 2.8.0", "machine: a fake, 2 cores, fake-2c"]
+    never = [replace(measured(case, 0.01), launches=(), environment={}) for case in cases]
+    assert page.environments(never, ["old"]) == ["old: nothing was measured"]
+
+
+def test_a_row_always_names_its_mode() -> None:
+    """Also the plain training, which summaries of one kind of step leave out."""
+    case = Case("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("optimizer", "adam"),))
+    assert Words().explicit(case) == "fp32 on ipex, train, with optimizer=adam"
+
+
+def test_other_work_on_the_cores_is_told() -> None:
+    """Where most turns of a round were disturbed: programs suffer from it unequally, so ratios do too."""
+    calm = rounds(dict.fromkeys(plan().contests[0].cases, 0.01), "a contest")
+    assert page.rounds(calm) == "3 rounds of cases that took turns, in 27.0 s"
+    busy = [replace(one, turns=2, dropped=9) for one in calm[:2]]
+    assert "in most of the turns of 2: measure again on an idle machine" in page.rounds([*busy, calm[2]])

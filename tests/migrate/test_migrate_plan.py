@@ -1,0 +1,148 @@
+"""The plan of a migration comes from the registries: rows, candidates, settings, and why something has no equal."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from migrate_records import HERE, plan
+
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.errors import UsageError
+from ipexperf.plan import migration
+from ipexperf.plan.migration import Side
+from ipexperf.plan.options import Options
+
+
+def names(cases: object) -> list[str]:
+    return [case.id.removeprefix("tiny-fake-fp32-") for case in cases]  # type: ignore[attr-defined]
+
+
+def test_each_thing_that_the_old_stack_does_is_a_row() -> None:
+    """Inference first, then training; a mode that it does not have is none."""
+    assert names(row.case for row in plan().rows) == [
+        "spin-old",
+        "streamed-old",
+        "teach-old",
+        "teach-old+update:own",
+        "teach-old+update:quick",
+    ]
+
+
+def test_candidates_do_the_same_work_the_plainest_first() -> None:
+    """Every mode of the same kind of step, and each of them with each setting of its stack turned."""
+    [spin, streamed, teach, own, quick] = plan().rows
+    assert names(spin.candidates) == ["spin-new", "whirl-new", "whirl-new+searched:on"]
+    assert spin.candidates == streamed.candidates
+    assert names(teach.candidates) == ["teach-new"]
+    assert names(quick.candidates) == ["teach-new+update:quick"]
+    assert own.candidates == ()
+
+
+def test_the_registries_say_what_has_no_equal() -> None:
+    """With the reason of the leaf that lacks it."""
+    reasons = {names([row.case])[0]: row.no_equal for row in plan().rows}
+    assert reasons == {
+        "spin-old": "",
+        "streamed-old": "new has no streams",
+        "teach-old": "",
+        "teach-old+update:own": "own comes with old: new has none",
+        "teach-old+update:quick": "",
+    }
+
+
+def test_a_setting_that_only_the_old_stack_has_is_measured_without_it() -> None:
+    """Once, and in training where it can be: it takes turns with the row that it belongs to."""
+    made = plan()
+    [setting] = made.settings
+    assert (setting.knob.name, names([setting.on, setting.off])) == ("packed", ["teach-old", "teach-old+packed:off"])
+    contest = next(one for one in made.contests if setting.on in one.cases)
+    assert setting.off in contest.cases
+
+
+def test_cases_of_other_work_have_rounds_of_their_own() -> None:
+    """A row without a candidate has none: there would be nothing beside it."""
+    assert [names(contest.cases) for contest in plan().contests] == [
+        ["spin-old", "streamed-old", "spin-new", "whirl-new", "whirl-new+searched:on"],
+        ["teach-old", "teach-new", "teach-old+packed:off"],
+        ["teach-old+update:quick", "teach-new+update:quick"],
+    ]
+    cases = plan().cases
+    assert len(set(cases)) == len(cases)
+
+
+def test_one_mode_and_dtype_may_be_asked_for() -> None:
+    """A setting of the old stack is then measured in what is left."""
+    made = plan(mode=("spin",))
+    assert names(made.cases) == ["spin-old", "spin-new", "spin-old+packed:off"]
+
+
+def test_what_the_old_stack_cannot_is_left_out_with_its_reason() -> None:
+    assert plan().left_out == {"old cannot whirl": ("tiny-fake-fp32-whirl-old",)}
+
+
+@pytest.mark.parametrize(
+    ("sides", "message"),
+    [
+        ({"old": Facts("/a/python", {"old-package": None})}, "--from: old cannot run tiny: old-package not installed"),
+        ({"new": Facts("/b/python", {"new-package": None})}, "--to: new cannot run tiny: new-package not installed"),
+        ({"mode": ("whirl",)}, "--from: old cannot run tiny: old cannot whirl"),
+    ],
+)
+def test_a_side_that_can_do_nothing_is_refused(sides: dict[str, Facts], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        plan(**sides)
+
+
+SHIPPED = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+FLAGS = frozenset({"avx2", "fma", "avx512bw", "avx512vl", "avx512dq", "avx512_bf16", "avx512_vnni"})
+
+
+def of_ipex(**more: object) -> migration.MigrationPlan:
+    """The plan for a shipped model on a processor with AVX-512 BF16."""
+    wish = Options(**{"model": ("resnet18",), **more})  # type: ignore[arg-type]
+    facts = dataclasses.replace(HERE, packages=SHIPPED, cpu_flags=FLAGS, compiler="g++", iomp5="libiomp5.so", cores=2)
+    new = dataclasses.replace(facts, packages={**SHIPPED, "intel-extension-for-pytorch": None, "torchao": "0.18"})
+    return migration.make(Side("ipex", facts, wish), Side("stock", dataclasses.replace(new, pt2e="torchao"), wish))
+
+
+def test_what_ipex_has_and_stock_has_not() -> None:
+    """The multi-stream module and Lamb have no equal, in the words of their leaves."""
+    reasons = {row.case.id: row.no_equal for row in of_ipex().rows if row.no_equal}
+    assert reasons["resnet18-cpu-bf16-multistream-ipex"].startswith("multistream is IPEX's runtime extension")
+    assert reasons["resnet18-cpu-bf16-train-ipex+optimizer:lamb"].startswith("Lamb comes with IPEX")
+
+
+def test_stock_has_each_of_its_ways_as_a_candidate() -> None:
+    """Eager, traced, exported, compiled, without freezing, and with kernels timed."""
+    row = next(row for row in of_ipex().rows if row.case.id == "resnet18-cpu-bf16-infer_jit-ipex")
+    assert [case.id.removeprefix("resnet18-cpu-bf16-") for case in row.candidates] == [
+        "infer-stock",
+        "infer_jit-stock",
+        "infer_export-stock",
+        "infer_compile-stock",
+        "infer_compile-stock+freezing:off",
+        "infer_compile-stock+max_autotune:on",
+    ]
+
+
+def test_packed_and_split_weights_are_settings_of_training() -> None:
+    settings = {one.knob.name: one.on.id for one in of_ipex().settings}
+    assert settings["weights_prepack"] == "resnet18-cpu-fp32-train-ipex"
+    assert settings["split_master_weight"] == "resnet18-cpu-bf16-train-ipex"
+
+
+def test_optimizers_may_be_asked_for() -> None:
+    cases = of_ipex(mode=("train",), dtype=("fp32",), optimizer=("adam",)).cases
+    assert [case.id for case in cases][:2] == [
+        "resnet18-cpu-fp32-train-ipex+optimizer:adam",
+        "resnet18-cpu-fp32-train-stock+optimizer:adam",
+    ]
+
+
+def test_other_versions_than_ipex_was_built_for_are_refused() -> None:
+    """Packages that are too new, in the words of the stack."""
+    facts = dataclasses.replace(HERE, packages={**SHIPPED, "torch": "2.14.1"}, cpu_flags=FLAGS)
+    wish = Options(model=("resnet18",))
+    with pytest.raises(UsageError, match=r"--from: ipex cannot run resnet18: IPEX 2\.8\.0 is built for torch 2\.8"):
+        migration.make(Side("ipex", facts, wish), Side("stock", facts, wish))
