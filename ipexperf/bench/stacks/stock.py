@@ -9,7 +9,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Quantised, Stack, Workbench
-from ipexperf.bench.artifacts import artifact, weights
+from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import compilation
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -21,6 +21,7 @@ from ipexperf.result import Check
 
 class Stock(Stack):
     name = "stock"
+    packs: tuple[str, ...] = ("int8", "int4")
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         if quantised(cell.dtype):
@@ -73,10 +74,9 @@ class Stock(Stack):
         del network, bench
         return self._untouched()
 
-    def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
-        del network
-        count = len(weights.read(bench).test.inputs)
-        return [*self._untouched(), compilation.frozen(code, count)]
+    def proof_of_code(self, network: Any, code: str, arguments: int, bench: Workbench) -> list[Check]:
+        del network, bench
+        return [*self._untouched(), compilation.frozen(code, arguments)]
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
         del network, optimizer, bench
