@@ -124,8 +124,8 @@ def decode(network: Any, texts: list[Any], prompt: int) -> Callable[[int], None]
         with torch.no_grad():
             for _ in range(steps):
                 at, text = prompt + turn // BATCHES % further, turn % BATCHES
-                if at == prompt:
-                    caches[text].crop(prompt)
+                if at == prompt and turn >= BATCHES:
+                    caches[text].crop(-further)  # the tokens behind the prompt
                 network(input_ids=texts[text][:, at : at + 1], past_key_values=caches[text], use_cache=True)
                 turn += 1
 
