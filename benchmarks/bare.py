@@ -1,18 +1,15 @@
 """A practitioner's script: one model, one batch size, one tight loop, without ipexperf.
 
-Started by overhead.py. For each line `go N` on standard input it prints the seconds of N steps to standard output.
-Output of torch goes to standard error.
+Started by overhead.py, which drives it as bare_loop.py says.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
+import bare_loop
 import torch
 import torchvision
 
@@ -93,8 +90,7 @@ def training(told: argparse.Namespace, network: Any) -> Callable[[int], None]:
 
 def main() -> None:
     told = parse()
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    stream = bare_loop.replies()
     torch.set_num_threads(told.threads)
     torch.manual_seed(0)
     network = getattr(torchvision.models, told.model)(num_classes=CLASSES)
@@ -102,14 +98,7 @@ def main() -> None:
         network.load_state_dict(torch.load(told.weights, weights_only=True, map_location="cpu"))
     loop = training(told, network) if told.mode == "train" else inference(told, network)
     synchronise = (lambda: None) if told.device == "cpu" else getattr(torch, told.device).synchronize
-    print("ready", file=replies, flush=True)
-    for line in sys.stdin:
-        steps = int(line.split()[1])
-        synchronise()
-        begin = time.perf_counter()
-        loop(steps)
-        synchronise()
-        print(time.perf_counter() - begin, file=replies, flush=True)
+    bare_loop.answer(stream, loop, synchronise)
 
 
 if __name__ == "__main__":

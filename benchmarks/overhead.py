@@ -1,8 +1,8 @@
 """The throughput that ipexperf's measuring costs, compared with a bare script with a tight loop.
 
-Two processes take turns: a worker, and bare.py with the same model, batch, dtype, mode and stack. Each turn is divided
-by the neighbouring turn of the other. The median of a pair of processes is one replicate, and the interval is over
-fresh pairs.
+Two processes take turns: a worker, and bare.py with the same model, batch, dtype, mode and stack; for decoders it is
+bare_decoder.py, with transformers' own class. Each turn is divided by the neighbouring turn of the other. The median of
+a pair of processes is one replicate, and the interval is over fresh pairs.
 
 Two processes always differ by their memory layout. So the worker also runs the same steps as one block without pauses;
 the difference from that is the cost of sampling.
@@ -35,15 +35,17 @@ from ipexperf.conduct.process import quiet
 from ipexperf.errors import IpexperfError
 from ipexperf.judge import pairs
 
-BARE = Path(__file__).with_name("bare.py")
+NETWORK, DECODER = (Path(__file__).with_name(name) for name in ("bare.py", "bare_decoder.py"))
+SCRIPTS = {"train": NETWORK, "infer": NETWORK, "infer_jit": NETWORK, "prefill": DECODER, "decode": DECODER}
+"""The bare script for each mode that has one."""
 
 
 class Bare:
-    """A process that runs bare.py."""
+    """A process that runs a bare script."""
 
     def __init__(self, case: Case, conditions: Conditions, log: Any) -> None:
         threads = conditions.settings.threads or len(os.sched_getaffinity(0))
-        command = [conditions.python or sys.executable, str(BARE), "--threads", str(threads)]
+        command = [conditions.python or sys.executable, str(SCRIPTS[case.mode]), "--threads", str(threads)]
         for name in ("model", "device", "dtype", "mode", "stack", "batch", "size"):
             command += [f"--{name}", str(getattr(case, name))]
         if conditions.settings.weights:
@@ -186,8 +188,8 @@ def main() -> int:
         options = dataclasses.replace(options, no_pulse=True)
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         for case in plan.cases:
-            if case.mode not in ("train", "infer", "infer_jit"):
-                print(f"{case.id}: left out, bare.py has no mode {case.mode}")
+            if case.mode not in SCRIPTS or case.knobs:
+                print(f"{case.id}: left out, no bare script has its mode, or not its knobs")
                 continue
             measure(case, conductor.ready(case), told, chance)
     except IpexperfError as error:

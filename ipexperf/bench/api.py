@@ -485,6 +485,10 @@ class Stack(ABC):
 
     name: str
     knobs: tuple[Knob, ...] = ()
+    by_name: bool = False
+    """Whether it must be asked for by name: neither presets nor `all` include it."""
+    packs: tuple[str, ...] = ()
+    """The values of the knob `weights` for which it can pack weights (`weight_only`)."""
 
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
@@ -535,9 +539,12 @@ class Stack(ABC):
         """Return the network under `torch.compile`, in the way this stack recommends. Its first call compiles."""
         return torch.compile(self.for_inference(network, example, bench))
 
-    def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
-        """Return evidence from a `compiled` network and the Python code that inductor generated for it."""
-        del network, code, bench
+    def proof_of_code(self, network: Any, code: str, arguments: int, bench: Workbench) -> list[Check]:
+        """Return evidence from a `compiled` network and the Python code that inductor generated for it.
+
+        `arguments` is the number of tensors that a step gives it.
+        """
+        del network, code, arguments, bench
         return []
 
     def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel] | None:

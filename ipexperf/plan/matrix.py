@@ -168,15 +168,23 @@ def _cells(options: Options) -> Iterator[Cell]:
             wish = options.axis(axis)
             if wish is None:
                 wish = DEFAULT_DEVICE if axis == "device" else block.get(axis) or _unnamed(axis, preset)
-            choices.append(names(axis) if ALL in wish else wish)
+            named = [value for value in wish if value != ALL]
+            choices.append(tuple(dict.fromkeys((*_all(axis), *named))) if ALL in wish else wish)
         combinations.update(dict.fromkeys(itertools.product(*choices)))
     return (Cell(model, device, dtype, mode, stack) for model, device, dtype, mode, stack in combinations)
+
+
+def _all(axis: str) -> tuple[str, ...]:
+    """All values of an axis, but for stacks that must be asked for by name."""
+    if axis != "stack":
+        return names(axis)
+    return tuple(name for name in names(axis) if not registry.stacks.get(name).by_name)
 
 
 def _unnamed(axis: str, preset: Preset) -> tuple[str, ...]:
     """The values of an axis that a block does not name: all, but of models whole networks or operators alone."""
     if axis != "model":
-        return names(axis)
+        return _all(axis)
     return tuple(name for name in names(axis) if bool(registry.models.get(name).operator_of) == preset.operators)
 
 

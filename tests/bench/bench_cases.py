@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Model, Settings, Workbench
+from ipexperf.bench.api import Examples, Model, Settings, Workbench
+from ipexperf.bench.datasets._random import RandomData
 from ipexperf.case import Case
 
 torch = pytest.importorskip("torch")
+
+from ipexperf.bench.models import _decoder, decoders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +56,40 @@ def bench(
     return Workbench(
         case, model, device, *parts, registry.tasks.get(model.task), Settings(train_steps=12), lambda _: None
     )
+
+
+TOKENS = 64
+"""Number of different tokens of the small decoders."""
+
+
+class FewTokens(RandomData):
+    """Texts of few different tokens, so that the heads of decoders are small."""
+
+    name = "few_tokens"
+    examples = 4
+
+    def draw(self, count: int, size: int, generator: Any) -> Examples:
+        tokens = torch.randint(TOKENS, (count, size + 1), generator=generator)
+        return Examples((tokens[:, :-1].contiguous(),), (tokens[:, 1:].contiguous(),))
+
+
+def decoder(shape: _decoder.Shape) -> Any:
+    """A decoder with weights large enough for each token to matter."""
+    torch.manual_seed(0)
+    network = _decoder.Decoder(shape)
+    for value in network.parameters():
+        torch.nn.init.normal_(value, std=0.3)
+    return network.eval()
+
+
+def generation(shape: _decoder.Shape, size: int, mode: str, dtype: str, stack: str, **knobs: str) -> Any:
+    """A session of a small decoder that reads or decodes two texts."""
+    model = Model("small", lambda: decoder(shape), **{**decoders.SHAPED, "size": size, "batch_infer": 2})
+    case = Case("small", "cpu", dtype, mode, stack, 2, size, 1, "few_tokens", tuple(knobs.items()))
+    leaves = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get(stack), FewTokens())
+    bench = Workbench(case, model, *leaves, registry.tasks.get(model.task), Settings(), lambda _: None)
+    bench.stack.start()
+    return bench.mode.open(bench)
 
 
 def alone(fake: str, *, arguments: tuple[str, ...] = (), **variables: str) -> Any:

@@ -1,4 +1,4 @@
-"""Rounding of weights for weight-only quantisation: 8 bits with a scale a row, or 4 bits in groups."""
+"""Rounding of weights that are then packed: 8 bits with a scale a row, or 4 bits in groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 from ipexperf.bench.lazy import torch
 from ipexperf.errors import WorkerError
 
-LARGEST = {"int8": 127, "int4": 15}
+GROUPED = ("int4", "da8w4")
+"""Kinds of packed weights that share scales in groups. The others have a scale a row."""
+LARGEST = {"int8": 127, **dict.fromkeys(GROUPED, 15)}
 HALF = 8
 """Weights of 4 bits are counted from 0 to 15: this stands for the middle of a group."""
 SMALLEST = 1e-6
@@ -18,7 +20,7 @@ SMALLEST = 1e-6
 def parts(weight: Any, kind: str, group: int) -> tuple[Any, Any, Any]:
     """Return whole numbers, scales and middles of weights, in groups as their last dimension but one."""
     exact = weight.to(torch.promote_types(weight.dtype, torch.float32))
-    if kind == "int8":
+    if kind not in GROUPED:
         scales = exact.abs().amax(1, keepdim=True).clamp(min=SMALLEST) / LARGEST[kind]
         return (exact / scales).round(), scales, torch.zeros_like(scales)
     grouped = exact.unflatten(1, (-1, group))
@@ -31,7 +33,7 @@ def parts(weight: Any, kind: str, group: int) -> tuple[Any, Any, Any]:
 def rounded(weight: Any, kind: str, group: int) -> Any:
     """Return the weights as the packed ones stand for them, in the dtype that they had."""
     whole, scales, middles = parts(weight, kind, group)
-    if kind == "int4":
+    if kind in GROUPED:
         whole = whole - HALF
     return (whole * scales + middles).flatten(1).to(weight.dtype)
 
@@ -54,6 +56,6 @@ def round_all(network: Any, kind: str, group: int) -> Any:
 
 def check(name: str, layer: Any, kind: str, group: int) -> None:
     """Raise an error if groups of this size do not divide a layer."""
-    if kind == "int4" and layer.in_features % group:
+    if kind in GROUPED and layer.in_features % group:
         text = f"groups of {group} do not divide the {layer.in_features} inputs of the layer {name}"
-        raise WorkerError("error", f"weights=int4: {text}: choose a smaller group")
+        raise WorkerError("error", f"weights={kind}: {text}: choose a smaller group")

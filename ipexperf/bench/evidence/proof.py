@@ -171,7 +171,7 @@ def profiled(step: Callable[[], Any]) -> list[Kernel]:
 
 def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
     """Return the arithmetic kernels in a trace of torch's profiler."""
-    pairs = ((event["name"], _own(event["name"], event.get("args", {}))) for event in events if arithmetic(event))
+    pairs = ((event["name"], arguments(event)) for event in events if arithmetic(event))
     return [Kernel(name, _operands(name, line), _strided(name, line)) for name, line in pairs]
 
 
@@ -227,9 +227,10 @@ def arithmetic(event: dict[str, Any]) -> bool:
     return name in SGEMM or (heavy and "Input type" in event.get("args", {}))
 
 
-def _own(name: str, line: dict[str, Any]) -> dict[str, Any]:
+def arguments(event: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an operator, without values in front that belong to another one."""
-    count = TAKES.get(name)
+    line: dict[str, Any] = event.get("args", {})
+    count = TAKES.get(event["name"])
     if count is None:
         return line
     return {key: value[-count:] if key.startswith("Input ") else value for key, value in line.items()}

@@ -18,8 +18,8 @@ LAYERS = ("aten::linear", "aten::convolution", "aten::lstm", "aten::gru")
 """Operators with weights that do the arithmetic, whatever module or function called them."""
 PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul", ATTENTION)
 """Products of two activations, as in attention. They are not layers, and often in fp32 beside int8 layers."""
-BITS = {"int8": 8, "int4": 4}
-"""Bits of a weight in weight-only quantisation."""
+BITS = {"int8": 8, "int4": 4, "da8w4": 4}
+"""Bits of a packed weight. In `da8w4` the activations are rounded as well, to int8, anew in each step."""
 _NODE = re.compile(r"%(?P<out>\S+) : .*? = (?P<name>\w+::\w+)(?:\[.*?\])?\((?P<inputs>[^)]*)\)")
 _FLOAT_LAYER = re.compile(
     r"(aten::(_convolution|convolution|conv_?\w+|linear|addmm|mm|lstm|gru)|ipex_prepack::\w+_run)$"

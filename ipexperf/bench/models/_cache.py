@@ -25,17 +25,29 @@ class Places:
     @classmethod
     def of(cls, begins: Sequence[int], device: Any) -> Places:
         at, end = torch.tensor(begins, device=device), max(begins) + 1
-        seen = torch.arange(end, device=device) <= at[:, None]
-        return cls(at, torch.arange(len(begins), device=device), end, seen[:, None, None])
+        return cls.before(end, at)
+
+    @classmethod
+    def before(cls, end: int, at: Any) -> Places:
+        """Return places somewhere before this position, so that a compiled graph need not know where."""
+        seen = torch.arange(end, device=at.device) <= at[:, None]
+        return cls(at, torch.arange(len(at), device=at.device), end, seen[:, None, None])
 
 
 Begin = int | Places
 """Where the tokens of a batch begin: at one position in all texts, or each at its own."""
 
 
-def begin_of(begin: int | Sequence[int], device: Any) -> Begin:
-    """Return where tokens begin, given one position for all texts or one for each."""
-    return begin if isinstance(begin, int) else Places.of(begin, device)
+def begin_of(begin: Any, kept: Sequence[Kept] | None, device: Any) -> Begin:
+    """Return where tokens begin, given one position for all texts, a list with one for each, or a tensor of them.
+
+    With a tensor, attention sees the whole cache, and its mask hides what comes later.
+    """
+    if isinstance(begin, int):
+        return begin
+    if isinstance(begin, torch.Tensor) and kept:
+        return Places.before(kept[0].positions, begin)
+    return Places.of(begin, device)
 
 
 class Kept:

@@ -106,13 +106,13 @@ class Decoder(nn.Module):  # type: ignore[misc]
         if shape.tied:
             self.head.weight = self.tokens.weight
 
-    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int | Sequence[int] = 0) -> Any:
+    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: Any = 0) -> Any:
         """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time.
 
-        Texts of different lengths each have a `begin` of their own.
+        Texts of different lengths each have a `begin` of their own. As a tensor, it may differ in each call of a graph.
         """
         hidden = self.tokens(tokens)
-        places = begin_of(begin, tokens.device)
+        places = begin_of(begin, kept, tokens.device)
         angles = self.angles(hidden, places, tokens.shape[1])
         memories: Sequence[Kept | None] = kept or [None] * len(self.layers)
         for layer, memory in zip(self.layers, memories, strict=True):
@@ -131,6 +131,6 @@ class Decoder(nn.Module):  # type: ignore[misc]
         turns = torch.cat((turns, turns), -1)
         return turns.cos().to(like.dtype), turns.sin().to(like.dtype)
 
-    def memory(self) -> list[Kept]:
-        """Return an empty key-value cache for one batch of texts."""
-        return [Kept(self.shape.positions) for _ in self.layers]
+    def memory(self, positions: int | None = None) -> list[Kept]:
+        """Return an empty key-value cache for one batch of texts of at most so many tokens, or of the longest."""
+        return [Kept(positions or self.shape.positions) for _ in self.layers]

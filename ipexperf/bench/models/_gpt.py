@@ -73,12 +73,12 @@ class Gpt(nn.Module):  # type: ignore[misc]
         self.head = nn.Linear(shape.width, BYTES, bias=False)
         self.apply(_begin)
 
-    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: int | Sequence[int] = 0) -> Any:
+    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: Any = 0) -> Any:
         """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time.
 
-        Texts of different lengths each have a `begin` of their own.
+        Texts of different lengths each have a `begin` of their own. As a tensor, it may differ in each call of a graph.
         """
-        places = begin_of(begin, tokens.device)
+        places = begin_of(begin, kept, tokens.device)
         if isinstance(places, int):
             positions = self.positions.weight[places : places + tokens.shape[1]]
         else:
@@ -89,9 +89,9 @@ class Gpt(nn.Module):  # type: ignore[misc]
             hidden = layer(hidden, memory, places)
         return self.head(self.norm(hidden))
 
-    def memory(self) -> list[Kept]:
-        """Return an empty key-value cache for one batch of texts."""
-        return [Kept(self.shape.positions) for _ in self.layers]
+    def memory(self, positions: int | None = None) -> list[Kept]:
+        """Return an empty key-value cache for one batch of texts of at most so many tokens, or of the longest."""
+        return [Kept(positions or self.shape.positions) for _ in self.layers]
 
 
 def _begin(module: Any) -> None:

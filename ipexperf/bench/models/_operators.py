@@ -62,7 +62,7 @@ class Attentions(nn.Module):  # type: ignore[misc]
         query, key, value = (
             part.unflatten(2, (-1, self.shape.head)).transpose(1, 2) for part in given.split(self.widths, -1)
         )
-        place = begin_of(begin, given.device)
+        place = begin_of(begin, kept, given.device)
         memories: Sequence[Kept | None] = kept or [None] * self.shape.layers
         return tuple(_decoder.attend(query, key, value, memory, place) for memory in memories)
 

@@ -25,9 +25,12 @@ from ipexperf.result import Check
 PACKED = {
     "int8": Bounds(fidelity=0.05, agreement=0.95),
     "int4": Bounds(fidelity=0.6, agreement=0.75),
+    "da8w4": Bounds(fidelity=0.6, agreement=0.75),
 }
 """Kinds of packed weights, and the bounds of what they may cost. Kernels are held to more: to plain PyTorch with the
 same rounded weights."""
+ROUNDED = 0.01
+"""How far an output may be off if a few of its activations are rounded to a neighbouring number of 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Weights(Knob):
     """The knob for how low precision holds the weights. The default is the model's."""
 
     name: str = "weights"
-    help: str = "held in fp32 and converted in each step (autocast), in the case's dtype (cast), or packed: int8, int4"
+    help: str = "in fp32, converted in each step (autocast), in the case's dtype (cast), or packed: int8, int4, da8w4"
     values: tuple[str, ...] = ("autocast", "cast", *PACKED)
     dtypes: tuple[str, ...] | None = ("fp32", "bf16", "fp16")
     choice: bool = True
@@ -51,6 +54,9 @@ class Weights(Knob):
             return f"weights={value} packs linear layers, and {cell.model} has none"
         if value in PACKED and cell.device != "cpu":
             return f"weights={value} is built for cpu, where torch's packed kernels are"
+        if value in PACKED and value not in registry.stacks.get(cell.stack).packs:
+            able = [name for name in registry.stacks.names() if value in registry.stacks.get(name).packs]
+            return f"{cell.stack} packs no weights={value}: choose --stack {','.join(able)}"
         return super().why_not(cell, value, facts)
 
 
@@ -59,12 +65,12 @@ class WeightGroup(Knob):
     """The knob for how many weights share a scale."""
 
     name: str = "weight_group"
-    help: str = "weights that share a scale, with weights=int4"
+    help: str = "weights that share a scale, with weights=int4 and da8w4"
     values: tuple[str, ...] = ("64", "32", "128")
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        if cell.knob("weights") != "int4":
-            return "the knob weight_group is for weights=int4: in int8 each row has its scale"
+        if cell.knob("weights") not in rounding.GROUPED:
+            return "the knob weight_group is for weights=int4 and da8w4: in int8 each row has its scale"
         return super().why_not(cell, value, facts)
 
 
@@ -100,7 +106,12 @@ class GenerationSession(InferenceSession):
 
     def caches(self) -> list[Any]:
         """Return new key-value caches for the steps."""
-        return [self.network.memory()]
+        return [self.new_memory()]
+
+    def new_memory(self) -> list[Any]:
+        """Return an empty key-value cache for one batch of texts."""
+        memory: list[Any] = self.network.memory()
+        return memory
 
     @property
     def weights(self) -> str:
@@ -137,10 +148,18 @@ class GenerationSession(InferenceSession):
 
     def read(self, tokens: Any, memory: Any = None, begin: int | Sequence[int] = 0) -> Any:
         """Return the network's outputs for these tokens, which follow those in the cache: all texts' or each one's."""
+        return self.called(self.network, tokens, memory, begin)
+
+    def called(self, network: Any, tokens: Any, memory: Any, begin: Any) -> Any:
+        """Call a network as a step does."""
         case = self.bench.case
         computing = contextlib.nullcontext() if self.cast else autocast(case.device, case.dtype, cache=False)
         with torch.no_grad(), computing:
-            return self.network(tokens, memory, begin) if memory is not None else self.network(tokens)
+            return network(tokens, memory, begin) if memory is not None else network(tokens)
+
+    def remember(self, tokens: Any, memory: Any) -> None:
+        """Read all tokens but the last into the cache."""
+        self.read(tokens[:, :-1], memory)
 
     def counted(self) -> Work:
         network, example = self.untouched(), self.example()
@@ -171,9 +190,18 @@ class GenerationSession(InferenceSession):
 
     def tokens_used(self) -> list[Check]:
         """Return evidence that a step reads its tokens and no other ones, and those before from the cache."""
+        return [self.tokens_counted(), remembered(self, self.inputs[0][0], self.repeatable)]
+
+    @property
+    def repeatable(self) -> float:
+        """How far the same token may be off if it is read in another way."""
         bound = DTYPES[self.bench.case.dtype].bounds.fidelity
-        tokens = self.inputs[0][0]
-        return [tokens_read(self.network, self.step, self.tokens), remembered(self, tokens, bound)]
+        # One that is rounded to the next of 255 numbers, or to the one before, makes a difference in any dtype.
+        return max(bound, ROUNDED) if self.weights == "da8w4" else bound
+
+    def tokens_counted(self) -> Check:
+        """Return evidence of how many tokens a step reads."""
+        return tokens_read(tokens_of_layers(self.network, self.step), self.tokens)
 
     def _optimised(self) -> list[Check]:
         """Return evidence of what the stack did with the network."""
@@ -185,17 +213,25 @@ class GenerationSession(InferenceSession):
 
 
 def held(network: Any, dtype: str) -> Check:
-    """Check that all weights are held in this dtype, so that a step reads no more bytes than that."""
+    """Check that all weights are held in this dtype, so that a step reads no more bytes than that.
+
+    Those inside tensors of another class are packed. A check of their own counts their bits.
+    """
     sizes: Counter[str] = Counter()
     for value in network.parameters():
-        sizes[str(value.dtype).removeprefix("torch.")] += value.nbytes
+        if not hasattr(value, "__tensor_flatten__"):
+            sizes[str(value.dtype).removeprefix("torch.")] += value.nbytes
     text = ", ".join(f"{size / 2**20:.4g} MiB in {name}" for name, size in sizes.most_common())
     return Check("weights_held", [*sizes] == [dtype], text, f"all in {dtype}")
 
 
-def tokens_read(network: Any, step: Callable[[], Any], expected: int) -> Check:
+def tokens_of_layers(network: Any, step: Callable[[], Any]) -> list[int]:
+    """Return how many tokens each linear layer gets in a step."""
+    return [sum(calls) for calls in tokens_by_layer(network, step)]
+
+
+def tokens_read(counts: Sequence[int], expected: int) -> Check:
     """Check that every linear layer gets as many tokens as a step should read, so that none is read again."""
-    counts = [sum(calls) for calls in tokens_by_layer(network, step)]
     numbers = sorted(set(counts))
     text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(counts)} linear layers"
     return Check("tokens_read", numbers == [expected], text, f"{expected} in each")
@@ -222,8 +258,8 @@ def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
     """Check that the last token has the same output with the cache as in the whole text, and another one without it."""
     last = tokens.shape[1] - 1
     whole = [output[:, -1:] for output in tensors(session.read(tokens))]
-    memory = session.network.memory()
-    session.read(tokens[:, :last], memory)
+    memory = session.new_memory()
+    session.remember(tokens, memory)
     behind = _distance(session.read(tokens[:, last:], memory, last), whole)
     for kept in memory:
         for part in (kept.keys, kept.values):

@@ -16,7 +16,7 @@ from ipexperf.bench.api import Kernel, Tensors, Workbench, tensors
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.evidence.quantised import BITS
 from ipexperf.bench.evidence.work import Work
-from ipexperf.bench.modes._generation import PACKED, GenerationSession, remembered, tokens_read
+from ipexperf.bench.modes._generation import PACKED, GenerationSession, remembered
 from ipexperf.bench.precision import torch_dtype
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.result import Check
@@ -101,10 +101,9 @@ class OperatorSession(GenerationSession):
 
     def tokens_used(self) -> list[Check]:
         """Return what there is of the evidence: linear layers count their tokens, and attention has a cache."""
-        bound = DTYPES[self.bench.case.dtype].bounds.fidelity
         return [
-            *([tokens_read(self.network, self.step, self.tokens)] if self.bench.model.linear else []),
-            *([remembered(self, self.inputs[0][0], bound)] if self.network.memory() else []),
+            *([self.tokens_counted()] if self.bench.model.linear else []),
+            *([remembered(self, self.inputs[0][0], self.repeatable)] if self.network.memory() else []),
         ]
 
 

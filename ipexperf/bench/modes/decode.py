@@ -29,7 +29,7 @@ class DecodeSession(GenerationSession):
 
     def caches(self) -> list[Any]:
         """Return a cache for each batch of texts, with their first halves."""
-        memories: list[Any] = [self.network.memory() for _ in self.inputs]
+        memories = [self.new_memory() for _ in self.inputs]
         for (tokens,), memory in zip(self.inputs, memories, strict=True):
             self.read(tokens[:, : self.prompt], memory)
         return memories
@@ -69,7 +69,7 @@ class DecodeSession(GenerationSession):
 
     def forward(self, inputs: Tensors) -> Any:
         """Return the outputs for whole texts, decoded token by token like a step."""
-        (tokens,), memory = inputs, self.network.memory()
+        (tokens,), memory = inputs, self.new_memory()
         parts = [self.read(tokens[:, : self.prompt], memory)]
         parts += [self.read(tokens[:, at : at + 1], memory, at) for at in range(self.prompt, tokens.shape[1])]
         return tuple(torch.cat(outputs, 1) for outputs in zip(*map(tensors, parts), strict=True))

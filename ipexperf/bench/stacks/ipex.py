@@ -14,7 +14,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, EXPORTED, Cell, Kernel, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import compilation, proof
-from ipexperf.bench.evidence.quantised import BITS
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.precision import torch_dtype
@@ -46,6 +45,7 @@ def version_mismatch(torch_version: str, ipex_version: str) -> str | None:
 
 class Ipex(Stack):
     name = "ipex"
+    packs = ("int8", "int4")
     _pairs = 0
     """Number of linear layers followed by BatchNorm before optimising."""
     _norms = 0
@@ -67,7 +67,10 @@ class Ipex(Stack):
             return artifact.why_not(cell, facts) or _ipex_int8.why_not(cell, self.knobs)
         if cell.device == "xpu" and cell.dtype == "fp16" and registry.modes.get(cell.mode).trains:
             return "IPEX refuses fp16 training on xpu: its devices do not support training with half precision"
-        if (cell.knob("weights") or "") in BITS and not facts.cpu_flags >= _AVX512:
+        packed = cell.knob("weights") in self.packs
+        if packed and registry.modes.get(cell.mode).graph == COMPILED:
+            return "packed weights of IPEX are not built for torch.compile: its graph would break at every layer"
+        if packed and not facts.cpu_flags >= _AVX512:
             unpacked = f"IPEX unpacks weights={cell.knob('weights')} in each step, and multiplies in {cell.dtype}"
             return f"without AVX-512 {unpacked}"
         lacking = self._lacking(cell, facts.cpu_flags) if cell.device == "cpu" else None
@@ -132,9 +135,9 @@ class Ipex(Stack):
         arguments = {"dtype": torch_dtype(bench.case.dtype), "weights_prepack": False, **self._prepared(bench)}
         return torch.compile(self._ipex.optimize(network, **arguments), backend="ipex")
 
-    def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
+    def proof_of_code(self, network: Any, code: str, arguments: int, bench: Workbench) -> list[Check]:
         """Check that the backend is IPEX's and lowers through inductor, not TorchScript."""
-        del code
+        del code, arguments
         backend = compilation.backend(network)
         checks = [Check("compile_backend", backend.startswith(self._ipex.__name__), backend, "IPEX's own")]
         if bench.case.device == "cpu":

@@ -9,7 +9,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, Cell, Knob, Quantised, Stack, Workbench
-from ipexperf.bench.artifacts import artifact, weights
+from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import compilation
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -33,6 +33,7 @@ KNOBS = (
 class Stock(Stack):
     name = "stock"
     knobs = KNOBS
+    packs: tuple[str, ...] = ("int8", "int4")
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         if quantised(cell.dtype):
@@ -89,9 +90,8 @@ class Stock(Stack):
         del network, bench
         return self._untouched()
 
-    def proof_of_code(self, network: Any, code: str, bench: Workbench) -> list[Check]:
-        count = len(weights.read(bench).test.inputs)
-        frozen = compilation.frozen(code, count, wanted=bench.knob("freezing") == "on")
+    def proof_of_code(self, network: Any, code: str, arguments: int, bench: Workbench) -> list[Check]:
+        frozen = compilation.frozen(code, arguments, wanted=bench.knob("freezing") == "on")
         return [*self._untouched(), frozen, *self._tuned(network, bench)]
 
     def _tuned(self, network: Any, bench: Workbench) -> list[Check]:

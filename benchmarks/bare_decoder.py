@@ -1,0 +1,151 @@
+"""A practitioner's script: a decoder of transformers' own class, one batch size, one tight loop, eager.
+
+Started by overhead.py for the modes `prefill` and `decode`, and driven like bare.py. From ipexperf it takes the weights
+and the configuration, and nothing while it runs: before the first step it checks that both networks answer alike, and
+then drops ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import bare_loop
+import torch
+import transformers
+
+from ipexperf.bench import registry
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+BATCHES = 4
+VOCABULARY = 32_000
+"""Number of different tokens. Larger vocabularies are used in part."""
+ALIKE = 1e-4
+"""Largest difference of outputs in fp32, relative to the largest output."""
+NAMES = {
+    "model.embed_tokens": "tokens",
+    "model.layers": "layers",
+    "model.norm": "norm",
+    "lm_head": "head",
+    "input_layernorm": "norm",
+    "post_attention_layernorm": "last_norm",
+    "self_attn.q_proj": "attention.query",
+    "self_attn.k_proj": "attention.key",
+    "self_attn.v_proj": "attention.value",
+    "self_attn.o_proj": "attention.out",
+    "mlp.gate_proj": "gate",
+    "mlp.up_proj": "up",
+    "mlp.down_proj": "down",
+}
+"""Names of modules in transformers, and ours."""
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--device", choices=("cpu",), default="cpu")
+    parser.add_argument("--dtype", choices=tuple(DTYPES), default="fp32")
+    parser.add_argument("--mode", choices=("prefill", "decode"), required=True)
+    parser.add_argument("--stack", choices=("stock",), default="stock")
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--size", type=int, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--weights", help="state dict of the trained network")
+    return parser.parse_args()
+
+
+def ours(options: argparse.Namespace) -> Any:
+    """Return our network with the weights of the case: trained ones, or random ones of the same seed."""
+    torch.manual_seed(0)
+    network = registry.models.get(options.model).build().eval()
+    if options.weights:
+        network.load_state_dict(torch.load(options.weights, weights_only=True, map_location="cpu"))
+    return network
+
+
+def theirs(network: Any) -> Any:
+    """Return transformers' network of the same configuration and weights, in fp32."""
+    shape = network.shape
+    family = "Qwen2" if shape.bias else "Llama"
+    configuration = getattr(transformers, f"{family}Config")(
+        num_hidden_layers=shape.layers,
+        hidden_size=shape.width,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_heads,
+        intermediate_size=shape.inner,
+        vocab_size=shape.vocabulary,
+        max_position_embeddings=shape.positions,
+        rope_parameters={"rope_type": "default", "rope_theta": shape.theta},
+        rms_norm_eps=shape.epsilon,
+        tie_word_embeddings=shape.tied,
+    )
+    other = transformers.AutoModelForCausalLM.from_config(configuration).eval()
+    weights = network.state_dict()
+    other.load_state_dict({name: weights[renamed(name)] for name in other.state_dict()})
+    return other
+
+
+def renamed(name: str) -> str:
+    """Return our name of one of transformers' parameters."""
+    for other, one in NAMES.items():
+        name = name.replace(other, one)
+    return name
+
+
+def compare(one: Any, other: Any, tokens: Any) -> None:
+    """Exit if the two networks do not answer alike."""
+    with torch.no_grad():
+        expected, outputs = one(tokens), other(tokens).logits
+    difference = float((outputs - expected).abs().max() / expected.abs().max())
+    if difference > ALIKE:
+        raise SystemExit(f"transformers' outputs differ from ours by {difference:.1e} of the largest")
+
+
+def prefill(network: Any, texts: list[Any]) -> Callable[[int], None]:
+    """Return a loop that reads N batches of prompts, each into a new cache."""
+
+    def loop(steps: int) -> None:
+        with torch.no_grad():
+            for step in range(steps):
+                network(input_ids=texts[step % BATCHES], use_cache=True)
+
+    return loop
+
+
+def decode(network: Any, texts: list[Any], prompt: int) -> Callable[[int], None]:
+    """Return a loop that decodes N tokens of a batch of texts. The batches take turns, as in our mode."""
+    with torch.no_grad():
+        caches = [network(input_ids=text[:, :prompt], use_cache=True).past_key_values for text in texts]
+    turn, further = 0, texts[0].shape[1] - prompt
+
+    def loop(steps: int) -> None:
+        nonlocal turn
+        with torch.no_grad():
+            for _ in range(steps):
+                at, text = prompt + turn // BATCHES % further, turn % BATCHES
+                if at == prompt and turn >= BATCHES:
+                    caches[text].crop(-further)  # the tokens behind the prompt
+                network(input_ids=texts[text][:, at : at + 1], past_key_values=caches[text], use_cache=True)
+                turn += 1
+
+    return loop
+
+
+def main() -> None:
+    options = parse()
+    stream = bare_loop.replies()
+    torch.set_num_threads(options.threads)
+    one = ours(options)
+    other = theirs(one)
+    most = min(VOCABULARY, one.shape.vocabulary)
+    texts = [torch.randint(most, (options.batch, options.size)) for _ in range(BATCHES)]
+    compare(one, other, texts[0])
+    del one
+    network = other.to(DTYPES[options.dtype])
+    loop = prefill(network, texts) if options.mode == "prefill" else decode(network, texts, options.size // 2)
+    bare_loop.answer(stream, loop)
+
+
+if __name__ == "__main__":
+    main()

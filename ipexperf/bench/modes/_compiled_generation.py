@@ -1,0 +1,92 @@
+"""The common base of prefill_compile and decode_compile: a decoder whose steps are one graph of torch.compile.
+
+A graph has fixed shapes. So attention of a token sees the whole key-value cache, with a mask over what comes later, and
+the cache is as long as the texts. What is read besides the steps, such as the prompt before decoding, is read eagerly.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Cell, Tensors
+from ipexperf.bench.evidence import proof
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes import _generation
+from ipexperf.bench.modes._compiled import CompiledSession
+from ipexperf.bench.modes._generation import PACKED, GenerationSession, tokens_read
+from ipexperf.result import Check
+
+FIRST_INPUT = {
+    "aten::addmm": 1,
+    "aten::mm": 0,
+    "aten::_weight_int8pack_mm": 0,
+    "aten::_weight_int4pack_mm_for_cpu": 0,
+    "torchao::da8w4_linear_cpu": 0,
+    "mkl::_mkl_linear": 0,
+    "mkldnn::_linear_pointwise": 0,
+}
+"""Operators that a linear layer becomes in compiled code, and which of their arguments has a row for each token."""
+
+
+def why_not(cell: Cell, facts: Facts) -> str | None:
+    """Return why a network cannot generate text through a compiled graph, or None."""
+    if whole := registry.models.get(cell.model).operator_of:
+        return f"{cell.mode} is for whole networks: {cell.model} is an operator of {whole}"
+    return _generation.why_not(cell) or facts.uncompiled()
+
+
+class CompiledGeneration(CompiledSession, GenerationSession):
+    """A decoder that reads and decodes through compiled code wherever the shapes are those of a step."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The texts and the tokens of each that a step reads."""
+
+    def build(self, network: Any, example: Tensors) -> Any:
+        if self.weights in PACKED:
+            network = self.bench.stack.weight_only(network, example, self.bench)
+        return super().build(network, example)
+
+    @property
+    def arguments(self) -> int:
+        """The tokens, and the keys and values of each layer."""
+        return 1 + 2 * len(self.network.memory())
+
+    def new_memory(self) -> list[Any]:
+        memory: list[Any] = self.network.memory(self.bench.case.size)
+        return memory
+
+    def read(self, tokens: Any, memory: Any = None, begin: Any = 0) -> Any:
+        if memory is None or tokens.shape != self.shape:
+            return self.called(self.network._orig_mod, tokens, memory, begin)  # noqa: SLF001 - documented by torch
+        return self.called(self.network, tokens, memory, self.place(begin))
+
+    def place(self, begin: int) -> Any:
+        """Return the position of a step's first token, as the compiled code takes it."""
+        return begin
+
+    def tokens_counted(self) -> Check:
+        return tokens_read(rows_of_products(self.events), self.tokens)
+
+    def proof(self) -> list[Check]:
+        # Both the stack's evidence of packed weights and that of its code say which software is in the process.
+        return list({check.name: check for check in super().proof()}.values())
+
+    def _optimised(self) -> list[Check]:
+        """Return evidence of packed weights. What else the stack did, it tells with the code."""
+        return super()._optimised() if self.weights in PACKED else []
+
+
+def rows_of_products(events: Iterable[dict[str, Any]]) -> list[int]:
+    """Return how many tokens each linear layer got, given the trace of a step of compiled code."""
+    rows = []
+    for event in events:
+        place = FIRST_INPUT.get(str(event.get("name")))
+        if place is not None and "Input Dims" in event.get("args", {}):
+            rows.append(math.prod(proof.arguments(event)["Input Dims"][place][:-1]))
+    return rows

@@ -1,0 +1,169 @@
+"""A decoder through torch.compile is one graph for all tokens, and no other one passes for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Cell
+from ipexperf.bench.machine import facts
+from ipexperf.bench.machine.facts import Facts
+
+torch = pytest.importorskip("torch")
+
+from bench_cases import TOKENS, decoder, generation, named
+
+from ipexperf.bench.models import _decoder
+from ipexperf.bench.modes import _compiled_generation
+
+SIZE, BATCH = 8, 2
+SHAPE = _decoder.Shape(
+    layers=1, width=64, heads=4, key_heads=2, inner=128, vocabulary=TOKENS, positions=2 * SIZE, theta=500.0
+)
+LAYERS = 8
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+"""Torch's compiler uses what torch and Python have deprecated."""
+needs_compiler = pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler")
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Any:
+    """Nothing is compiled yet, and what a test configures is forgotten."""
+    import torch._inductor.config
+
+    torch._dynamo.reset()
+    with torch._inductor.config.patch(freezing=False, compile_threads=1):
+        yield
+    torch._dynamo.reset()
+
+
+def session(mode: str, dtype: str, **knobs: str) -> Any:
+    """A session of a small decoder on stock PyTorch."""
+    return generation(SHAPE, SIZE, mode, dtype, "stock", **knobs)
+
+
+def wrong(checks: Any) -> list[str]:
+    return [str(check) for check in checks if not check.ok]
+
+
+@needs_compiler
+def test_all_tokens_are_one_graph() -> None:
+    """Those at all positions, and of whole texts for fidelity, run in the code of the first one."""
+    opened = session("decode_compile", "fp32", weights="int4", weight_group="32")
+    for _ in range(4 * SIZE):
+        opened.step()
+    assert wrong(opened.accuracy()[1]) == []
+    checks = opened.proof()
+    assert wrong(checks) == []
+    promised = {"graphs", "recompilation", "inductor", "compiled_step", "freezing", "tokens_read", "memory", "stack"}
+    assert promised <= {check.name for check in checks}
+    assert named(checks, "tokens_read").found == f"{BATCH} tokens in each of {LAYERS} linear layers"
+    assert named(checks, "packed_kernels").found.startswith(f"{LAYERS} of {LAYERS} layers in aten::_weight_int4")
+    assert opened.compile_time > 0
+    structure = opened.looks(opened.bench.device)["compiled"]()["compiled"].structure
+    assert (structure["graphs"], structure["breaks"]) == (1, {})
+
+
+def test_all_prompts_are_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without inductor, whose code is then missing, and with it nothing else."""
+    monkeypatch.setattr(registry.stacks.get("stock"), "compiled", lambda network, *_: eager(network), raising=False)
+    opened = session("prefill_compile", "fp32")
+    for _ in range(3):
+        opened.step()
+    assert wrong(opened.accuracy()[1]) == []
+    checks = opened.proof()
+    assert {check.name for check in checks if not check.ok} == {"inductor", "freezing"}
+    assert named(checks, "tokens_read").found == f"{BATCH * SIZE} tokens in each of {LAYERS} linear layers"
+    assert "off the whole text" in named(checks, "memory").found
+
+
+def test_a_graph_for_each_position_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A position that is a plain number is a constant of the graph: the next token is compiled anew."""
+    monkeypatch.setattr(registry.stacks.get("stock"), "compiled", lambda network, *_: eager(network), raising=False)
+    opened = session("decode_compile", "fp32")
+    monkeypatch.setattr(opened, "place", lambda begin: begin)
+    for _ in range(8):
+        opened.step()
+    check = named(opened.proof(), "recompilation")
+    assert not check.ok
+    assert int(check.found.split()[0]) > 0
+
+
+def eager(network: Any) -> Any:
+    """Compile without inductor, which has no part in what is counted."""
+    return torch.compile(network, backend="eager")
+
+
+def test_a_decoder_that_never_compiled_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eager network under the label: no graph, no code, and no region of compiled code."""
+
+    class Wrapped(torch.nn.Module):  # type: ignore[misc] # torch has no types here
+        def __init__(self, network: Any) -> None:
+            super().__init__()
+            self._orig_mod = network
+
+        def forward(self, *inputs: Any) -> Any:
+            return self._orig_mod(*inputs)
+
+        def memory(self, positions: int | None = None) -> Any:
+            return self._orig_mod.memory(positions)
+
+    monkeypatch.setattr(registry.stacks.get("stock"), "compiled", lambda network, *_: Wrapped(network), raising=False)
+    opened = session("decode_compile", "fp32")
+    caught = {check.name for check in opened.proof() if not check.ok}
+    assert caught == {"graphs", "inductor", "compiled_step", "freezing"}
+
+
+def test_with_a_tensor_for_the_position_the_outputs_are_the_same() -> None:
+    """What lies behind a token in the cache, left by a text before, is hidden from it."""
+    network, tokens = decoder(SHAPE), torch.arange(2 * SIZE).reshape(2, SIZE)
+    memory, fixed = network.memory(), network.memory(SIZE)
+    with torch.no_grad():
+        network(tokens, fixed)  # fills all places
+        for kept in (memory, fixed):
+            network(tokens[:, :4], kept)
+        for at in range(4, SIZE):
+            expected = network(tokens[:, at : at + 1], memory, at)
+            outputs = network(tokens[:, at : at + 1], fixed, torch.tensor([at, at]))
+            assert torch.allclose(outputs, expected, atol=1e-5)
+    assert [kept[0].keys.shape[2] for kept in (memory, fixed)] == [2 * SIZE, SIZE]
+
+
+def test_rows_of_products_are_the_tokens_of_layers() -> None:
+    """In a trace as torch's profiler writes it: of the operators that a linear layer becomes, and of no other."""
+
+    def event(name: str, *dims: list[int]) -> dict[str, Any]:
+        return {"name": name, "args": {"Input Dims": list(dims), "Input type": ["float"] * len(dims)}}
+
+    events = [
+        event("aten::addmm", [48], [2, 64], [64, 48], [], []),
+        event("aten::mm", [16, 64], [64, 8]),
+        event("mkl::_mkl_linear", [2, 8, 64], [8, 64], [8, 64]),
+        event("aten::_weight_int4pack_mm_for_cpu", [3, 64], [8, 32]),
+        event("aten::bmm", [9, 4, 4], [9, 4, 4]),
+        {"name": "aten::mm"},
+    ]
+    assert _compiled_generation.rows_of_products(events) == [2, 16, 16, 3]
+
+
+@pytest.mark.parametrize("mode", ["prefill_compile", "decode_compile"])
+@pytest.mark.parametrize(
+    ("model", "stack", "knobs", "compiler", "reason"),
+    [
+        ("llama_135m", "stock", (), "g++", None),
+        ("llama_135m", "stock", (), "", "torch.compile needs a C++ compiler"),
+        ("llama_135m.head", "stock", (), "g++", "is for whole networks: llama_135m.head is an operator of llama_135m"),
+        ("resnet18", "stock", (), "g++", "is for networks that predict the next token"),
+        ("llama_135m", "ipex", (("weights", "int8"),), "g++", "packed weights of IPEX are not built for torch.compile"),
+    ],
+)
+def test_where_a_decoder_can_be_compiled(
+    mode: str, model: str, stack: str, knobs: tuple[tuple[str, str], ...], compiler: str, reason: str | None
+) -> None:
+    packages = {"torch": "2.8.0", "intel-extension-for-pytorch": "2.8.0"}
+    known = Facts("python", packages, frozenset({"avx2"}), compiler=compiler)
+    cell = Cell(model, "cpu", "fp32", mode, stack, knobs)
+    answer = registry.modes.get(mode).why_not(cell, known) or registry.stacks.get(stack).why_not(cell, known)
+    assert answer == reason or (reason is not None and reason in str(answer))
