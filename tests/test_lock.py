@@ -187,7 +187,7 @@ def test_every_extra_is_of_the_controller_or_of_the_workers() -> None:
 
     document = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     extras = set(document["project"]["optional-dependencies"])
-    assert extras - inventory.CONTROLLER_EXTRAS == {"ipex", "stock", "data", "hub"}
+    assert extras - inventory.CONTROLLER_EXTRAS == {"ipex", "stock", "data", "hub", "torchao"}
 
 
 def test_an_inventory_travels_as_json() -> None:
