@@ -61,6 +61,17 @@ def test_the_page_has_a_row_for_each_thing_and_the_advice(
         assert "own comes with old: new has none" in text
 
 
+def test_a_file_that_cannot_be_written_does_not_cost_the_page(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played(monkeypatch, seconds)
+    (tmp_path / "file").touch()
+    assert cli.main([*arguments, f"--markdown={tmp_path / 'file' / 'page.md'}"]) == 2
+    said = capsys.readouterr()
+    assert "own comes with old: new has none" in " ".join(said.out.split())
+    assert "page.md cannot be written: " in said.err
+
+
 def test_the_cases_of_both_stacks_take_turns_in_the_same_rounds(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

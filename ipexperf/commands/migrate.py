@@ -188,14 +188,15 @@ def _print(arguments: argparse.Namespace, page: Page, findings: Findings, run: s
     from ipexperf.judge.baseline import write_text
     from ipexperf.migrate import page as pages
 
-    for path, draw in ((arguments.markdown, pages.markdown), (arguments.html, pages.html)):
-        if path is not None:
-            write_text(path, draw(page))
     if arguments.json:
         json.dump(pages.document(page, findings, run), sys.stdout, indent=2, allow_nan=False)
         sys.stdout.write("\n")
     else:
         pages.write(page, console.make_console())
+    # After the terminal: a file that cannot be written does not cost what was measured.
+    for path, draw in ((arguments.markdown, pages.markdown), (arguments.html, pages.html)):
+        if path is not None:
+            write_text(path, draw(page))
 
 
 COMMANDS = (add_migrate,)

@@ -92,6 +92,12 @@ def generation(shape: _decoder.Shape, size: int, mode: str, dtype: str, stack: s
     return bench.mode.open(bench)
 
 
+def liar(network: Any, honest: Any) -> Any:
+    """A network that lies, with the weights of the honest one."""
+    network.load_state_dict(honest.state_dict())
+    return network
+
+
 def alone(fake: str, *, arguments: tuple[str, ...] = (), **variables: str) -> Any:
     """What a script of tests/fakes told of itself in a process of its own: IPEX changes the one that imports it."""
     root = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from ipexperf.dtypes import DTYPES
 
 torch = pytest.importorskip("torch")
 
-from bench_cases import named
+from bench_cases import liar, named
 
 from ipexperf.bench.models import _gpt
 
@@ -87,14 +87,7 @@ class Forgetful(_gpt.Gpt):  # type: ignore[misc]
 
 
 def made(kind: Any) -> Callable[[], Any]:
-    """A liar with the weights of the honest network."""
-
-    def build() -> Any:
-        network = kind(SHAPE)
-        network.load_state_dict(gpt().state_dict())
-        return network
-
-    return build
+    return lambda: liar(kind(SHAPE), gpt())
 
 
 @pytest.mark.parametrize(("mode", "tokens"), [("prefill", BATCH * SIZE), ("decode", BATCH)])

@@ -16,7 +16,7 @@ from ipexperf.errors import UsageError, WorkerError
 
 torch = pytest.importorskip("torch")
 
-from bench_cases import named
+from bench_cases import liar, named
 
 from ipexperf.bench.models import _decoder, _gpt, decoders
 from ipexperf.bench.modes import _engine, _serving, serve
@@ -225,14 +225,7 @@ class Forgetful(_gpt.Gpt):  # type: ignore[misc]
 
 
 def made(kind: Any) -> Callable[[], Any]:
-    """A liar with the weights of the honest network."""
-
-    def build() -> Any:
-        network = kind(GPT)
-        network.load_state_dict(gpt().state_dict())
-        return network
-
-    return build
+    return lambda: liar(kind(GPT), gpt())
 
 
 def test_texts_that_are_read_again_are_caught() -> None:

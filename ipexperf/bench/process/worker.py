@@ -106,16 +106,15 @@ class Worker:
         bench.device.synchronise()
         prepared, instructions = time.perf_counter() - begin, retired.since(counted)
         heap.trim()
-        told = {
-            "compile_time": self._session.compile_time,
-            "prepare_instructions": instructions,
-            "compile_instructions": self._session.compile_instructions,
-        }
         return {
             # The server of a forked worker has imported everything before.
             **({"import_time": imported} if started() == "fresh" else {}),
             "prepare_time": prepared,
-            **{name: value for name, value in told.items() if value is not None},
+            **_known(
+                compile_time=self._session.compile_time,
+                prepare_instructions=instructions,
+                compile_instructions=self._session.compile_instructions,
+            ),
             "items": self._session.items(bench.case.batch),
             "cold": bench.mode.cold,
         }
@@ -228,10 +227,9 @@ class Worker:
         session, device = self._ready
         # If other processes run the steps, page faults happen there.
         faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
-        told = {"held_memory": session.held_memory(device), "step_instructions": self._instructions_of_a_step()}
         return {
             "peak_memory": session.peak_memory(device),
-            **{name: value for name, value in told.items() if value is not None},
+            **_known(held_memory=session.held_memory(device), step_instructions=self._instructions_of_a_step()),
             **faults,
         }
 
@@ -290,6 +288,11 @@ class Worker:
         """End what the session started, if there is one."""
         if self._session is not None:
             self._session.close()
+
+
+def _known(**figures: float | None) -> dict[str, float]:
+    """The figures that could be measured here."""
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def outcome_of(error: BaseException) -> str:
