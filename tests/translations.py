@@ -72,9 +72,9 @@ class Section:
         return {" ".join(name.split()) for name in CODE.findall(self.prose)}
 
     @property
-    def links(self) -> list[str]:
+    def links(self) -> set[str]:
         """The targets of the links."""
-        return sorted(LINK.findall(self.prose))
+        return set(LINK.findall(self.prose))
 
     @property
     def figures(self) -> set[str]:
@@ -157,17 +157,16 @@ def differences(page: str, origin: Section, made: Section) -> Iterator[str]:
             yield f"code block {number} differs, first where the English one has `{first}`"
     if len(origin.blocks) != len(made.blocks):
         yield f"it has {len(made.blocks)} code blocks instead of {len(origin.blocks)}"
-    links = sorted(chinese_target(target, page) for target in origin.links)
-    pairs = [
-        ("link", set(links), set(made.links)),
+    parts = [
+        ("link", {chinese_target(target, page) for target in origin.links}, made.links),
         ("name in code font", origin.names, made.names),
         ("figure", origin.figures, made.figures),
     ]
-    for kind, theirs, ours in pairs:
-        if theirs - ours:
-            yield f"it lacks the {kind} {', '.join(sorted(theirs - ours))}"
-        if ours - theirs:
-            yield f"it has the {kind} {', '.join(sorted(ours - theirs))}, which the English section has not"
+    for kind, expected, actual in parts:
+        if expected - actual:
+            yield f"it lacks the {kind} {', '.join(sorted(expected - actual))}"
+        if actual - expected:
+            yield f"it has the {kind} {', '.join(sorted(actual - expected))}, which the English section has not"
 
 
 def compare(page: str, origins: dict[str, Section], made: dict[str, Translation]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import translations
 
 from ipexperf import cli
 from ipexperf.plan import matrix, options
@@ -17,7 +18,9 @@ ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
 EXAMPLES = HOW_TO / "examples"
 GUIDES = sorted(HOW_TO.glob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+FIRST_STEPS = [ROOT / page for pair in translations.PAGES.items() for page in pair]
+"""The README and the tutorial, in both languages: a newcomer copies their commands."""
 OPTIONS = (ROOT / "docs" / "reference" / "options.md").read_text()
 HISTORY = (ROOT / "docs" / "reference" / "history.md").read_text()
 PATHS = (
@@ -96,6 +99,43 @@ def test_a_pages_pytest_command_collects_cases(line: str) -> None:
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert told.returncode == 0, told.stdout + told.stderr
     assert re.search(r"^[1-9]\d*(/\d+)? tests? collected", told.stdout, re.MULTILINE), told.stdout
+
+
+@pytest.mark.parametrize("page", FIRST_STEPS, ids=lambda page: page.name)
+def test_a_command_of_the_first_steps_asks_for_what_there_is(page: Path) -> None:
+    """Each `ipexperf` command is one that its parser takes, and each option of a `pytest` command is declared."""
+    line = re.compile(r"^(?:[A-Z_]+=\S+ )?(?:\.venv/bin/)?(ipexperf|pytest) (.*)$", re.MULTILINE)
+    lines = [words for block in blocks(page, "") for words in line.findall(block)]
+    assert {program for program, _ in lines} == {"ipexperf", "pytest"}
+    declared = {flag for option in options.OPTIONS for flag in (option.flag, option.short)}
+    for program, rest in lines:
+        words = shlex.split(rest, comments=True)
+        if program == "ipexperf":
+            cli._parser().parse_args(words)
+        else:
+            assert {word.split("=")[0] for word in words if word.startswith("-")} <= declared
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_a_link_leads_somewhere(page: Path) -> None:
+    """The file of each relative link exists, and so does the heading that it names there."""
+    broken = []
+    for target in translations.LINK.findall(translations.FENCED.sub("", page.read_text())):
+        path, _, name = target.partition("#")
+        other = page.parent / path if path else page
+        if ":" in target or (other.exists() and not name):
+            continue
+        if not other.exists() or name not in anchors(other):
+            broken.append(target)
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can name in a page: its headings, and the places that have a name of their own."""
+    text = page.read_text()
+    return {section.anchor for section in translations.sections(text)} | set(re.findall(r'<a name="([\w-]+)">', text))
 
 
 def rows() -> dict[str, list[str]]:
