@@ -98,18 +98,18 @@ def anchor(title: str) -> str:
 
 def sections(text: str) -> list[Section]:
     """Cut a page into its sections. A line in a fenced block is no heading."""
-    hidden = FENCED.sub(lambda block: re.sub(r"[^\n]", "x", block.group()), text)
-    heads = list(HEADING.finditer(hidden))
+    outline = FENCED.sub(lambda block: re.sub(r"[^\n]", "x", block.group()), text)
+    heads = list(HEADING.finditer(outline))
     ends = [head.start() for head in heads[1:]] + [len(text)]
     result = [
         Section(len(head[1]), text[head.start(2) : head.end(2)], text[head.end() : end].strip())
         for head, end in zip(heads, ends, strict=True)
     ]
-    refuse_twins([section.anchor for section in result], "has the heading")
+    refuse_duplicates([section.anchor for section in result], "has the heading")
     return result
 
 
-def refuse_twins(names: list[str], what: str) -> None:
+def refuse_duplicates(names: list[str], what: str) -> None:
     """Raise TranslationError if two sections of a page have one name: nobody could say which is meant."""
     for name in names:
         if names.count(name) > 1:
@@ -127,7 +127,7 @@ def translations(text: str) -> list[Translation]:
                 "add the line `<!-- en: ANCHOR 000000000000 -->` below the heading"
             )
         result.append(Translation(section, match[1], match[2]))
-    refuse_twins([translation.origin for translation in result], "translates")
+    refuse_duplicates([translation.origin for translation in result], "translates")
     return result
 
 
@@ -145,54 +145,54 @@ def chinese_target(target: str, page: str) -> str:
     return target.removesuffix(".md") + ".zh-CN.md" if path in PAGES else target
 
 
-def differences(page: str, origin: Section, made: Section) -> Iterator[str]:
+def differences(page: str, english: Section, chinese: Section) -> Iterator[str]:
     """Yield in what a Chinese section differs from the English one, where a translation must not."""
-    if origin.level != made.level:
+    if english.level != chinese.level:
         yield "the heading has another level"
-    for number, (theirs, ours) in enumerate(zip(origin.blocks, made.blocks, strict=False), 1):
-        if theirs != ours:
+    for number, (expected, actual) in enumerate(zip(english.blocks, chinese.blocks, strict=False), 1):
+        if expected != actual:
             # Both end with a fence, so they differ before the shorter one is over.
-            lines = zip(theirs.splitlines(), ours.splitlines(), strict=False)
+            lines = zip(expected.splitlines(), actual.splitlines(), strict=False)
             first = next(line for line, other in lines if line != other)
             yield f"code block {number} differs, first where the English one has `{first}`"
-    if len(origin.blocks) != len(made.blocks):
-        yield f"it has {len(made.blocks)} code blocks instead of {len(origin.blocks)}"
+    if len(english.blocks) != len(chinese.blocks):
+        yield f"it has {len(chinese.blocks)} code blocks instead of {len(english.blocks)}"
     parts = [
-        ("link", {chinese_target(target, page) for target in origin.links}, made.links),
-        ("name in code font", origin.names, made.names),
-        ("figure", origin.figures, made.figures),
+        ("link", {chinese_target(target, page) for target in english.links}, chinese.links),
+        ("name in code font", english.names, chinese.names),
+        ("figure", english.figures, chinese.figures),
     ]
-    for kind, expected, actual in parts:
-        if expected - actual:
-            yield f"it lacks the {kind} {', '.join(sorted(expected - actual))}"
-        if actual - expected:
-            yield f"it has the {kind} {', '.join(sorted(actual - expected))}, which the English section has not"
+    for kind, theirs, ours in parts:
+        if theirs - ours:
+            yield f"it lacks the {kind} {', '.join(sorted(theirs - ours))}"
+        if ours - theirs:
+            yield f"it has the {kind} {', '.join(sorted(ours - theirs))}, which the English section does not have"
 
 
-def compare(page: str, origins: dict[str, Section], made: dict[str, Translation]) -> Iterator[str]:
+def compare(page: str, english: dict[str, Section], chinese: dict[str, Translation]) -> Iterator[str]:
     """Yield a sentence for each section that is extra, missing, outdated or different in the Chinese page."""
     target = PAGES[page]
-    for name in made.keys() - origins.keys():
+    for name in (name for name in chinese if name not in english):
         yield (
-            f'{target}: "{made[name].section.title}" translates `{name}`, which {page} does not have: '
+            f'{target}: "{chinese[name].section.title}" translates `{name}`, which {page} does not have: '
             "remove the section, or name the right one in its comment."
         )
-    if made.keys() == origins.keys() and list(made) != list(origins):
+    if chinese.keys() == english.keys() and list(chinese) != list(english):
         yield f"{target}: the sections come in another order than those of {page}."
-    for name, origin in origins.items():
-        where = f'{page}, section "{origin.title}"'
-        if name not in made:
+    for name, section in english.items():
+        where = f'{page}, section "{section.title}"'
+        if name not in chinese:
             yield (
                 f"{where}: {target} lacks it: translate it there, with the line "
-                f"`<!-- en: {name} {origin.digest} -->` below the heading."
+                f"`<!-- en: {name} {section.digest} -->` below the heading."
             )
             continue
-        if made[name].digest != origin.digest:
+        if chinese[name].digest != section.digest:
             yield (
                 f"{where}: the English text changed since it was translated: read it, mend {target}, "
                 f"then run `python tests/translations.py --accept {page}#{name}`."
             )
-        for difference in differences(page, origin, made[name].section):
+        for difference in differences(page, section, chinese[name].section):
             yield f"{where}: {target} does not match it: {difference}."
 
 
@@ -204,24 +204,24 @@ def findings(page: str, english: str, chinese: str) -> Iterator[str]:
             yield f"{path}: the first line must be `{bar}`."
     path = page
     try:
-        origins = {section.anchor: section for section in sections(english)}
+        originals = {section.anchor: section for section in sections(english)}
         path = target
-        made = {translation.origin: translation for translation in translations(chinese)}
+        copies = {translation.origin: translation for translation in translations(chinese)}
     except TranslationError as error:
         yield f"{path}: {error}."
     else:
-        yield from compare(page, origins, made)
+        yield from compare(page, originals, copies)
 
 
 def accept(english: str, chinese: str, name: str) -> str:
     """The Chinese page, with the digest that an English section has now."""
-    origin = {section.anchor: section for section in sections(english)}.get(name)
-    if origin is None:
+    section = {each.anchor: each for each in sections(english)}.get(name)
+    if section is None:
         raise TranslationError(f"there is no English section `{name}`")
-    made = {translation.origin: translation for translation in translations(chinese)}
-    if name not in made:
+    copies = {translation.origin: translation for translation in translations(chinese)}
+    if name not in copies:
         raise TranslationError(f"no Chinese section translates `{name}`")
-    return chinese.replace(f"<!-- en: {name} {made[name].digest} -->", f"<!-- en: {name} {origin.digest} -->")
+    return chinese.replace(f"<!-- en: {name} {copies[name].digest} -->", f"<!-- en: {name} {section.digest} -->")
 
 
 def read(root: Path, page: str) -> tuple[str, str]:

@@ -45,7 +45,7 @@ tool run        # 运行
 """
 
 
-def accepted(english: str = ENGLISH, chinese: str = CHINESE) -> str:
+def current_chinese(english: str = ENGLISH, chinese: str = CHINESE) -> str:
     """The Chinese page with the digests of all English sections."""
     chinese = chinese.replace("DIGEST", "0" * 12)
     for section in translations.sections(english):
@@ -55,7 +55,7 @@ def accepted(english: str = ENGLISH, chinese: str = CHINESE) -> str:
 
 def sentences(english: str = ENGLISH, chinese: str | None = None) -> list[str]:
     """What must be mended of a page."""
-    return list(translations.findings(PAGE, english, accepted() if chinese is None else chinese))
+    return list(translations.findings(PAGE, english, current_chinese() if chinese is None else chinese))
 
 
 @pytest.mark.parametrize("page", translations.PAGES)
@@ -120,7 +120,7 @@ def test_sections_in_another_order_are_seen() -> None:
         ("\n# 这里没有标题", "", "code block 1 differs, first where the English one has ` #`"),
         ("全部。", "```\nmore\n```", "it has 1 code blocks instead of 0"),
         ("`fp32`", "`fp16`", "it lacks the name in code font fp32"),
-        ("测量 3 个", "测量 4 个", "it has the figure 4, which the English section has not"),
+        ("测量 3 个", "测量 4 个", "it has the figure 4, which the English section does not have"),
         ("tutorial.zh-CN.md", "tutorial.md", "it lacks the link docs/tutorial.zh-CN.md"),
         ("## 选项", "### 选项", "the heading has another level"),
     ],
@@ -129,21 +129,21 @@ def test_commands_names_figures_and_links_are_those_of_the_english_section(
     before: str, after: str, difference: str
 ) -> None:
     """What needs no Chinese to compare is compared, whatever was accepted."""
-    chinese = accepted()
+    chinese = current_chinese()
     assert before in chinese
     assert any(difference in sentence for sentence in sentences(chinese=chinese.replace(before, after)))
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
 def test_each_page_begins_with_a_link_to_the_other(page: str) -> None:
-    texts = {"README.md": ENGLISH, "README.zh-CN.md": accepted()}
+    texts = {"README.md": ENGLISH, "README.zh-CN.md": current_chinese()}
     texts[page] = texts[page].split("\n", 2)[2]
     (sentence,) = sentences(*texts.values())
     assert sentence.startswith(f"{page}: the first line must be ")
 
 
 def test_a_chinese_heading_without_its_comment_is_named() -> None:
-    chinese = accepted().replace("<!-- en: tool ", "<!-- ")
+    chinese = current_chinese().replace("<!-- en: tool ", "<!-- ")
     (sentence,) = sentences(chinese=chinese)
     assert sentence.startswith('README.zh-CN.md: "tool" does not say which English section it translates')
 
@@ -152,15 +152,15 @@ def test_two_sections_of_one_name_are_refused() -> None:
     """In either page: a digest must have one owner."""
     (english,) = sentences(ENGLISH + "\n# tool\n")
     assert english == "README.md: more than one section has the heading `tool`: change all but one."
-    (chinese,) = sentences(chinese=accepted() + "\n# 又一个\n<!-- en: tool 000000000000 -->\n")
+    (chinese,) = sentences(chinese=current_chinese() + "\n# 又一个\n<!-- en: tool 000000000000 -->\n")
     assert chinese == "README.zh-CN.md: more than one section translates `tool`: change all but one."
 
 
 @pytest.mark.parametrize(
     ("english", "chinese", "reason"),
     [
-        (ENGLISH, accepted(), "there is no English section `gone`"),
-        (ENGLISH + "\n## Gone\n", accepted(), "no Chinese section translates `gone`"),
+        (ENGLISH, current_chinese(), "there is no English section `gone`"),
+        (ENGLISH + "\n## Gone\n", current_chinese(), "no Chinese section translates `gone`"),
     ],
 )
 def test_what_is_in_one_page_alone_cannot_be_accepted(english: str, chinese: str, reason: str) -> None:
