@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -169,28 +168,33 @@ def test_what_is_in_one_page_alone_cannot_be_accepted(english: str, chinese: str
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """A folder with the pages alone."""
+def checkout(tmp_path: Path) -> Path:
+    """A folder with small pages in both languages."""
+    tutorial = "English | [简体中文](tutorial.zh-CN.md)\n\n# Tutorial\n"
+    chinese_tutorial = "[English](tutorial.md) | 简体中文\n\n# 教程\n<!-- en: tutorial DIGEST -->\n"
+    pages = {
+        "README.md": ENGLISH,
+        "README.zh-CN.md": current_chinese(),
+        "docs/tutorial.md": tutorial,
+        "docs/tutorial.zh-CN.md": current_chinese(tutorial, chinese_tutorial),
+    }
     (tmp_path / "docs").mkdir()
-    for page in (*translations.PAGES, *translations.PAGES.values()):
-        shutil.copy(translations.ROOT / page, tmp_path / page)
+    for page, text in pages.items():
+        (tmp_path / page).write_text(text, encoding="utf-8")
     return tmp_path
 
 
-def test_the_command_says_what_changed_until_it_is_accepted(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_changed_until_it_is_accepted(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Accepting a section changes its digest and nothing else."""
-    page = copy / "docs" / "tutorial.md"
-    page.write_text(page.read_text(encoding="utf-8") + "\nOne more sentence.\n", encoding="utf-8")
-    before = (copy / "docs" / "tutorial.zh-CN.md").read_text(encoding="utf-8")
-    name = translations.sections(page.read_text(encoding="utf-8"))[-1].anchor
-    assert translations.main([], copy) == 1
-    assert capsys.readouterr().out.count(f"--accept docs/tutorial.md#{name}") == 1
-    assert translations.main(["--accept", f"docs/tutorial.md#{name}"], copy) == 0
+    (checkout / "README.md").write_text(ENGLISH.replace("Measures", "Times"), encoding="utf-8")
+    assert translations.main([], checkout) == 1
+    assert capsys.readouterr().out.count("--accept README.md#tool") == 1
+    assert translations.main(["--accept", "README.md#tool"], checkout) == 0
     assert capsys.readouterr().out == "the Chinese pages say what the English ones do\n"
-    after = (copy / "docs" / "tutorial.zh-CN.md").read_text(encoding="utf-8")
-    lines = [line for line, other in zip(after.splitlines(), before.splitlines(), strict=True) if line != other]
-    assert len(lines) == 1
-    assert lines[0].startswith(f"<!-- en: {name} ")
+    text = (checkout / "README.zh-CN.md").read_text(encoding="utf-8")
+    pairs = zip(text.splitlines(), current_chinese().splitlines(), strict=True)
+    (line,) = [line for line, before in pairs if line != before]
+    assert line.startswith("<!-- en: tool ")
 
 
 @pytest.mark.parametrize(
@@ -204,9 +208,9 @@ def test_the_command_says_what_changed_until_it_is_accepted(copy: Path, capsys: 
     ],
 )
 def test_the_command_refuses_a_section_that_there_is_not(
-    section: str, reason: str, copy: Path, capsys: pytest.CaptureFixture[str]
+    section: str, reason: str, checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
-        translations.main(["--accept", section], copy)
+        translations.main(["--accept", section], checkout)
     assert end.value.code == 2
     assert reason in capsys.readouterr().err
