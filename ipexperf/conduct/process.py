@@ -1,8 +1,10 @@
-"""The environment variables of worker processes, and the script that they start from."""
+"""Start worker processes: their environment variables, and the script that they start from."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
@@ -67,6 +69,22 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None, *, b
         **OFFLINE,
         "IPEXPERF_CONTROLLER": str(os.getpid()),
     }
+
+
+def start_worker(
+    python: str | None, environment: Mapping[str, str], requests: int, replies: int, log: int
+) -> subprocess.Popen[bytes]:
+    """Start a fresh worker that answers over these descriptors and writes its output to this log."""
+    return subprocess.Popen(
+        # -u: the log has the last output before a crash too
+        [python or sys.executable, "-u", str(BOOT), "worker", str(requests), str(replies)],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env=environment,
+        pass_fds=(requests, replies),
+        start_new_session=True,
+    )
 
 
 def last_lines(log: IO[bytes]) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.bench.process import guard
 from ipexperf.conduct import memory_limit
-from ipexperf.conduct.process import BOOT, environment_of, last_lines, variables_for
+from ipexperf.conduct.process import BOOT, environment_of, last_lines, start_worker, variables_for
 from ipexperf.errors import UsageError, WorkerError
 
 if TYPE_CHECKING:
@@ -101,19 +101,12 @@ class Worker:
         self._replies, replies = os.pipe()
         self._requests = os.fdopen(ours, "wb")
         try:
-            if server is not None:
-                self._process: subprocess.Popen[bytes] | Forked = server.fork(requests, replies, self._log.fileno())
-            else:
-                self._process = subprocess.Popen(
-                    # -u: the log has the last output before a crash too
-                    [python or sys.executable, "-u", str(BOOT), "worker", str(requests), str(replies)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=self._log,
-                    stderr=self._log,
-                    env=environment_of(python, variables, bare=bare),
-                    pass_fds=(requests, replies),
-                    start_new_session=True,
-                )
+            log = self._log.fileno()
+            self._process: subprocess.Popen[bytes] | Forked = (
+                server.fork(requests, replies, log)
+                if server is not None
+                else start_worker(python, environment_of(python, variables, bare=bare), requests, replies, log)
+            )
         except BaseException:
             self._requests.close()
             os.close(self._replies)

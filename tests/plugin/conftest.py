@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from forked_pytest import Servers
-from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, Suite
+from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, TEMPLATE, Suite
+from worker_template import Templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,13 @@ def run_servers() -> Iterator[Servers]:
     servers.close()
 
 
+@pytest.fixture(scope="session")
+def templates() -> Iterator[Templates]:
+    templates = Templates()
+    yield templates
+    templates.close()
+
+
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fake: str, run_servers: Servers) -> Suite:
     """A suite whose interpreter finds no torch: what passes here needs none."""
@@ -38,8 +46,9 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fake: str,
 
 
 @pytest.fixture
-def torch_suite(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    """A suite whose interpreter finds torch and IPEX. How quick the machine is just then is not its matter."""
+def torch_suite(suite: Suite, monkeypatch: pytest.MonkeyPatch, templates: Templates) -> Suite:
+    """A suite whose interpreter finds torch and IPEX, and whose workers start with torch imported."""
     monkeypatch.setenv("PYTHONPATH", f"{NO_TRANSFORMERS}{os.pathsep}{ROOT}")
     monkeypatch.setenv("IPEXPERF_NO_PULSE", "yes")
+    monkeypatch.setenv(TEMPLATE, templates.path())
     return suite

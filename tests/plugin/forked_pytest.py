@@ -1,13 +1,15 @@
 """A process that has imported pytest and ipexperf, and forks the runs and commands that tests ask for.
 
 Hundreds of runs import the same modules, which takes longer than most of them measure. A forked run shares these
-imports with the server and nothing else: no suite was collected there and no case ran.
+imports with the server and nothing else: no suite was collected there and no case ran. A rehearsal in processes of its
+own tells the server what to import.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import signal
 import subprocess
@@ -20,12 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from plugin_suite import CELL, CONFTEST, INI, SHORT, SUITE, TEMPLATE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-IMPORTS = ("ipexperf.compare.group", "ipexperf.history.store", "ipexperf.live_baseline", "ipexperf.report.table")
-"""What a run imports after its collection."""
+TESTS = Path(__file__).parents[1]
+FAKE = TESTS / "fakes" / "fake.py"
 
 
 class Servers:
@@ -34,12 +37,14 @@ class Servers:
     def __init__(self, options: Sequence[str]) -> None:
         self._options = options
         self._servers: dict[str, Server] = {}
+        self._names: list[str] | None = None
 
     def run(self, program: str, arguments: Sequence[str], folder: Path, timeout: float) -> pytest.RunResult:
         """Run `python -m PROGRAM` with the environment of this process, as `pytester.runpytest_subprocess` does."""
         path = os.environ["PYTHONPATH"]
         if path not in self._servers:
-            self._servers[path] = Server(self._options)
+            self._servers[path] = Server(self._options, self._names)
+            self._names = self._servers[path].names
         return self._servers[path].run(program, arguments, folder, timeout)
 
     def close(self) -> None:
@@ -48,13 +53,15 @@ class Servers:
 
 
 class Server:
-    """A process from which runs are forked."""
+    """A process from which runs are forked. It rehearses to learn the names of modules, unless they are given."""
 
-    def __init__(self, options: Sequence[str]) -> None:
+    def __init__(self, options: Sequence[str], names: Sequence[str] | None) -> None:
         self._channel, theirs = Pipe()
         with theirs:
             command = [sys.executable, __file__, str(theirs.fileno()), *options]
             self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),))
+        self._channel.send(names)
+        self.names: list[str] = self._channel.recv()
 
     def run(self, program: str, arguments: Sequence[str], folder: Path, timeout: float) -> pytest.RunResult:
         """Run `python -m PROGRAM` with the environment of this process."""
@@ -81,17 +88,71 @@ class Server:
 
 
 class Preload:
-    """Import what runs need through pytest's import hook: it warns of plugins that were imported without it."""
+    """Import through pytest's import hook: it warns of plugins that were imported without it."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = names
 
     def pytest_collection(self) -> None:
-        for name in IMPORTS:
+        for name in self._names:
             importlib.import_module(name)
+
+
+def _import(options: Sequence[str], empty: str, names: Iterable[str] = ()) -> None:
+    with Path(os.devnull).open("w") as null, contextlib.redirect_stdout(null):
+        pytest.main(["-p", "no:cacheprovider", f"--rootdir={empty}", *options, empty], plugins=[Preload(names)])
+
+
+def rehearse(options: Sequence[str], folder: str) -> list[str]:
+    """The modules that a run, a command and a judged run import, by doing each once in a fork of this process."""
+    for name, text in (("pytest.ini", INI), ("conftest.py", CONFTEST), ("test_suite.py", SUITE)):
+        Path(folder, name).write_text(text)
+    measure = (
+        *options,
+        f"--perf-load={FAKE}",
+        "--model",
+        "tiny",
+        *CELL,
+        *SHORT,
+        "--perf-launches=2",
+        "--perf-baseline=stored",
+    )
+    accept = ("baseline", "accept", "last", "--reason", "rehearsed")
+    names: set[str] = set()
+    for program, words in (("pytest", measure), ("ipexperf", accept), ("pytest", measure)):
+        out, err, modules = (Path(folder, name) for name in ("out", "err", "modules"))
+        pid = os.fork()
+        if pid == 0:
+            try:
+                run(program, words, folder, dict(os.environ), str(out), str(err))
+            except SystemExit as ending:
+                modules.write_text("\n".join(sys.modules))
+                os._exit(int(ending.code or 0))
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(pid, 0)
+        assert status == 0, out.read_text() + err.read_text()
+        names.update(modules.read_text().split())
+    return sorted(name for name in names - set(sys.modules) if _installed(name))
+
+
+def _installed(name: str) -> bool:
+    """Whether a module is of an installed package or of ours, not of a suite."""
+    with contextlib.suppress(ImportError, ValueError, AttributeError):
+        return importlib.util.find_spec(name) is not None
+    return False
 
 
 def serve(channel: Connection, options: Sequence[str]) -> None:
     """Fork a run for each request, until there are no more. Each child ends as the run that it was asked for."""
-    with tempfile.TemporaryDirectory() as empty, Path(os.devnull).open("w") as null, contextlib.redirect_stdout(null):
-        pytest.main(["-p", "no:cacheprovider", f"--rootdir={empty}", *options, empty], plugins=[Preload()])
+    names = channel.recv()
+    if names is None:
+        with tempfile.TemporaryDirectory() as folder:
+            _import(options, folder)
+            names = rehearse(options, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        _import(options, folder, names)
+    channel.send(names)
     while True:
         try:
             request = channel.recv()
@@ -119,6 +180,11 @@ def run(program: str, arguments: Sequence[str], folder: str, environment: dict[s
     os.environ.update(environment)
     sys.path[0] = folder
     sys.argv = [program, *arguments]
+    if TEMPLATE in os.environ:
+        sys.path.append(str(TESTS))
+        from forked_workers import install
+
+        install(os.environ[TEMPLATE])
     sys.exit(pytest.console_main() if program == "pytest" else cli.main())
 
 

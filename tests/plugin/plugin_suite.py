@@ -35,6 +35,8 @@ PLUGIN = (
 CELL = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 SHORT = ("--perf-launches", "1", "--perf-samples", "5", "--perf-seconds", "0.05")
 PATIENCE = 60
+TEMPLATE = "TEST_WORKER_TEMPLATE"
+"""The environment variable that names the socket of the process that forks a run's workers."""
 
 INI = """
 [pytest]
@@ -109,10 +111,10 @@ class Suite:
         """Measures these models in one cell, quickly."""
         return self.raw(*self.load, "--model", model, *cell, *SHORT, *arguments)
 
-    def raw(self, *arguments: str) -> pytest.RunResult:
+    def raw(self, *arguments: str, patience: int = PATIENCE) -> pytest.RunResult:
         """Runs pytest with the plugin and these arguments only."""
         base = f"--basetemp={self.path / 'basetemp'}"
-        return self.servers.run("pytest", (base, *PLUGIN, *arguments), self.path, PATIENCE)
+        return self.servers.run("pytest", (base, *PLUGIN, *arguments), self.path, patience)
 
     def command(self, *words: str) -> pytest.RunResult:
         """Runs `ipexperf` with these words."""

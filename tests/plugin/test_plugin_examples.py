@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np  # before pytester, which takes back what its test imports, and numpy bears no second import
 import pytest
-from plugin_suite import PLUGIN, ROOT, SHORT
+from plugin_suite import ROOT, SHORT
 
 from ipexperf import cli
 from ipexperf.bench import registry
@@ -37,7 +37,7 @@ def tinynet(suite: Suite, *arguments: str) -> pytest.RunResult:
     """Runs the example's test on the example's network."""
     shutil.copy(EXAMPLES / "test_tinynet.py", suite.path / "test_suite.py")
     chosen = (f"--perf-load={EXAMPLES / 'tinynet.py'}", "--model", "tinynet", *STOCK, *arguments)
-    return suite.pytester.runpytest_subprocess(*PLUGIN, *chosen, timeout=PATIENCE)
+    return suite.raw(*chosen, patience=PATIENCE)
 
 
 @needs_torch

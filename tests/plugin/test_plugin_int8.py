@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import PLUGIN, ROOT, SHORT
+from plugin_suite import ROOT, SHORT
 
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.machine import facts
@@ -31,7 +31,7 @@ def run(suite: Suite, stack: str, mode: str = "infer_jit") -> str:
     """Measures the small network once, and returns what was said."""
     cell = ("--device", "cpu", "--dtype", "int8", "--mode", mode, "--stack", stack)
     chosen = (f"--perf-load={NETWORKS}", "--model", "pixels", *cell, *SHORT)
-    result = suite.pytester.runpytest_subprocess(*PLUGIN, *chosen, timeout=PATIENCE)
+    result = suite.raw(*chosen, patience=PATIENCE)
     result.assert_outcomes(passed=1)
     return result.stdout.str()
 
