@@ -1,0 +1,256 @@
+"""The lease of a run on its devices: only one process of the host measures on a device at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipexperf.bench import registry
+from ipexperf.conduct import device_lock
+from ipexperf.conduct.device_lock import TOKENS, TOKENS_END, DeviceLock, Folder
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+
+CPU = "cpu"
+TOKENS_VARIABLE = "IPEXPERF_LEASE_TOKENS"
+"""Names the leases of the processes that started this one. The kernel says whether they are still held."""
+TOKEN_DIGITS = 16
+POLL_SECONDS = 0.5
+LINE_SECONDS = 60.0
+"""Without a terminal, progress says after these seconds how long the wait has been, and then after twice as many."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Claim:
+    """A device that somebody wants to measure on."""
+
+    device: str
+    """The name of its lock file: `cpu`, or a kind of card and its number."""
+    shared: bool = False
+    """Whether others may use it at the same time, if they share it too."""
+
+    def __str__(self) -> str:
+        return "the CPU" if self.device == CPU else self.device
+
+
+def claims(device: str, index: int, environment: Mapping[str, str], processes: int = 1) -> set[Claim]:
+    """The devices that a measurement on one kind of device needs to itself.
+
+    Work on a card is directed by the CPU, so it shares the CPU with work on other cards, but not with work on the CPU.
+    """
+    kind = registry.devices.get(device)
+    if not kind.accelerator:
+        return {Claim(CPU)}
+    wanted = {Claim(CPU, shared=True)}
+    for number in range(index, index + processes):
+        with contextlib.suppress(UsageError):  # there is no such card, which the launch reports
+            # A card has the same name whether it is chosen by its index or by the vendor's variable.
+            chosen = ",".join(kind.variables(number, environment).values()) or str(number)
+            wanted.add(Claim(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}")))
+    return wanted
+
+
+def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[Claim]:
+    """The devices that a case needs to itself."""
+    return claims(case.device, index, environment, registry.modes.get(case.mode).processes(case))
+
+
+class _Held:
+    """The locks that this process holds, by folder and device. A process forked from it holds none of them."""
+
+    def __init__(self) -> None:
+        self._locks: dict[tuple[int, str, str], Claim] = {}
+
+    def add(self, folder: Folder, claim: Claim) -> None:
+        self._locks[self._key(folder, claim)] = claim
+
+    def remove(self, folder: Folder, claim: Claim) -> None:
+        self._locks.pop(self._key(folder, claim), None)
+
+    def has(self, folder: Folder, claim: Claim) -> bool:
+        return self._key(folder, claim) in self._locks
+
+    def covers(self, folder: Folder, claim: Claim) -> bool:
+        held = self._locks.get(self._key(folder, claim))
+        return held is not None and (claim.shared or not held.shared)
+
+    @staticmethod
+    def _key(folder: Folder, claim: Claim) -> tuple[int, str, str]:
+        return os.getpid(), str(folder.path), claim.device
+
+
+_HELD = _Held()
+
+
+class Lease:
+    """The devices that one run holds, from its first case to its end. What it starts may measure on them too."""
+
+    def __init__(self, mode: str, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self.waited = 0.0
+        """The seconds that were spent waiting for others."""
+        self._mode = mode
+        self._say = say
+        self._clock = clock
+        self._token = device_lock.new_token()
+        self._folder: Folder | None = None
+        self._wanted: frozenset[Claim] = frozenset()
+        self._locks: dict[Claim, DeviceLock] = {}
+
+    def take(self, wanted: Iterable[Claim]) -> None:
+        """Hold these devices too. Waits until they are free, or raises UsageError, as the mode says.
+
+        Nothing may be measured meanwhile: to hold more, the lease gives everything back and takes all in one order.
+        Whoever holds one device and waits for another could otherwise wait for ever.
+        """
+        together = _merged([*self._wanted, *wanted])
+        if self._mode == "off" or together == self._wanted:
+            return
+        self._give_back()
+        folder = self._folder = self._folder or Folder.of_host()
+        missing = [claim for claim in sorted(together, key=_order) if not self._covered(folder, claim)]
+        nested = len(missing) < len(together)
+        began = self._clock()
+        try:
+            for claim in missing:
+                self._locks[claim] = self._lock(folder, claim, nested=nested)
+        except BaseException:
+            self._give_back()
+            raise
+        finally:
+            self.waited += self._clock() - began
+        self._wanted = together
+        if self._locks:
+            _announce(self._token)
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._give_back()
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
+
+    def _give_back(self) -> None:
+        self._wanted = frozenset()
+        while self._locks:
+            claim, lock = self._locks.popitem()
+            if self._folder is not None:
+                _HELD.remove(self._folder, claim)
+            lock.release()
+        _withdraw(self._token)
+
+    def _covered(self, folder: Folder, claim: Claim) -> bool:
+        """Whether this process holds the device already, or one that started it."""
+        if _HELD.has(folder, claim):
+            # Not asked of the kernel: closing the file a second time would give the lock back.
+            return _HELD.covers(folder, claim)
+        tokens = _tokens()
+        if not tokens:
+            return False
+        lock = DeviceLock(folder, claim.device)
+        try:
+            return any(lock.held_by(token, shared=claim.shared) for token in tokens)
+        finally:
+            lock.release()
+
+    def _lock(self, folder: Folder, claim: Claim, *, nested: bool) -> DeviceLock:
+        """Take one lock, or wait for it."""
+        if _HELD.has(folder, claim):
+            raise UsageError(f"{claim} cannot be measured alone: this process shares it with others")
+        lock = DeviceLock(folder, claim.device)
+        try:
+            wait = _Wait(claim, self._say, self._clock)
+            while not lock.acquire(self._token, shared=claim.shared):
+                if holder := lock.holder(shared=claim.shared):
+                    self._refuse_to_wait(claim, holder, nested=nested)
+                    wait.show(holder)
+                time.sleep(POLL_SECONDS)
+            wait.end()
+        except BaseException:
+            lock.release()
+            raise
+        _HELD.add(folder, claim)
+        return lock
+
+    def _refuse_to_wait(self, claim: Claim, holder: str, *, nested: bool) -> None:
+        """Raise UsageError if this lease must not wait for others."""
+        if self._mode == "fail":
+            advice = "wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)"
+        elif nested:
+            # Two that each hold what the other one waits for would wait for ever.
+            advice = "a command inside a lease does not wait for more devices: let the outer lease take them all"
+        else:
+            return
+        raise UsageError(f"{claim} is not free: {holder}: {advice}")
+
+
+class _Wait:
+    """Shows people that a lease waits: for whom, once, and then for how long."""
+
+    def __init__(self, claim: Claim, say: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._claim = claim
+        self._say = say
+        self._clock = clock
+        self._began: float | None = None
+        self._next = LINE_SECONDS
+
+    def show(self, holder: str) -> None:
+        if self._began is None:
+            self._began = self._clock()
+            self._say(f"waiting for {self._claim}: {holder}")
+        seconds = self._clock() - self._began
+        if os.isatty(2):
+            _on_terminal(f"\r  waiting for {self._claim}: {seconds:.0f} s\033[K")
+        elif seconds >= self._next:
+            self._next *= 2
+            self._say(f"waiting for {self._claim} for {seconds:.0f} s: {holder}")
+
+    def end(self) -> None:
+        if self._began is None:
+            return
+        if os.isatty(2):
+            _on_terminal("\r\033[K")
+        self._say(f"{self._claim} is free, after {self._clock() - self._began:.0f} s")
+
+
+def _on_terminal(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal is gone
+        os.write(2, text.encode())
+
+
+def _order(claim: Claim) -> tuple[bool, str]:
+    """Cards first, so that nobody keeps the CPU while waiting for a card."""
+    return claim.device == CPU, claim.device
+
+
+def _merged(wanted: Iterable[Claim]) -> frozenset[Claim]:
+    """One claim for each device: shared only if nobody wants it alone."""
+    shared: dict[str, bool] = {}
+    for claim in wanted:
+        shared[claim.device] = shared.get(claim.device, True) and claim.shared
+    return frozenset(Claim(device, one) for device, one in shared.items())
+
+
+def _tokens() -> list[int]:
+    words = os.environ.get(TOKENS_VARIABLE, "").split(",")
+    numbers = [int(word) for word in words if word.isdecimal() and len(word) < TOKEN_DIGITS]
+    return [number for number in numbers if TOKENS <= number < TOKENS_END]
+
+
+def _announce(token: int) -> None:
+    """Name this lease to the processes that we start."""
+    os.environ[TOKENS_VARIABLE] = ",".join(map(str, dict.fromkeys([*_tokens(), token])))
+
+
+def _withdraw(token: int) -> None:
+    rest = [one for one in _tokens() if one != token]
+    if rest:
+        os.environ[TOKENS_VARIABLE] = ",".join(map(str, rest))
+    else:
+        os.environ.pop(TOKENS_VARIABLE, None)
