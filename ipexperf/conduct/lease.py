@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
@@ -77,6 +77,9 @@ class _Held:
     def has(self, folder: Folder, claim: Claim) -> bool:
         return self._key(folder, claim) in self._locks
 
+    def anything(self, folder: Folder) -> bool:
+        return any(key[:2] == (os.getpid(), str(folder.path)) for key in self._locks)
+
     def covers(self, folder: Folder, claim: Claim) -> bool:
         held = self._locks.get(self._key(folder, claim))
         return held is not None and (claim.shared or not held.shared)
@@ -92,7 +95,7 @@ _HELD = _Held()
 class Lease:
     """The devices that one run holds, from its first case to its end. What it starts may measure on them too."""
 
-    def __init__(self, mode: str, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, mode: str, say: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
         self.waited = 0.0
         """The seconds that were spent waiting for others."""
         self._mode = mode
@@ -115,7 +118,7 @@ class Lease:
         self._give_back()
         folder = self._folder = self._folder or Folder.of_host()
         missing = [claim for claim in sorted(together, key=_order) if not self._covered(folder, claim)]
-        nested = len(missing) < len(together)
+        nested = bool(missing) and _inside(folder)
         began = self._clock()
         try:
             for claim in missing:
@@ -170,7 +173,7 @@ class Lease:
                 if holder := lock.holder(shared=claim.shared):
                     self._refuse_to_wait(claim, holder, nested=nested)
                     wait.show(holder)
-                time.sleep(POLL_SECONDS)
+                sleep(POLL_SECONDS)
             wait.end()
         except BaseException:
             lock.release()
@@ -241,6 +244,22 @@ def _tokens() -> list[int]:
     words = os.environ.get(TOKENS_VARIABLE, "").split(",")
     numbers = [int(word) for word in words if word.isdecimal() and len(word) < TOKEN_DIGITS]
     return [number for number in numbers if TOKENS <= number < TOKENS_END]
+
+
+def _inside(folder: Folder) -> bool:
+    """Whether another lease of this process, or of one that started it, holds any device."""
+    if _HELD.anything(folder):
+        return True
+    tokens = _tokens()
+    for name in folder.names() if tokens else ():
+        with contextlib.suppress(UsageError):  # somebody planted it: it is nobody's lease
+            lock = DeviceLock(folder, name)
+            try:
+                if any(lock.held_by(token, shared=True) for token in tokens):
+                    return True
+            finally:
+                lock.release()
+    return False
 
 
 def _announce(token: int) -> None:
