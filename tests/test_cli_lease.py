@@ -79,9 +79,8 @@ def test_an_interrupted_wait_ends_at_once() -> None:
 def started(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
     """A lease around a command that does not end by itself, and the pid of the command."""
     path = folder / "pid"
-    process = subprocess.Popen(
-        [*COMMAND, "--", "sh", "-c", f"echo $$ > {path}.part; mv {path}.part {path}; sleep 1000"]
-    )
+    script = f"echo $$ > {path}.part; mv {path}.part {path}; exec sleep 1000"
+    process = subprocess.Popen([*COMMAND, "--", "sh", "-c", script])
     until = time.monotonic() + 60
     while not path.exists() and time.monotonic() < until:
         time.sleep(0.02)

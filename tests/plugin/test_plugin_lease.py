@@ -31,6 +31,12 @@ def until_it_waits(process: subprocess.Popen[str]) -> str:
     raise AssertionError("".join(lines))
 
 
+def error(result: pytest.RunResult) -> str:
+    """The one sentence with which pytest ends."""
+    [line] = [line for line in result.errlines if line.startswith("ERROR: ")]
+    return line.removeprefix("ERROR: ")
+
+
 def test_a_run_waits_for_another_one_and_gets_its_turn_when_that_is_killed(suite: Suite) -> None:
     """The one that waits says for whom, and has measured nothing so far."""
     with suite.start("hang") as first:
@@ -55,8 +61,8 @@ def test_a_run_that_must_not_wait_ends_as_wrong_usage(suite: Suite) -> None:
         other.held()
         result = suite.run("tiny", "--perf-lease", "fail")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    [line] = result.errlines
-    assert line.startswith("ERROR: the CPU is not free: ")
+    line = error(result)
+    assert line.startswith("the CPU is not free: ")
     assert line.endswith("wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)")
     assert "failed" not in result.stdout.str()
 
@@ -103,8 +109,7 @@ def test_what_measures_nothing_needs_no_lease(suite: Suite, monkeypatch: pytest.
     assert suite.command("cases", *suite.load, "--model", "tiny", *CELL).ret == 0
     refused = suite.run("tiny")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    [line] = refused.errlines
-    assert line.startswith(f"ERROR: no lease can be taken in {folder}: not a directory: ")
+    assert error(refused).startswith(f"no lease can be taken in {folder}: not a directory: ")
     assert suite.run("tiny", "--perf-lease", "off").ret == pytest.ExitCode.OK
 
 
