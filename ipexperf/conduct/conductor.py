@@ -128,12 +128,12 @@ class Conductor:
                 case = start.plain(case)
             else:
                 note = f"forked from a server, which had imported for {server.seconds:.1f} s"
-                return case, dataclasses.replace(conditions, server=server, notes=(note,))
+                return case, dataclasses.replace(conditions, server=server, notes=(*conditions.notes, note))
         if not reason:
             return case, conditions
         note = f"started fresh, not forked: {reason}"
         self._say(f"{case.id}: {note}")
-        return case, dataclasses.replace(conditions, notes=(note,))
+        return case, dataclasses.replace(conditions, notes=(*conditions.notes, note))
 
     @contextlib.contextmanager
     def forking(self, cases: Sequence[tuple[Case, Conditions]], arms: int) -> Iterator[Forking]:

@@ -27,8 +27,11 @@ from ipexperf.errors import UsageError
 FOLDER = Path("/tmp/ipexperf-leases")  # noqa: S108 - all users must find the same one; see `Folder` for its safety
 FOLDER_VARIABLE = "IPEXPERF_LEASES"
 DEVICE, TURN, TOKENS = 0, 1, 2**32
-TOKENS_END = 2**47
-"""The bytes of a file that are locked: the device, the place of the next in the queue, and from where tokens lie."""
+TOKENS_END, MARKS_END = 2**47, 2**48
+"""The bytes of a file that are locked: the device, the place of the next in the queue, and from where tokens lie.
+
+A token is known to the processes that a holder starts. A mark, behind the tokens, is in its note for all to see.
+"""
 MOST = 4096
 """How many bytes of a holder's note are read."""
 LONGEST = 160
@@ -42,31 +45,38 @@ _SECRET = re.compile(r"://[^/@\s]*@")
 class Holder:
     """What a holder wrote about itself. It is for people only: whether it holds the lock, only the kernel knows."""
 
-    pid: int
     user: str
     command: str
     since: str
+    mark: int
+    """The byte of the file that it has locked beside the device, so that the kernel can be asked whether it lives."""
 
     @classmethod
     def this(cls) -> Holder:
         """This process, from now on."""
         when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-        return cls(os.getpid(), _user(os.getuid()), _command(sys.argv), when)
+        mark = TOKENS_END + secrets.randbelow(MARKS_END - TOKENS_END)
+        return cls(_user(os.getuid()), _command(sys.argv), when, mark)
 
     @classmethod
     def parse(cls, text: bytes) -> Holder | None:
         """Read a note. None if it is none: any user may write to the file."""
         try:
             document = json.loads(text)
-            pid, words = document["pid"], [document[name] for name in ("user", "command", "since")]
+            mark, words = document["mark"], [document[name] for name in ("user", "command", "since")]
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
-        if not isinstance(pid, int) or not all(isinstance(word, str) for word in words):
+        if not isinstance(mark, int) or not TOKENS_END <= mark < MARKS_END:
             return None
-        return cls(pid, *map(_printable, words))
+        if not all(isinstance(word, str) for word in words):
+            return None
+        user, command, since = map(_printable, words)
+        return cls(user, command, since, mark)
 
-    def __str__(self) -> str:
-        return f"{self.user} has held it since {self.since} ({self.command}, process {self.pid})"
+    def text(self, pid: int) -> str:
+        """For people, with the number of the process as the kernel tells it: a container counts its own."""
+        process = f"process {pid}" if pid else "in another container"
+        return f"{self.user} has held it since {self.since} ({self.command}, {process})"
 
 
 def _printable(text: str) -> str:
@@ -184,12 +194,14 @@ class DeviceLock:
             deserted, self._fd, self._first = self._fd, self._folder.open(self._name), False
             os.close(deserted)
             return False
+        note = Holder.this()
         self._lock(token, 1 if shared else 2)
+        self._lock(note.mark)
         self._unlock(TURN)
         self._first = False
         with contextlib.suppress(OSError):  # a full disk: the lock holds, and others see the number of the process
             os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, json.dumps(asdict(Holder.this())).encode(), 0)
+            os.pwrite(self._fd, json.dumps(asdict(note)).encode(), 0)
         return True
 
     def release(self) -> None:
@@ -246,11 +258,10 @@ def _conflict(fd: int, start: int, *, shared: bool) -> int | None:
 
 
 def _held(fd: int, pid: int) -> str:
-    """Say who holds a lock: its note if that is of the process that the kernel names."""
+    """Say who holds a lock: the note, if who wrote it is a holder now, else the process that the kernel names."""
     note = Holder.parse(os.pread(fd, MOST, 0))
-    if note is not None and pid in (note.pid, 0):
-        return str(note)
-    return f"{_process(pid)} holds it"
+    writer = _conflict(fd, note.mark, shared=False) if note is not None else None
+    return f"{_process(pid)} holds it" if note is None or writer is None else note.text(writer)
 
 
 def _process(pid: int) -> str:

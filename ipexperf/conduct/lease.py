@@ -18,7 +18,7 @@ from ipexperf.errors import UsageError
 if TYPE_CHECKING:
     from ipexperf.case import Case
 
-CPU = "cpu"
+CPU, OFF = "cpu", "off"
 TOKENS_VARIABLE = "IPEXPERF_LEASE_TOKENS"
 """Names the leases of the processes that started this one. The kernel says whether they are still held."""
 TOKEN_DIGITS = 16
@@ -113,7 +113,7 @@ class Lease:
         Whoever holds one device and waits for another could otherwise wait for ever.
         """
         together = _merged([*self._wanted, *wanted])
-        if self._mode == "off" or together == self._wanted:
+        if self._mode == OFF or together == self._wanted:
             return
         self._give_back()
         folder = self._folder = self._folder or Folder.of_host()

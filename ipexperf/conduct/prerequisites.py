@@ -30,6 +30,9 @@ MAKING = {
 }
 """For each request that makes something: what it does, and what happens if the file is damaged."""
 
+NO_LEASE = "measured without a lease: another process may have measured on the device at the same time"
+"""Noted with every launch of a run that asked for that."""
+
 
 class Prerequisites:
     """Makes and remembers what the cases of a run load."""
@@ -170,6 +173,7 @@ class Prerequisites:
             samples=self._options.samples,
             seconds=self._options.seconds,
             say=self._say,
+            notes=(NO_LEASE,) if self._options.lease == lease.OFF else (),
         )
         if self._options.yardstick:
             conditions = self._with_yardstick(case, conditions)

@@ -19,6 +19,7 @@ from ipexperf.conduct.device_lock import DeviceLock, Folder
 from ipexperf.conduct.device_lock import Holder as Note
 from ipexperf.errors import UsageError
 
+MARK = device_lock.TOKENS_END + 7
 WAYS_OUT = (
     ": let IPEXPERF_LEASES name a folder that every user of this host may write to, or measure without a lease "
     "(--perf-lease off)"
@@ -153,10 +154,11 @@ def test_a_waiter_whose_file_was_tidied_away_finds_the_new_one(folder: Folder) -
 
 
 @given(st.binary(max_size=300))
-@example(b'{"pid": 1}')
+@example(b'{"mark": 1}')
 @example(b"[" * 4000)
-@example(json.dumps({"pid": "1", "user": "a", "command": "b", "since": "c"}).encode())
-@example(json.dumps({"pid": 1, "user": ["a"], "command": "b", "since": "c"}).encode())
+@example(json.dumps({"mark": "1", "user": "a", "command": "b", "since": "c"}).encode())
+@example(json.dumps({"mark": MARK, "user": ["a"], "command": "b", "since": "c"}).encode())
+@example(json.dumps({"mark": 2**63, "user": "a", "command": "b", "since": "c"}).encode())
 def test_a_note_that_is_none_is_not_read(text: bytes) -> None:
     """Whoever may lock may write, so anything may be in a file."""
     assert Note.parse(text) is None
@@ -164,9 +166,9 @@ def test_a_note_that_is_none_is_not_read(text: bytes) -> None:
 
 @given(st.text(), st.text(max_size=400))
 def test_a_note_does_not_steer_the_terminal_of_its_reader(user: str, command: str) -> None:
-    note = Note.parse(json.dumps({"pid": 7, "user": user, "command": command, "since": "\033[2J"}).encode())
+    note = Note.parse(json.dumps({"mark": MARK, "user": user, "command": command, "since": "\033[2J"}).encode())
     assert note is not None
-    assert str(note).isprintable()
+    assert note.text(7).isprintable()
     assert len(note.command) <= device_lock.LONGEST
 
 
@@ -189,7 +191,7 @@ def test_a_false_note_is_not_believed(folder: Folder) -> None:
     """Who holds the lock is for the kernel to say."""
     with Holder("cpu") as other:
         other.held()
-        note = {"pid": 1, "user": "somebody", "command": "else", "since": "ever"}
+        note = {"mark": MARK, "user": "somebody", "command": "else", "since": "ever"}
         (folder.path / "cpu").write_text(json.dumps(note))
         assert device_lock.holders(folder) == {
             "cpu": f"process {other.pid} of {device_lock._user(os.getuid())} holds it"

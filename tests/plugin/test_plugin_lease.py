@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -68,11 +69,14 @@ def test_a_run_that_must_not_wait_ends_as_wrong_usage(suite: Suite) -> None:
 
 
 def test_a_run_may_measure_beside_another_one(suite: Suite) -> None:
+    """The history says that it did."""
     with Holder("cpu") as other:
         other.held()
         result = suite.run("tiny", "--perf-lease", "off")
     assert result.ret == pytest.ExitCode.OK
     assert suite.launches() == [("tiny", "ok")]
+    [(document,)] = suite.query("SELECT doc FROM launch")
+    assert any("measured without a lease" in note for note in json.loads(document)["notes"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
