@@ -166,18 +166,18 @@ class Lease:
         """Take one lock, or wait for it."""
         if _HELD.has(folder, claim):
             raise UsageError(f"{claim} cannot be measured alone: this process shares it with others")
-        lock = DeviceLock(folder, claim.device)
+        lock, wait = DeviceLock(folder, claim.device), _Wait(claim, self._say, self._clock)
         try:
-            wait = _Wait(claim, self._say, self._clock)
             while not lock.acquire(self._token, shared=claim.shared):
                 if holder := lock.holder(shared=claim.shared):
                     self._refuse_to_wait(claim, holder, nested=nested)
                     wait.show(holder)
                 sleep(POLL_SECONDS)
-            wait.end()
         except BaseException:
+            wait.clear()
             lock.release()
             raise
+        wait.end()
         _HELD.add(folder, claim)
         return lock
 
@@ -214,12 +214,16 @@ class _Wait:
             self._next *= 2
             self._say(f"waiting for {self._claim} for {seconds:.0f} s: {holder}")
 
-    def end(self) -> None:
-        if self._began is None:
-            return
-        if os.isatty(2):
+    def clear(self) -> None:
+        """Take the count off the terminal."""
+        if self._began is not None and os.isatty(2):
             _on_terminal("\r\033[K")
-        self._say(f"{self._claim} is free, after {self._clock() - self._began:.0f} s")
+
+    def end(self) -> None:
+        """Say that the wait is over."""
+        self.clear()
+        if self._began is not None:
+            self._say(f"{self._claim} is free, after {self._clock() - self._began:.0f} s")
 
 
 def _on_terminal(text: str) -> None:
