@@ -136,8 +136,8 @@ class Folder:
                     fd = self._make(name, flags)
         except OSError as error:
             raise self.refusal(f"{name}: {_link_or(error)}") from None
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             os.close(fd)
             raise self.refusal(f"{name} is not a file of its own")
         return fd
