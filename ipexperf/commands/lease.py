@@ -48,12 +48,12 @@ def run_lease(arguments: argparse.Namespace) -> int:
     devices = options.device or (lease.CPU,)
     if "all" in devices:
         devices = matrix.names("device")
-    held = lease.Lease(options.lease, progress.say)
+    around = lease.Lease(options.lease, progress.say)
     try:
-        held.take(claim for name in devices for claim in lease.claims(name, options.device_index, os.environ))
+        around.take(claim for name in devices for claim in lease.claims(name, options.device_index, os.environ))
         return _run(arguments.command)
     finally:
-        held.close()
+        around.close()
 
 
 def _list() -> int:

@@ -195,7 +195,7 @@ class Conductor:
         """The seconds of the budget that are left. Time that was spent waiting for a device is not taken from it."""
         if self._deadline is None:
             return math.inf
-        return self._deadline + self._prerequisites.lease.waited - self._clock()
+        return self._deadline + self._prerequisites.lease.seconds_waited - self._clock()
 
     def spent(self) -> bool:
         """Whether the budget is spent. Nothing that takes long may then begin."""

@@ -219,7 +219,7 @@ class DeviceLock:
         if pid is None:
             first = _conflict(self._fd, TURN, shared=False)
             return "" if first is None else f"{_process(first)} has waited for it longer"
-        return _held(self._fd, pid)
+        return _holder_text(self._fd, pid)
 
     def _lock(self, start: int, length: int = 1, *, shared: bool = False) -> bool:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -237,16 +237,16 @@ class DeviceLock:
 
 def holders(folder: Folder) -> dict[str, str]:
     """The devices of the host that are held, with who holds each. Not for a process that holds one itself."""
-    held = {}
+    devices = {}
     for name in folder.names():
         fd = folder.open(name)
         try:
             pid = _conflict(fd, DEVICE, shared=False)
             if pid is not None:
-                held[name] = _held(fd, pid)
+                devices[name] = _holder_text(fd, pid)
         finally:
             os.close(fd)
-    return held
+    return devices
 
 
 def _conflict(fd: int, start: int, *, shared: bool) -> int | None:
@@ -257,7 +257,7 @@ def _conflict(fd: int, start: int, *, shared: bool) -> int | None:
     return None if kind == fcntl.F_UNLCK else max(pid, 0)
 
 
-def _held(fd: int, pid: int) -> str:
+def _holder_text(fd: int, pid: int) -> str:
     """Say who holds a lock: the note, if who wrote it is a holder now, else the process that the kernel names."""
     note = Holder.parse(os.pread(fd, MOST, 0))
     writer = _conflict(fd, note.mark, shared=False) if note is not None else None

@@ -48,13 +48,13 @@ def claims(device: str, index: int, environment: Mapping[str, str], processes: i
     kind = registry.devices.get(device)
     if not kind.accelerator:
         return {Claim(CPU)}
-    wanted = {Claim(CPU, shared=True)}
+    devices = {Claim(CPU, shared=True)}
     for number in range(index, index + processes):
         with contextlib.suppress(UsageError):  # there is no such card, which the launch reports
             # A card has the same name whether it is chosen by its index or by the vendor's variable.
             chosen = ",".join(kind.variables(number, environment).values()) or str(number)
-            wanted.add(Claim(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}")))
-    return wanted
+            devices.add(Claim(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}")))
+    return devices
 
 
 def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[Claim]:
@@ -62,7 +62,7 @@ def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[Claim
     return claims(case.device, index, environment, registry.modes.get(case.mode).processes(case))
 
 
-class _Held:
+class _ProcessLocks:
     """The locks that this process holds, by folder and device. A process forked from it holds none of them."""
 
     def __init__(self) -> None:
@@ -81,43 +81,43 @@ class _Held:
         return any(key[:2] == (os.getpid(), str(folder.path)) for key in self._locks)
 
     def covers(self, folder: Folder, claim: Claim) -> bool:
-        held = self._locks.get(self._key(folder, claim))
-        return held is not None and (claim.shared or not held.shared)
+        ours = self._locks.get(self._key(folder, claim))
+        return ours is not None and (claim.shared or not ours.shared)
 
     @staticmethod
     def _key(folder: Folder, claim: Claim) -> tuple[int, str, str]:
         return os.getpid(), str(folder.path), claim.device
 
 
-_HELD = _Held()
+_PROCESS = _ProcessLocks()
 
 
 class Lease:
     """The devices that one run holds, from its first case to its end. What it starts may measure on them too."""
 
     def __init__(self, mode: str, say: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
-        self.waited = 0.0
+        self.seconds_waited = 0.0
         """The seconds that were spent waiting for others."""
         self._mode = mode
         self._say = say
         self._clock = clock
         self._token = device_lock.new_token()
         self._folder: Folder | None = None
-        self._wanted: frozenset[Claim] = frozenset()
+        self._claims: frozenset[Claim] = frozenset()
         self._locks: dict[Claim, DeviceLock] = {}
 
-    def take(self, wanted: Iterable[Claim]) -> None:
+    def take(self, requests: Iterable[Claim]) -> None:
         """Hold these devices too. Waits until they are free, or raises UsageError, as the mode says.
 
         Nothing may be measured meanwhile: to hold more, the lease gives everything back and takes all in one order.
         Whoever holds one device and waits for another could otherwise wait for ever.
         """
-        together = _merged([*self._wanted, *wanted])
-        if self._mode == OFF or together == self._wanted:
+        union = _merged([*self._claims, *requests])
+        if self._mode == OFF or union == self._claims:
             return
         self._give_back()
         folder = self._folder = self._folder or Folder.of_host()
-        missing = [claim for claim in sorted(together, key=_order) if not self._covered(folder, claim)]
+        missing = [claim for claim in sorted(union, key=_order) if not self._covered(folder, claim)]
         nested = bool(missing) and _inside(folder)
         began = self._clock()
         try:
@@ -127,8 +127,8 @@ class Lease:
             self._give_back()
             raise
         finally:
-            self.waited += self._clock() - began
-        self._wanted = together
+            self.seconds_waited += self._clock() - began
+        self._claims = union
         if self._locks:
             _announce(self._token)
 
@@ -140,19 +140,19 @@ class Lease:
             self._folder = None
 
     def _give_back(self) -> None:
-        self._wanted = frozenset()
+        self._claims = frozenset()
         while self._locks:
             claim, lock = self._locks.popitem()
             if self._folder is not None:
-                _HELD.remove(self._folder, claim)
+                _PROCESS.remove(self._folder, claim)
             lock.release()
         _withdraw(self._token)
 
     def _covered(self, folder: Folder, claim: Claim) -> bool:
         """Whether this process holds the device already, or one that started it."""
-        if _HELD.has(folder, claim):
+        if _PROCESS.has(folder, claim):
             # Not asked of the kernel: closing the file a second time would give the lock back.
-            return _HELD.covers(folder, claim)
+            return _PROCESS.covers(folder, claim)
         tokens = _tokens()
         if not tokens:
             return False
@@ -164,7 +164,7 @@ class Lease:
 
     def _lock(self, folder: Folder, claim: Claim, *, nested: bool) -> DeviceLock:
         """Take one lock, or wait for it."""
-        if _HELD.has(folder, claim):
+        if _PROCESS.has(folder, claim):
             raise UsageError(f"{claim} cannot be measured alone: this process shares it with others")
         lock, wait = DeviceLock(folder, claim.device), _Wait(claim, self._say, self._clock)
         try:
@@ -178,7 +178,7 @@ class Lease:
             lock.release()
             raise
         wait.end()
-        _HELD.add(folder, claim)
+        _PROCESS.add(folder, claim)
         return lock
 
     def _refuse_to_wait(self, claim: Claim, holder: str, *, nested: bool) -> None:
@@ -236,10 +236,10 @@ def _order(claim: Claim) -> tuple[bool, str]:
     return claim.device == CPU, claim.device
 
 
-def _merged(wanted: Iterable[Claim]) -> frozenset[Claim]:
+def _merged(requests: Iterable[Claim]) -> frozenset[Claim]:
     """One claim for each device: shared only if nobody wants it alone."""
     shared: dict[str, bool] = {}
-    for claim in wanted:
+    for claim in requests:
         shared[claim.device] = shared.get(claim.device, True) and claim.shared
     return frozenset(Claim(device, one) for device, one in shared.items())
 
@@ -252,7 +252,7 @@ def _tokens() -> list[int]:
 
 def _inside(folder: Folder) -> bool:
     """Whether another lease of this process, or of one that started it, holds any device."""
-    if _HELD.anything(folder):
+    if _PROCESS.anything(folder):
         return True
     tokens = _tokens()
     for name in folder.names() if tokens else ():

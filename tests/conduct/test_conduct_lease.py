@@ -109,7 +109,7 @@ def test_whoever_waits_says_for_whom_and_how_long(
         "waiting for the CPU for 130 s: HOLDER",
         "the CPU is free, after 130 s",
     ]
-    assert waiting.waited == 130.0
+    assert waiting.seconds_waited == 130.0
 
 
 @process
@@ -302,8 +302,8 @@ def test_a_card_has_one_name_however_it_is_chosen(
     index: int, variables: dict[str, str], processes: int, cards: set[str]
 ) -> None:
     """A card that is not there has none: its launch says so."""
-    wanted = lease.claims("xpu", index, variables, processes)
-    assert wanted == {Claim("cpu", shared=True), *map(Claim, cards)}
+    devices = lease.claims("xpu", index, variables, processes)
+    assert devices == {Claim("cpu", shared=True), *map(Claim, cards)}
 
 
 def test_the_name_of_a_card_is_a_file_name() -> None:
