@@ -26,6 +26,8 @@ from ipexperf.errors import UsageError
 
 FOLDER = Path("/tmp/ipexperf-leases")  # noqa: S108 - all users must find the same one; see `Folder` for its safety
 FOLDER_VARIABLE = "IPEXPERF_LEASES"
+SUFFIX = ".lease"
+"""Of the lock files, because a folder that a user names may have others, which we must not open."""
 DEVICE, TURN, TOKENS = 0, 1, 2**32
 TOKENS_END, MARKS_END = 2**47, 2**48
 """The bytes of a file that are locked: the device, the place of the next in the queue, and from where tokens lie.
@@ -124,8 +126,9 @@ class Folder:
             "this host may write to, or measure without a lease (--perf-lease off)"
         )
 
-    def open(self, name: str) -> int:
+    def open(self, device: str) -> int:
         """Open a lock file to write, and make it if it is missing. Refuse what another user may have planted."""
+        name = f"{device}{SUFFIX}"
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
             try:
@@ -148,9 +151,10 @@ class Folder:
         except FileExistsError:  # another process was faster
             return os.open(name, flags, dir_fd=self._fd)
 
-    def names(self) -> list[str]:
-        """The names of all lock files."""
-        return sorted(os.listdir(self._fd))  # noqa: PTH208 - a Path has no descriptor
+    def devices(self) -> list[str]:
+        """The devices that have a lock file."""
+        names = os.listdir(self._fd)  # noqa: PTH208 - a Path has no descriptor
+        return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
 
     def close(self) -> None:
         os.close(self._fd)
@@ -178,10 +182,10 @@ def new_token() -> int:
 class DeviceLock:
     """The lock of one device, for this process. It is free until `acquire` succeeds."""
 
-    def __init__(self, folder: Folder, name: str) -> None:
+    def __init__(self, folder: Folder, device: str) -> None:
         self._folder = folder
-        self._name = name
-        self._fd = folder.open(name)
+        self._device = device
+        self._fd = folder.open(device)
         self._first = False
         """Whether this process is the next one in the queue."""
 
@@ -191,7 +195,7 @@ class DeviceLock:
         if not self._first or not self._lock(DEVICE, shared=shared):
             return False
         if os.fstat(self._fd).st_nlink == 0:  # somebody tidied the folder up: others lock a new file
-            deserted, self._fd, self._first = self._fd, self._folder.open(self._name), False
+            deserted, self._fd, self._first = self._fd, self._folder.open(self._device), False
             os.close(deserted)
             return False
         note = Holder.this()
@@ -238,12 +242,12 @@ class DeviceLock:
 def holders(folder: Folder) -> dict[str, str]:
     """The devices of the host that are held, with who holds each. Not for a process that holds one itself."""
     devices = {}
-    for name in folder.names():
-        fd = folder.open(name)
+    for device in folder.devices():
+        fd = folder.open(device)
         try:
             pid = _conflict(fd, DEVICE, shared=False)
             if pid is not None:
-                devices[name] = _holder_text(fd, pid)
+                devices[device] = _holder_text(fd, pid)
         finally:
             os.close(fd)
     return devices

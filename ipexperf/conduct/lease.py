@@ -32,7 +32,7 @@ class Claim:
     """A device that somebody wants to measure on."""
 
     device: str
-    """The name of its lock file: `cpu`, or a kind of card and its number."""
+    """`cpu`, or a kind of card and its number. Its lock file is named after it."""
     shared: bool = False
     """Whether others may use it at the same time, if they share it too."""
 
@@ -255,9 +255,9 @@ def _inside(folder: Folder) -> bool:
     if _PROCESS.anything(folder):
         return True
     tokens = _tokens()
-    for name in folder.names() if tokens else ():
+    for device in folder.devices() if tokens else ():
         with contextlib.suppress(UsageError):  # somebody planted it: it is nobody's lease
-            lock = DeviceLock(folder, name)
+            lock = DeviceLock(folder, device)
             try:
                 if any(lock.held_by(token, shared=True) for token in tokens):
                     return True

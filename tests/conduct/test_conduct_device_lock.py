@@ -44,7 +44,7 @@ def test_every_user_may_lock(umask: int, tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o1777
-    assert stat.S_IMODE((tmp_path / "new" / "cpu").stat().st_mode) == 0o666
+    assert stat.S_IMODE((tmp_path / "new" / "cpu.lease").stat().st_mode) == 0o666
 
 
 def test_the_folder_is_the_same_for_all_unless_a_variable_says_otherwise(
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.getuid() == 0, reason="this user may write anywhere")
 def test_a_folder_without_rights_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
-    assert why_not(Folder(tmp_path / "closed"), "cpu") == "cpu: permission denied"
+    assert why_not(Folder(tmp_path / "closed"), "cpu") == "cpu.lease: permission denied"
 
 
 @pytest.mark.parametrize(("code", "words"), [("ENOSPC", "no space left on device"), ("EROFS", "read-only file system")])
@@ -103,25 +103,25 @@ def test_a_full_or_read_only_folder_is_one_sentence(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(folder, "_make", make)
-    assert why_not(folder, "cpu") == f"cpu: {words}"
+    assert why_not(folder, "cpu") == f"cpu.lease: {words}"
 
 
 def test_what_another_user_planted_is_not_opened(folder: Folder, tmp_path: Path) -> None:
     """A link would let us write into a file of our own, and a pipe would let us wait for ever."""
     ours = tmp_path / "ours"
     ours.write_text("precious")
-    (folder.path / "link").symlink_to(ours)
-    (folder.path / "hard").hardlink_to(ours)
-    (folder.path / "nowhere").symlink_to(tmp_path / "new")
-    os.mkfifo(folder.path / "pipe")
-    (folder.path / "folder").mkdir()
-    reasons = {path.name: why_not(folder, path.name) for path in folder.path.iterdir()}
+    (folder.path / "link.lease").symlink_to(ours)
+    (folder.path / "hard.lease").hardlink_to(ours)
+    (folder.path / "nowhere.lease").symlink_to(tmp_path / "new")
+    os.mkfifo(folder.path / "pipe.lease")
+    (folder.path / "folder.lease").mkdir()
+    reasons = {device: why_not(folder, device) for device in folder.devices()}
     assert reasons == {
-        "link": "link: it is a link",
-        "nowhere": "nowhere: it is a link",
-        "hard": "hard is not a file of its own",
-        "pipe": "pipe is not a file of its own",
-        "folder": "folder: is a directory",
+        "link": "link.lease: it is a link",
+        "nowhere": "nowhere.lease: it is a link",
+        "hard": "hard.lease is not a file of its own",
+        "pipe": "pipe.lease is not a file of its own",
+        "folder": "folder.lease: is a directory",
     }
     assert ours.read_text() == "precious"
     assert not (tmp_path / "new").exists()
@@ -130,11 +130,11 @@ def test_what_another_user_planted_is_not_opened(folder: Folder, tmp_path: Path)
 def test_a_file_that_was_tidied_away_is_made_again(folder: Folder) -> None:
     """Who locks a deleted file would be alone with it."""
     lock = DeviceLock(folder, "cpu")
-    (folder.path / "cpu").unlink()
+    (folder.path / "cpu.lease").unlink()
     token = device_lock.new_token()
     assert not lock.acquire(token, shared=False)
     assert lock.acquire(token, shared=False)
-    assert (folder.path / "cpu").read_text()
+    assert (folder.path / "cpu.lease").read_text()
     lock.release()
 
 
@@ -145,7 +145,7 @@ def test_a_waiter_whose_file_was_tidied_away_finds_the_new_one(folder: Folder) -
     with Holder("cpu") as old:
         old.held()
         assert not lock.acquire(token, shared=False)
-        (folder.path / "cpu").unlink()
+        (folder.path / "cpu.lease").unlink()
         old.kill()
         assert [lock.acquire(token, shared=False) for _ in range(2)] == [False, True]
     with Holder("cpu") as later:
@@ -187,12 +187,22 @@ def test_a_holder_is_shown_by_its_command_without_secrets(words: list[str], text
 
 
 @pytest.mark.process
+def test_other_files_of_the_folder_are_not_opened(folder: Folder) -> None:
+    """To close one would take from this process its own locks on it."""
+    (folder.path / "history.db").write_text("precious")
+    os.mkfifo(folder.path / "pipe")
+    with Holder("cpu") as other:
+        other.held()
+        assert folder.devices() == list(device_lock.holders(folder)) == ["cpu"]
+
+
+@pytest.mark.process
 def test_a_false_note_is_not_believed(folder: Folder) -> None:
     """Who holds the lock is for the kernel to say."""
     with Holder("cpu") as other:
         other.held()
         note = {"mark": MARK, "user": "somebody", "command": "else", "since": "ever"}
-        (folder.path / "cpu").write_text(json.dumps(note))
+        (folder.path / "cpu.lease").write_text(json.dumps(note))
         assert device_lock.holders(folder) == {
             "cpu": f"process {other.pid} of {device_lock._user(os.getuid())} holds it"
         }

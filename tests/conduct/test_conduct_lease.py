@@ -75,7 +75,7 @@ def test_a_killed_holder_leaves_nothing_behind(make: Callable[..., Lease], lease
     with Holder("cpu") as other:
         other.held()
         other.kill()
-        assert (leases / "cpu").read_text()
+        assert (leases / "cpu.lease").read_text()
         make().take(claims("cpu"))
 
 
@@ -189,7 +189,7 @@ def test_a_variable_with_nonsense_is_no_lease(
 ) -> None:
     monkeypatch.setenv(lease.TOKENS_VARIABLE, text)
     make().take(claims("cpu"))
-    assert (leases / "cpu").read_text()
+    assert (leases / "cpu.lease").read_text()
 
 
 @process
