@@ -216,17 +216,17 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
         specification and isinstance(specification.params.get(FIXTURE), Case) for specification in specifications
     )
     if wanted and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
-        try:
-            _run(session.config).open(tuple(session.config.invocation_params.args))
-            _run(session.config).expect(_expected(session.items))
-        except IpexperfError as error:
-            raise pytest.UsageError(str(error)) from None
         from ipexperf.conduct import interrupts
 
         # Until pytest ends, because the run is closed after the loop.
         softly = ExitStack()
         softly.enter_context(interrupts.sigterm_as_interrupt())
         session.config.add_cleanup(softly.close)
+        try:
+            _run(session.config).open(tuple(session.config.invocation_params.args))
+            _run(session.config).expect(_expected(session.items))
+        except IpexperfError as error:
+            raise pytest.UsageError(str(error)) from None
     return (yield)
 
 

@@ -157,10 +157,12 @@ class Run:
         self._report = target.absolute()
 
     def expect(self, cases: Iterable[tuple[Case, Wish]]) -> None:
-        """Announce the cases that `measure` will be called with, so that they can share rounds."""
+        """Announce the cases that `measure` will be called with, so that they can share rounds. Takes the lease."""
         self._expected = {}
         for case, wish in cases:
             self._expected.setdefault(case, wish)
+        # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
+        self._conductor.reserve(self._expected)
 
     def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ipexperf.bench import registry
+from ipexperf.conduct import device_lock, lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,6 +88,15 @@ def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     before = "torch" in sys.modules
     yield
     assert before or "torch" not in sys.modules, "a fast test imports no torch: mark it with pytest.mark.torch"
+
+
+@pytest.fixture(autouse=True)
+def leases(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of leases for each test, so that no test waits for another or for a user of this machine."""
+    folder = tmp_path_factory.mktemp("leases")
+    monkeypatch.setenv(device_lock.FOLDER_VARIABLE, str(folder))
+    monkeypatch.setenv(lease.TOKENS_VARIABLE, "")  # and what the test leaves there is forgotten
+    return folder
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,11 +34,11 @@ def run_prepare(arguments: argparse.Namespace) -> int:
 
     options = planning.resolve(arguments)
     plan = run.plan(options)
-    prerequisites = Prerequisites(options, Path.cwd(), progress.say)
     failed = 0
-    for number, case in enumerate(plan.cases, 1):
-        progress.say(f"case {number} of {len(plan.cases)}: {case.id}")
-        failed += not _ready(prerequisites, case)
+    with contextlib.closing(Prerequisites(options, Path.cwd(), progress.say)) as prerequisites:
+        for number, case in enumerate(plan.cases, 1):
+            progress.say(f"case {number} of {len(plan.cases)}: {case.id}")
+            failed += not _ready(prerequisites, case)
     count = sum(prerequisites.kept.values())
     text = f"{count} made, {len(prerequisites.kept) - count} there already, for {plural(len(plan.cases), 'case')}"
     sys.stdout.write(f"{text}{f'; {failed} could not be made' if failed else ''}\n")

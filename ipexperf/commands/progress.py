@@ -19,7 +19,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Shows the state of comparisons. A context manager."""
+    """Shows the state of comparisons. A context manager, which takes the bars away at its end."""
 
     def __init__(self) -> None:
         self._bars: Any = None
@@ -38,8 +38,6 @@ class Progress:
             self._bars = Bars(*columns, console=Console(stderr=True), transient=True)
 
     def __enter__(self) -> Self:
-        if self._bars is not None:
-            self._bars.start()
         return self
 
     def __exit__(
@@ -60,6 +58,7 @@ class Progress:
         if self._bars is None:
             self.say(str(standing))
             return
+        self._bars.start()  # not earlier: an empty display would wipe out what others write on the line
         left = f"at most {standing.seconds_left:.0f} s more" if standing.seconds_left is not None else ""
         fields = {"so_far": "  ".join(filter(None, (standing.estimate, left)))}
         if standing.name not in self._tasks:

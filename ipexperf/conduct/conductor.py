@@ -1,4 +1,4 @@
-"""What all cases of a run share: files they load, fork servers, pulses, ceilings, lost devices, the budget."""
+"""What all cases of a run share: devices, files they load, fork servers, pulses, ceilings, lost devices, the budget."""
 
 from __future__ import annotations
 
@@ -105,6 +105,10 @@ class Conductor:
         conditions = dataclasses.replace(self._prerequisites.ready(case, python), gate=self._policy)
         return dataclasses.replace(conditions, pulse=self._pulses) if self._pulses else conditions
 
+    def reserve(self, cases: Iterable[Case]) -> None:
+        """Take the lease on the devices of these cases now, rather than when each is ready to be measured."""
+        self._prerequisites.reserve(cases)
+
     def _feeler(self, case: Case) -> Worker:
         """A worker that times the pulse kernels on the device of this case."""
         variables = registry.devices.get(case.device).variables(self._options.device_index, os.environ)
@@ -124,12 +128,12 @@ class Conductor:
                 case = start.plain(case)
             else:
                 note = f"forked from a server, which had imported for {server.seconds:.1f} s"
-                return case, dataclasses.replace(conditions, server=server, notes=(note,))
+                return case, dataclasses.replace(conditions, server=server, notes=(*conditions.notes, note))
         if not reason:
             return case, conditions
         note = f"started fresh, not forked: {reason}"
         self._say(f"{case.id}: {note}")
-        return case, dataclasses.replace(conditions, notes=(note,))
+        return case, dataclasses.replace(conditions, notes=(*conditions.notes, note))
 
     @contextlib.contextmanager
     def forking(self, cases: Sequence[tuple[Case, Conditions]], arms: int) -> Iterator[Forking]:
@@ -173,11 +177,11 @@ class Conductor:
         return self._quarantine.launches(case)
 
     def close(self) -> None:
-        """Stop servers and pulse workers, and remove shared files."""
+        """Stop servers and pulse workers, remove shared files, and give the devices back."""
         self._servers.close()
-        self._prerequisites.close()
         if self._pulses:
             self._pulses.close()
+        self._prerequisites.close()
 
     def roofed(
         self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
@@ -188,12 +192,14 @@ class Conductor:
         return self._roofs.over(launches, case, conditions, environment)
 
     def left(self) -> float:
-        """The seconds of the budget that are left."""
-        return math.inf if self._deadline is None else self._deadline - self._clock()
+        """The seconds of the budget that are left. Time that was spent waiting for a device is not taken from it."""
+        if self._deadline is None:
+            return math.inf
+        return self._deadline + self._prerequisites.lease.seconds_waited - self._clock()
 
     def spent(self) -> bool:
         """Whether the budget is spent. Nothing that takes long may then begin."""
-        return self._deadline is not None and self._clock() > self._deadline
+        return self.left() < 0
 
     def measurement(
         self,

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
-from ipexperf.conduct import artifact_cache, checksum, memory_fit, placement, yardstick
+from ipexperf.conduct import artifact_cache, checksum, lease, memory_fit, placement, yardstick
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.dtypes import quantised
@@ -30,6 +30,9 @@ MAKING = {
 }
 """For each request that makes something: what it does, and what happens if the file is damaged."""
 
+NO_LEASE = "measured without a lease: another process may have measured on the device at the same time"
+"""Noted with every launch of a run that asked for that."""
+
 
 class Prerequisites:
     """Makes and remembers what the cases of a run load."""
@@ -42,9 +45,9 @@ class Prerequisites:
         self._say = say
         self.kept: dict[Path, bool] = {}
         """The files that cases load, each with whether this run made it."""
+        self.lease = lease.Lease(options.lease, say)
         self._shared = tempfile.mkdtemp(prefix="ipexperf-shared-")
-        self.close = weakref.finalize(self, shutil.rmtree, self._shared, ignore_errors=True)
-        """Remove the folder that the workers of the run share."""
+        self._remove_shared = weakref.finalize(self, shutil.rmtree, self._shared, ignore_errors=True)
         self._failed: dict[Path, WorkerError] = {}
         """Files that could not be made. The next case does not try again, because the seed is the same."""
         self._footprints: dict[tuple[str, int, str, bool], Footprint] = {}
@@ -52,9 +55,12 @@ class Prerequisites:
     def ready(self, case: Case, python: str | None = None) -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it.
 
+        Whatever is measured comes by here first, so this takes the lease on its device.
+
         Inference loads trained weights, and int8 a network quantised by the interpreter that will run it. `python` is
         that interpreter if it is not that of the run. Libraries that its workers preload are its own.
         """
+        self.reserve((case,))
         conditions = self._conditions(case, python)
         self._fit(case, conditions)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
@@ -71,6 +77,16 @@ class Prerequisites:
             path = self._ensure("quantise", self.cache / "quantised" / name, case, quantiser, artifact.SIDES)
             conditions = conditions.with_settings(artifact=str(path))
         return conditions
+
+    def reserve(self, cases: Iterable[Case]) -> None:
+        """Hold the devices of these cases, until this is closed."""
+        index = self._options.device_index
+        self.lease.take(claim for case in cases for claim in lease.of_case(case, index, os.environ))
+
+    def close(self) -> None:
+        """Give the devices back, and remove the folder that the workers of the run share."""
+        self.lease.close()
+        self._remove_shared()
 
     def footprint(self, case: Case) -> Footprint:
         """The footprint of the case's network, which a worker determines once for all cases with the same network."""
@@ -157,6 +173,7 @@ class Prerequisites:
             samples=self._options.samples,
             seconds=self._options.seconds,
             say=self._say,
+            notes=(NO_LEASE,) if self._options.lease == lease.OFF else (),
         )
         if self._options.yardstick:
             conditions = self._with_yardstick(case, conditions)

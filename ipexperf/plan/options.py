@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -214,6 +214,13 @@ OPTIONS: tuple[Option, ...] = (
         "KIND",
     ),
     Option("--perf-device-index", index, 0, "index of the xpu or cuda device", "N"),
+    Option(
+        "--perf-lease",
+        one_of("wait", "fail", "off"),
+        "wait",
+        "if another process measures on the device: wait for it, fail, or measure all the same (off)",
+        "WORD",
+    ),
     Option("--perf-data", Path, None, "folder with CIFAR-10 in its on-disk format (default: embedded digits)", "DIR"),
     Option(
         "--perf-cache", Path, None, "folder for trained weights and the like (default: .ipexperf in this folder)", "DIR"
@@ -272,6 +279,7 @@ class Options:
     placement: places.Wish | None = None
     start: str = start.AUTO
     device_index: int = 0
+    lease: str = "wait"
     data: Path | None = None
     cache: Path | None = None
     python: str | None = None
@@ -291,12 +299,14 @@ def group(parser: pytest.Parser) -> pytest.OptionGroup:
     return parser.getgroup("ipexperf", "performance regression suite (ipexperf)")
 
 
-def add_arguments(add: Callable[..., Any], *, short: bool) -> None:
-    """Declare every option through `add_argument` or pytest's `addoption`.
+def add_arguments(add: Callable[..., Any], *, short: bool, names: Collection[str] = ()) -> None:
+    """Declare every option, or those of these names, through `add_argument` or pytest's `addoption`.
 
     If `short`, `--help` shows the short spellings instead of the long ones. Both work.
     """
     for option in OPTIONS:
+        if names and option.name not in names:
+            continue
         text = f"{option.help} [ini: {option.ini}, env: {option.variable}]"
         if short and option.short:
             _add(add, option, option.short, option.short_dest, text)

@@ -1,0 +1,105 @@
+"""`ipexperf lease`: run any command while nobody else measures on the device, or list who measures on which."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+from ipexperf.commands import console, progress
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+NAMES = ("device", "device_index", "lease", "load")
+"""The options of the suite that say what is leased, and how."""
+END = "--"
+
+
+def add_lease(subparsers: console.Subparsers) -> None:
+    from ipexperf.plan import options as table
+
+    purpose = "run a command while nobody else measures on the device; without one, list who does"
+    parser = console.declare(subparsers, "lease", purpose)
+    table.add_arguments(parser.add_argument, short=True, names=NAMES)
+    text = "the command with its arguments, behind --"
+    parser.add_argument("command", nargs="*", metavar=f"{END} COMMAND", help=text)
+    parser.set_defaults(run=run_lease)
+
+
+def run_lease(arguments: argparse.Namespace) -> int:
+    """Hold the devices as long as the command runs, and end with its exit status."""
+    from ipexperf.bench import registry
+    from ipexperf.commands import planning
+    from ipexperf.conduct import lease
+    from ipexperf.plan import matrix
+
+    options = planning.resolve(arguments)
+    registry.load(options.load)
+    matrix.check_names(options)
+    if not arguments.command:
+        return _list()
+    devices = options.device or (lease.CPU,)
+    if "all" in devices:
+        devices = matrix.names("device")
+    around = lease.Lease(options.lease, progress.say)
+    try:
+        around.take(claim for name in devices for claim in lease.claims(name, options.device_index, os.environ))
+        return _run(arguments.command)
+    finally:
+        around.close()
+
+
+def _list() -> int:
+    """Print who holds which device."""
+    from ipexperf.conduct import device_lock
+
+    folder = device_lock.Folder.of_host()
+    lines = [f"{name}  {holder}" for name, holder in device_lock.holders(folder).items()]
+    console.say("\n".join(lines or ["nobody measures on a device of this host"]))
+    return 0
+
+
+def _run(command: Sequence[str]) -> int:
+    """Run the command to its end. It ends with us, however that comes."""
+    from ipexperf.bench.process import guard
+
+    try:
+        process = subprocess.Popen(
+            command,
+            # The lock is gone when we are killed, so the command must not go on to measure without it.
+            preexec_fn=functools.partial(guard.die_with_parent, signal.SIGTERM),  # noqa: PLW1509 - there is one thread
+        )
+    except OSError as error:
+        raise UsageError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
+    with _passing_on(process):
+        status = process.wait()
+    return 128 - status if status < 0 else status
+
+
+@contextlib.contextmanager
+def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Inside the block the command alone decides what a signal means. A terminal sends Ctrl-C to it by itself."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        del frame
+        if number != signal.SIGINT:
+            process.send_signal(number)
+
+    for number in before:
+        signal.signal(number, pass_on)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+COMMANDS = (add_lease,)

@@ -1,0 +1,278 @@
+"""Kernel locks on the devices of this host, in a folder that all of its users share. A lock dies with its process.
+
+They are POSIX record locks, not `flock`: a child never inherits one, and the kernel says which process has it. In
+return, a process loses its lock on a file when it closes any descriptor of that file, so it opens each only once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import pwd
+import re
+import secrets
+import stat
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from ipexperf.errors import UsageError
+
+FOLDER = Path("/tmp/ipexperf-leases")  # noqa: S108 - all users must find the same one; see `Folder` for its safety
+FOLDER_VARIABLE = "IPEXPERF_LEASES"
+SUFFIX = ".lease"
+"""Of the lock files, because a folder that a user names may have others, which we must not open."""
+DEVICE, TURN, TOKENS = 0, 1, 2**32
+TOKENS_END, MARKS_END = 2**47, 2**48
+"""The bytes of a file that are locked: the device, the place of the next in the queue, and from where tokens lie.
+
+A token is known to the processes that a holder starts. A mark, behind the tokens, is in its note for all to see.
+"""
+MOST = 4096
+"""How many bytes of a holder's note are read."""
+LONGEST = 160
+"""How many characters of a holder's command are kept."""
+_LOCK = struct.Struct("hhqqi4x")
+"""`struct flock` of 64-bit Linux: type, whence, start, length, pid."""
+_SECRET = re.compile(r"://[^/@\s]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What a holder wrote about itself. It is for people only: whether it holds the lock, only the kernel knows."""
+
+    user: str
+    command: str
+    since: str
+    mark: int
+    """The byte of the file that it has locked beside the device, so that the kernel can be asked whether it lives."""
+
+    @classmethod
+    def this(cls) -> Holder:
+        """This process, from now on."""
+        when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+        mark = TOKENS_END + secrets.randbelow(MARKS_END - TOKENS_END)
+        return cls(_user(os.getuid()), _command(sys.argv), when, mark)
+
+    @classmethod
+    def parse(cls, text: bytes) -> Holder | None:
+        """Read a note. None if it is none: any user may write to the file."""
+        try:
+            document = json.loads(text)
+            mark, words = document["mark"], [document[name] for name in ("user", "command", "since")]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+        if not isinstance(mark, int) or not TOKENS_END <= mark < MARKS_END:
+            return None
+        if not all(isinstance(word, str) for word in words):
+            return None
+        user, command, since = map(_printable, words)
+        return cls(user, command, since, mark)
+
+    def text(self, pid: int) -> str:
+        """For people, with the number of the process as the kernel tells it: a container counts its own."""
+        process = f"process {pid}" if pid else "in another container"
+        return f"{self.user} has held it since {self.since} ({self.command}, {process})"
+
+
+def _printable(text: str) -> str:
+    """The text without control characters, which would steer the reader's terminal, and not too long."""
+    plain = "".join(character if character.isprintable() else "?" for character in text)
+    return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 3]}..."
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _command(words: list[str]) -> str:
+    """A command line for people, without paths of programs and passwords of databases."""
+    program, *rest = words or ["python"]
+    path = Path(program)
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    return _printable(_SECRET.sub("://***@", " ".join([name or "python", *rest])))
+
+
+class Folder:
+    """The folder of the lock files. Nothing in it is trusted: other users may write there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with contextlib.suppress(FileExistsError), _for_everybody():
+                path.mkdir(mode=0o1777)  # as /tmp: everybody may add files, and remove only their own
+            self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise self.refusal(_link_or(error)) from None
+
+    @classmethod
+    def of_host(cls) -> Folder:
+        """The folder that this host's users share, unless the variable names another."""
+        return cls(Path(os.environ.get(FOLDER_VARIABLE) or FOLDER))
+
+    def refusal(self, reason: str) -> UsageError:
+        """The error if the folder cannot be used."""
+        return UsageError(
+            f"no lease can be taken in {self.path}: {reason}: let {FOLDER_VARIABLE} name a folder that every user of "
+            "this host may write to, or measure without a lease (--perf-lease off)"
+        )
+
+    def open(self, device: str) -> int:
+        """Open a lock file to write, and make it if it is missing. Refuse what another user may have planted."""
+        name = f"{device}{SUFFIX}"
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            try:
+                # Without O_CREAT first: with it, Linux may refuse files of others in a folder that all may write to.
+                fd = os.open(name, flags, dir_fd=self._fd)
+            except FileNotFoundError:
+                with _for_everybody():
+                    fd = self._make(name, flags)
+        except OSError as error:
+            raise self.refusal(f"{name}: {_link_or(error)}") from None
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            os.close(fd)
+            raise self.refusal(f"{name} is not a file of its own")
+        return fd
+
+    def _make(self, name: str, flags: int) -> int:
+        try:
+            return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self._fd)
+        except FileExistsError:  # another process was faster
+            return os.open(name, flags, dir_fd=self._fd)
+
+    def devices(self) -> list[str]:
+        """The devices that have a lock file."""
+        names = os.listdir(self._fd)  # noqa: PTH208 - a Path has no descriptor
+        return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _link_or(error: OSError) -> str:
+    return "it is a link" if error.errno == errno.ELOOP else (error.strerror or str(error)).lower()
+
+
+@contextlib.contextmanager
+def _for_everybody() -> Iterator[None]:
+    """Make files with exactly the mode that is given."""
+    before = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def new_token() -> int:
+    """A number by which the children of a holder prove to the kernel that it holds: two bytes of a file from there."""
+    return TOKENS + 2 * secrets.randbelow((TOKENS_END - TOKENS) // 2)
+
+
+class DeviceLock:
+    """The lock of one device, for this process. It is free until `acquire` succeeds."""
+
+    def __init__(self, folder: Folder, device: str) -> None:
+        self._folder = folder
+        self._device = device
+        self._fd = folder.open(device)
+        self._first = False
+        """Whether this process is the next one in the queue."""
+
+    def acquire(self, token: int, *, shared: bool) -> bool:
+        """Take the lock if it is free, else take the first place in the queue if that is free. Never waits."""
+        self._first = self._first or self._lock(TURN)
+        if not self._first or not self._lock(DEVICE, shared=shared):
+            return False
+        if os.fstat(self._fd).st_nlink == 0:  # somebody tidied the folder up: others lock a new file
+            deserted, self._fd, self._first = self._fd, self._folder.open(self._device), False
+            os.close(deserted)
+            return False
+        note = Holder.this()
+        self._lock(token, 1 if shared else 2)
+        self._lock(note.mark)
+        self._unlock(TURN)
+        self._first = False
+        with contextlib.suppress(OSError):  # a full disk: the lock holds, and others see the number of the process
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, json.dumps(asdict(note)).encode(), 0)
+        return True
+
+    def release(self) -> None:
+        """Give back the lock, or the place in the queue."""
+        os.close(self._fd)
+        self._first = False
+
+    def held_by(self, token: int, *, shared: bool) -> bool:
+        """Whether another process holds the lock under this token: exclusively, unless shared is enough."""
+        return _conflict(self._fd, token if shared else token + 1, shared=False) is not None
+
+    def holder(self, *, shared: bool) -> str:
+        """Say who is in the way: the holder, or else who waits before us."""
+        pid = _conflict(self._fd, DEVICE, shared=shared)
+        if pid is None:
+            first = _conflict(self._fd, TURN, shared=False)
+            return "" if first is None else f"{_process(first)} has waited for it longer"
+        return _holder_text(self._fd, pid)
+
+    def _lock(self, start: int, length: int = 1, *, shared: bool = False) -> bool:
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        try:
+            fcntl.lockf(self._fd, kind | fcntl.LOCK_NB, length, start)
+        except (BlockingIOError, PermissionError):  # POSIX allows both
+            return False
+        except OSError as error:  # a file system without locks
+            raise self._folder.refusal((error.strerror or str(error)).lower()) from None
+        return True
+
+    def _unlock(self, start: int) -> None:
+        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, start)
+
+
+def holders(folder: Folder) -> dict[str, str]:
+    """The devices of the host that are held, with who holds each. Not for a process that holds one itself."""
+    devices = {}
+    for device in folder.devices():
+        fd = folder.open(device)
+        try:
+            pid = _conflict(fd, DEVICE, shared=False)
+            if pid is not None:
+                devices[device] = _holder_text(fd, pid)
+        finally:
+            os.close(fd)
+    return devices
+
+
+def _conflict(fd: int, start: int, *, shared: bool) -> int | None:
+    """The process that has locked this byte so that we could not. 0 if it is in another container; None: nobody."""
+    wanted = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
+    reply = fcntl.fcntl(fd, fcntl.F_GETLK, _LOCK.pack(wanted, os.SEEK_SET, start, 1, 0))
+    kind, _, _, _, pid = _LOCK.unpack(reply)
+    return None if kind == fcntl.F_UNLCK else max(pid, 0)
+
+
+def _holder_text(fd: int, pid: int) -> str:
+    """Say who holds a lock: the note, if who wrote it is a holder now, else the process that the kernel names."""
+    note = Holder.parse(os.pread(fd, MOST, 0))
+    writer = _conflict(fd, note.mark, shared=False) if note is not None else None
+    return f"{_process(pid)} holds it" if note is None or writer is None else note.text(writer)
+
+
+def _process(pid: int) -> str:
+    """A process in words, as far as the kernel tells."""
+    if not pid:
+        return "a process of another container"
+    try:
+        return f"process {pid} of {_user(os.stat(f'/proc/{pid}').st_uid)}"  # noqa: PTH116 - no path is made of it
+    except OSError:
+        return f"process {pid}"

@@ -1,0 +1,279 @@
+"""The lease of a run on its devices: only one process of the host measures on a device at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from ipexperf.bench import registry
+from ipexperf.conduct import device_lock
+from ipexperf.conduct.device_lock import TOKENS, TOKENS_END, DeviceLock, Folder
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+
+CPU, OFF = "cpu", "off"
+TOKENS_VARIABLE = "IPEXPERF_LEASE_TOKENS"
+"""Names the leases of the processes that started this one. The kernel says whether they are still held."""
+TOKEN_DIGITS = 16
+POLL_SECONDS = 0.5
+LINE_SECONDS = 60.0
+"""Without a terminal, progress says after these seconds how long the wait has been, and then after twice as many."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Claim:
+    """A device that somebody wants to measure on."""
+
+    device: str
+    """`cpu`, or a kind of card and its number. Its lock file is named after it."""
+    shared: bool = False
+    """Whether others may use it at the same time, if they share it too."""
+
+    def __str__(self) -> str:
+        return "the CPU" if self.device == CPU else self.device
+
+
+def claims(device: str, index: int, environment: Mapping[str, str], processes: int = 1) -> set[Claim]:
+    """The devices that a measurement on one kind of device needs to itself.
+
+    Work on a card is directed by the CPU, so it shares the CPU with work on other cards, but not with work on the CPU.
+    """
+    kind = registry.devices.get(device)
+    if not kind.accelerator:
+        return {Claim(CPU)}
+    devices = {Claim(CPU, shared=True)}
+    for number in range(index, index + processes):
+        with contextlib.suppress(UsageError):  # there is no such card, which the launch reports
+            # A card has the same name whether it is chosen by its index or by the vendor's variable.
+            chosen = ",".join(kind.variables(number, environment).values()) or str(number)
+            devices.add(Claim(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}")))
+    return devices
+
+
+def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[Claim]:
+    """The devices that a case needs to itself."""
+    return claims(case.device, index, environment, registry.modes.get(case.mode).processes(case))
+
+
+class _ProcessLocks:
+    """The locks that this process holds, by folder and device. A process forked from it holds none of them."""
+
+    def __init__(self) -> None:
+        self._locks: dict[tuple[int, str, str], Claim] = {}
+
+    def add(self, folder: Folder, claim: Claim) -> None:
+        self._locks[self._key(folder, claim)] = claim
+
+    def remove(self, folder: Folder, claim: Claim) -> None:
+        self._locks.pop(self._key(folder, claim), None)
+
+    def has(self, folder: Folder, claim: Claim) -> bool:
+        return self._key(folder, claim) in self._locks
+
+    def anything(self, folder: Folder) -> bool:
+        return any(key[:2] == (os.getpid(), str(folder.path)) for key in self._locks)
+
+    def covers(self, folder: Folder, claim: Claim) -> bool:
+        ours = self._locks.get(self._key(folder, claim))
+        return ours is not None and (claim.shared or not ours.shared)
+
+    @staticmethod
+    def _key(folder: Folder, claim: Claim) -> tuple[int, str, str]:
+        return os.getpid(), str(folder.path), claim.device
+
+
+_PROCESS = _ProcessLocks()
+
+
+class Lease:
+    """The devices that one run holds, from its first case to its end. What it starts may measure on them too."""
+
+    def __init__(self, mode: str, say: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
+        self.seconds_waited = 0.0
+        """The seconds that were spent waiting for others."""
+        self._mode = mode
+        self._say = say
+        self._clock = clock
+        self._token = device_lock.new_token()
+        self._folder: Folder | None = None
+        self._claims: frozenset[Claim] = frozenset()
+        self._locks: dict[Claim, DeviceLock] = {}
+
+    def take(self, requests: Iterable[Claim]) -> None:
+        """Hold these devices too. Waits until they are free, or raises UsageError, as the mode says.
+
+        Nothing may be measured meanwhile: to hold more, the lease gives everything back and takes all in one order.
+        Whoever holds one device and waits for another could otherwise wait for ever.
+        """
+        union = _merged([*self._claims, *requests])
+        if self._mode == OFF or union == self._claims:
+            return
+        self._give_back()
+        folder = self._folder = self._folder or Folder.of_host()
+        missing = [claim for claim in sorted(union, key=_order) if not self._covered(folder, claim)]
+        nested = bool(missing) and _inside(folder)
+        began = self._clock()
+        try:
+            for claim in missing:
+                self._locks[claim] = self._lock(folder, claim, nested=nested)
+        except BaseException:
+            self._give_back()
+            raise
+        finally:
+            self.seconds_waited += self._clock() - began
+        self._claims = union
+        if self._locks:
+            _announce(self._token)
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._give_back()
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
+
+    def _give_back(self) -> None:
+        self._claims = frozenset()
+        while self._locks:
+            claim, lock = self._locks.popitem()
+            if self._folder is not None:
+                _PROCESS.remove(self._folder, claim)
+            lock.release()
+        _withdraw(self._token)
+
+    def _covered(self, folder: Folder, claim: Claim) -> bool:
+        """Whether this process holds the device already, or one that started it."""
+        if _PROCESS.has(folder, claim):
+            # Not asked of the kernel: closing the file a second time would give the lock back.
+            return _PROCESS.covers(folder, claim)
+        tokens = _tokens()
+        if not tokens:
+            return False
+        lock = DeviceLock(folder, claim.device)
+        try:
+            return any(lock.held_by(token, shared=claim.shared) for token in tokens)
+        finally:
+            lock.release()
+
+    def _lock(self, folder: Folder, claim: Claim, *, nested: bool) -> DeviceLock:
+        """Take one lock, or wait for it."""
+        if _PROCESS.has(folder, claim):
+            raise UsageError(f"{claim} cannot be measured alone: this process shares it with others")
+        lock, wait = DeviceLock(folder, claim.device), _Wait(claim, self._say, self._clock)
+        try:
+            while not lock.acquire(self._token, shared=claim.shared):
+                if holder := lock.holder(shared=claim.shared):
+                    self._refuse_to_wait(claim, holder, nested=nested)
+                    wait.show(holder)
+                sleep(POLL_SECONDS)
+        except BaseException:
+            wait.clear()
+            lock.release()
+            raise
+        wait.end()
+        _PROCESS.add(folder, claim)
+        return lock
+
+    def _refuse_to_wait(self, claim: Claim, holder: str, *, nested: bool) -> None:
+        """Raise UsageError if this lease must not wait for others."""
+        if self._mode == "fail":
+            advice = "wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)"
+        elif nested:
+            # Two that each hold what the other one waits for would wait for ever.
+            advice = "a command inside a lease does not wait for more devices: let the outer lease take them all"
+        else:
+            return
+        raise UsageError(f"{claim} is not free: {holder}: {advice}")
+
+
+class _Wait:
+    """Shows people that a lease waits: for whom, once, and then for how long."""
+
+    def __init__(self, claim: Claim, say: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._claim = claim
+        self._say = say
+        self._clock = clock
+        self._began: float | None = None
+        self._next = LINE_SECONDS
+
+    def show(self, holder: str) -> None:
+        if self._began is None:
+            self._began = self._clock()
+            self._say(f"waiting for {self._claim}: {holder}")
+        seconds = self._clock() - self._began
+        if os.isatty(2):
+            _on_terminal(f"\r  waiting for {self._claim}: {seconds:.0f} s\033[K")
+        elif seconds >= self._next:
+            self._next *= 2
+            self._say(f"waiting for {self._claim} for {seconds:.0f} s: {holder}")
+
+    def clear(self) -> None:
+        """Take the count off the terminal."""
+        if self._began is not None and os.isatty(2):
+            _on_terminal("\r\033[K")
+
+    def end(self) -> None:
+        """Say that the wait is over."""
+        self.clear()
+        if self._began is not None:
+            self._say(f"{self._claim} is free, after {self._clock() - self._began:.0f} s")
+
+
+def _on_terminal(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal is gone
+        os.write(2, text.encode())
+
+
+def _order(claim: Claim) -> tuple[bool, str]:
+    """Cards first, so that nobody keeps the CPU while waiting for a card."""
+    return claim.device == CPU, claim.device
+
+
+def _merged(requests: Iterable[Claim]) -> frozenset[Claim]:
+    """One claim for each device: shared only if nobody wants it alone."""
+    shared: dict[str, bool] = {}
+    for claim in requests:
+        shared[claim.device] = shared.get(claim.device, True) and claim.shared
+    return frozenset(Claim(device, one) for device, one in shared.items())
+
+
+def _tokens() -> list[int]:
+    words = os.environ.get(TOKENS_VARIABLE, "").split(",")
+    numbers = [int(word) for word in words if word.isdecimal() and len(word) < TOKEN_DIGITS]
+    return [number for number in numbers if TOKENS <= number < TOKENS_END]
+
+
+def _inside(folder: Folder) -> bool:
+    """Whether another lease of this process, or of one that started it, holds any device."""
+    if _PROCESS.anything(folder):
+        return True
+    tokens = _tokens()
+    for device in folder.devices() if tokens else ():
+        with contextlib.suppress(UsageError):  # somebody planted it: it is nobody's lease
+            lock = DeviceLock(folder, device)
+            try:
+                if any(lock.held_by(token, shared=True) for token in tokens):
+                    return True
+            finally:
+                lock.release()
+    return False
+
+
+def _announce(token: int) -> None:
+    """Name this lease to the processes that we start."""
+    os.environ[TOKENS_VARIABLE] = ",".join(map(str, dict.fromkeys([*_tokens(), token])))
+
+
+def _withdraw(token: int) -> None:
+    rest = [one for one in _tokens() if one != token]
+    if rest:
+        os.environ[TOKENS_VARIABLE] = ",".join(map(str, rest))
+    else:
+        os.environ.pop(TOKENS_VARIABLE, None)

@@ -1,0 +1,327 @@
+"""One process of a host measures on a device at a time, and a lease dies with its process."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from free_machine import Clock
+from lease_holder import Holder, claims
+
+from ipexperf.bench import registry
+from ipexperf.case import Case
+from ipexperf.conduct import device_lock, lease
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.device_lock import Folder
+from ipexperf.conduct.lease import Claim, Lease
+from ipexperf.errors import UsageError
+from ipexperf.plan.options import Options
+
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+
+process = pytest.mark.process
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What leases tell people."""
+    return []
+
+
+@pytest.fixture
+def make(said: list[str]) -> Iterator[Callable[..., Lease]]:
+    """Makes leases of this process, and gives them back at the end."""
+    made = []
+
+    def make(mode: str = "fail", clock: Callable[[], float] = lambda: 0.0) -> Lease:
+        made.append(Lease(mode, said.append, clock))
+        return made[-1]
+
+    yield make
+    for one in reversed(made):
+        one.close()
+
+
+def while_waiting(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> None:
+    """Does one of these steps each time a lease is about to sleep; a lease that sleeps once more fails the test."""
+    left = list(steps)
+    monkeypatch.setattr(lease, "sleep", lambda _: left.pop(0)())
+
+
+def free(*devices: str) -> bool:
+    """Whether another process could hold these devices now."""
+    with Holder(*devices) as other:
+        return other.line().startswith("held")
+
+
+@process
+def test_a_device_that_another_process_holds_is_refused_with_its_name(make: Callable[..., Lease]) -> None:
+    with Holder("cpu") as other:
+        other.held()
+        with pytest.raises(UsageError) as error:
+            make().take(claims("cpu"))
+    who = rf"\S+ has held it since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(-c fail alone cpu, process {other.pid}\)"
+    ways = r"wait for it \(--perf-lease wait\), or measure without a lease \(--perf-lease off\)"
+    assert re.fullmatch(f"the CPU is not free: {who}: {ways}", str(error.value))
+
+
+@process
+def test_a_killed_holder_leaves_nothing_behind(make: Callable[..., Lease], leases: Path) -> None:
+    """Its file is still there, with its note, and stands in nobody's way."""
+    with Holder("cpu") as other:
+        other.held()
+        other.kill()
+        assert (leases / "cpu.lease").read_text()
+        make().take(claims("cpu"))
+
+
+@process
+def test_a_forked_child_does_not_keep_the_lease_of_its_dead_parent(make: Callable[..., Lease]) -> None:
+    with Holder("cpu", forks=True) as other:
+        other.held()
+        other.kill()
+        try:
+            os.kill(other.child, 0)  # it lives
+            make().take(claims("cpu"))
+        finally:
+            os.kill(other.child, signal.SIGKILL)
+
+
+@process
+def test_whoever_waits_says_for_whom_and_how_long(
+    make: Callable[..., Lease], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder once, then after 1, 2, 4 ... minutes how long it has been."""
+    clock = Clock()
+    with Holder("cpu") as other:
+        other.held()
+        moments = [lambda now=now: setattr(clock, "now", now) for now in (10.0, 61.0, 100.0, 130.0)]
+        while_waiting(monkeypatch, *moments, other.close)
+        waiting = make("wait", clock)
+        waiting.take(claims("cpu"))
+    assert [re.sub(r"root has.*|\S+ has held.*", "HOLDER", line) for line in said] == [
+        "waiting for the CPU: HOLDER",
+        "waiting for the CPU for 61 s: HOLDER",
+        "waiting for the CPU for 130 s: HOLDER",
+        "the CPU is free, after 130 s",
+    ]
+    assert waiting.seconds_waited == 130.0
+
+
+@process
+def test_an_interrupted_wait_holds_nothing(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the device nor a place in the queue, nor another device that it had already."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with Holder("cpu") as other:
+        other.held()
+        while_waiting(monkeypatch, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            make("wait").take(claims("cpu", "xpu-0"))
+        other.close()
+        assert free("cpu", "xpu-0")
+
+
+@process
+def test_runs_on_different_cards_share_the_cpu(make: Callable[..., Lease]) -> None:
+    """But not with a run on the CPU, nor a card with one another."""
+    make().take(claims("xpu-0", "shared:cpu"))
+    assert free("xpu-1", "shared:cpu")
+    assert not free("xpu-0", "shared:cpu")
+    assert not free("cpu")
+
+
+@process
+def test_who_waits_for_the_cpu_is_not_overtaken(
+    make: Callable[..., Lease], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else runs on cards that follow one another would keep a run on the CPU waiting for ever."""
+    reasons = []
+
+    def come_later() -> None:
+        with Holder("shared:cpu") as later:
+            reasons.append(later.refused())
+
+    with Holder("shared:cpu") as first:
+        first.held()
+        while_waiting(monkeypatch, come_later, first.close)
+        make("wait").take(claims("cpu"))
+    assert re.match(rf"the CPU is not free: process {os.getpid()} of \S+ has waited for it longer: ", reasons[0])
+
+
+@process
+def test_a_child_measures_under_the_lease_of_its_parent(make: Callable[..., Lease]) -> None:
+    """Also what shares a device that the parent has alone, and the child's own child."""
+    outer = make()
+    outer.take(claims("cpu"))
+    for wanted in ("cpu", "shared:cpu"):
+        with Holder(wanted, below=True) as child:
+            child.held()
+    assert not free("cpu")
+
+
+@process
+def test_the_lease_of_a_parent_that_gave_it_back_is_worth_nothing(
+    make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable is there, but the kernel knows of no lock."""
+    outer = make()
+    outer.take(claims("cpu"))
+    tokens = os.environ[lease.TOKENS_VARIABLE]
+    outer.close()
+    assert lease.TOKENS_VARIABLE not in os.environ
+    monkeypatch.setenv(lease.TOKENS_VARIABLE, tokens)
+    with Holder("cpu") as other:
+        other.held()
+        with Holder("cpu", below=True) as child:
+            assert child.refused().startswith("the CPU is not free: ")
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1", "4294967296,,", "9" * 40, "٣", "2.5,nan"])
+def test_a_variable_with_nonsense_is_no_lease(
+    text: str, make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch, leases: Path
+) -> None:
+    monkeypatch.setenv(lease.TOKENS_VARIABLE, text)
+    make().take(claims("cpu"))
+    assert (leases / "cpu.lease").read_text()
+
+
+@process
+def test_a_child_does_not_wait_for_what_its_parent_lacks(make: Callable[..., Lease]) -> None:
+    """Two commands that each wait for what the other one holds would wait for ever."""
+    make().take(claims("cpu"))
+    with Holder("xpu-0") as other:
+        other.held()
+        with Holder("xpu-0", "shared:cpu", mode="wait", below=True) as child:
+            reason = child.refused()
+    assert reason.startswith(f"xpu-0 is not free: {device_lock._user(os.getuid())} has held it since ")
+    assert reason.endswith("a command inside a lease does not wait for more devices: let the outer lease take them all")
+
+
+@process
+def test_a_child_cannot_have_alone_what_its_parent_shares(make: Callable[..., Lease]) -> None:
+    make().take(claims("shared:cpu"))
+    with Holder("cpu", mode="wait", below=True) as child:
+        assert "a command inside a lease does not wait" in child.refused()
+
+
+@process
+def test_a_lease_that_needs_more_lets_go_first(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it waits for the card, another may have the CPU. At the end it has both."""
+    growing = make("wait")
+    growing.take(claims("cpu"))
+    between = []
+    with Holder("xpu-0") as other:
+        other.held()
+        while_waiting(monkeypatch, lambda: (between.append(free("cpu")), other.close()))
+        growing.take(claims("xpu-0", "shared:cpu"))
+    assert between == [True]
+    assert not free("xpu-0")
+    assert not free("shared:cpu")
+
+
+def test_two_leases_of_one_process_do_not_wait_for_each_other(make: Callable[..., Lease], said: list[str]) -> None:
+    make("wait").take(claims("cpu"))
+    make("wait").take(claims("cpu"))
+    assert said == []
+
+
+def test_a_second_lease_of_a_process_cannot_have_alone_what_it_shares(make: Callable[..., Lease]) -> None:
+    make("wait").take(claims("shared:cpu"))
+    with pytest.raises(UsageError, match="the CPU cannot be measured alone: this process shares it with others"):
+        make("wait").take(claims("cpu"))
+
+
+def test_off_takes_and_looks_at_nothing(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(device_lock.FOLDER_VARIABLE, os.devnull)
+    make("off").take(claims("cpu"))
+
+
+@process
+def test_a_case_is_ready_when_its_device_is_free(
+    fake: str, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wait is not taken from the budget, and the end of the run gives the device back."""
+    clock = Clock()
+    registry.load((fake,))
+    conductor = Conductor(Options(load=(fake,), budget=60.0), tmp_path, said.append, clock=clock)
+    conductor._prerequisites.lease._clock = clock
+    with Holder("cpu") as other:
+        other.held()
+        while_waiting(monkeypatch, lambda: (setattr(clock, "now", 100.0), other.close()))
+        conductor.ready(CASE)
+    assert said[-1] == "the CPU is free, after 100 s"
+    assert conductor.left() == 60.0
+    assert not conductor.spent()
+    clock.now = 161.0
+    assert conductor.spent()
+    assert not free("cpu")
+    conductor.close()
+    assert free("cpu")
+
+
+@process
+def test_one_line_counts_on_a_terminal(
+    make: Callable[..., Lease], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    clock = Clock()
+    monkeypatch.setattr(lease.os, "isatty", lambda _: True)
+    monkeypatch.setattr(lease, "_on_terminal", written.append)
+    with Holder("cpu") as other:
+        other.held()
+        while_waiting(monkeypatch, lambda: setattr(clock, "now", 61.0), other.close)
+        make("wait", clock).take(claims("cpu"))
+    assert written == [
+        "\r  waiting for the CPU: 0 s\033[K",
+        "\r  waiting for the CPU: 61 s\033[K",
+        "\r\033[K",
+    ]
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("index", "variables", "processes", "cards"),
+    [
+        (0, {}, 1, {"xpu-0"}),
+        (1, {}, 1, {"xpu-1"}),
+        (0, {"ZE_AFFINITY_MASK": "1"}, 1, {"xpu-1"}),
+        (1, {"ZE_AFFINITY_MASK": "2, 3"}, 1, {"xpu-3"}),
+        (0, {"ZE_AFFINITY_MASK": "0.1"}, 1, {"xpu-0"}),
+        (0, {}, 2, {"xpu-0", "xpu-1"}),
+        (0, {"ZE_AFFINITY_MASK": "3"}, 2, {"xpu-3"}),
+    ],
+)
+def test_a_card_has_one_name_however_it_is_chosen(
+    index: int, variables: dict[str, str], processes: int, cards: set[str]
+) -> None:
+    """A card that is not there has none: its launch says so."""
+    devices = lease.claims("xpu", index, variables, processes)
+    assert devices == {Claim("cpu", shared=True), *map(Claim, cards)}
+
+
+def test_the_name_of_a_card_is_a_file_name() -> None:
+    [card] = lease.claims("cuda", 0, {"CUDA_VISIBLE_DEVICES": "GPU-8932f937/../x"}) - {Claim("cpu", shared=True)}
+    assert card == Claim("cuda-GPU-8932f937_")
+
+
+def test_a_device_without_a_card_is_the_cpu(fake: str) -> None:
+    registry.load((fake,))
+    assert lease.claims("fake", 3, {}) == lease.claims("cpu", 0, {}) == {Claim("cpu")}
+
+
+@process
+def test_the_holders_of_all_devices_are_listed() -> None:
+    with Holder("xpu-1", "shared:cpu") as other, Holder("cuda-0") as gone:
+        other.held()
+        gone.held()
+        gone.kill()
+        held = device_lock.holders(Folder.of_host())
+    assert list(held) == ["cpu", "xpu-1"]
+    assert all(f"process {other.pid})" in text for text in held.values())

@@ -1,0 +1,99 @@
+"""Another process of this host that holds devices, in the folder of leases of the test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ipexperf.conduct import lease
+from ipexperf.conduct.lease import Claim
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+SCRIPT = """
+import os, sys, time
+from ipexperf.conduct.lease import Claim, Lease
+from ipexperf.errors import UsageError
+
+held = Lease(sys.argv[1], lambda text: print(text, flush=True))
+try:
+    held.take([Claim(word.removeprefix("shared:"), word.startswith("shared:")) for word in sys.argv[3:]])
+except UsageError as error:
+    print(error, flush=True)
+    sys.exit(4)
+child = 0
+if sys.argv[2] == "forks":
+    child = os.fork()
+    if not child:
+        time.sleep(1000)
+print("held", child, flush=True)
+sys.stdin.read()
+held.close()
+"""
+
+
+def claims(*words: str) -> list[Claim]:
+    """The devices of these words, such as `cpu` and `shared:cpu`."""
+    return [Claim(word.removeprefix("shared:"), word.startswith("shared:")) for word in words]
+
+
+class Holder:
+    """A process that holds devices until it is closed or killed. It inherits the lease of this one if `below`."""
+
+    def __init__(self, *devices: str, mode: str = "fail", forks: bool = False, below: bool = False) -> None:
+        hidden = () if below else (lease.TOKENS_VARIABLE,)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, mode, "forks" if forks else "alone", *devices],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={name: value for name, value in os.environ.items() if name not in hidden},
+        )
+        self.pid = self._process.pid
+        self.lines: list[str] = []
+        self.child = 0
+        """The pid of the process that it has forked."""
+
+    def line(self) -> str:
+        """The next line that it prints."""
+        assert self._process.stdout is not None
+        self.lines.append(self._process.stdout.readline().rstrip("\n"))
+        return self.lines[-1]
+
+    def held(self) -> Holder:
+        """Wait until it holds its devices."""
+        while not (line := self.line()).startswith("held"):
+            assert line, self.lines
+        self.child = int(line.split()[1])
+        return self
+
+    def refused(self) -> str:
+        """Wait until it has given up, and return the reason."""
+        reason = self.line()
+        assert self._process.wait(30) == 4, reason
+        return reason
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Let it give everything back."""
+        self._process.communicate(timeout=30)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()

@@ -1,0 +1,135 @@
+"""`ipexperf lease`: any command gets a device to itself, and what it says and how it ends is its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import cli_answers
+import pytest
+from lease_holder import Holder
+
+from ipexperf import cli
+
+pytestmark = pytest.mark.process
+
+COMMAND = [sys.executable, "-m", "ipexperf.cli", "lease"]
+
+
+def lease(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_command_has_the_device_to_itself() -> None:
+    """With its own arguments, dashes and all, and its own output."""
+    done = lease("--", sys.executable, "-m", "ipexperf.cli", "lease")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("cpu  ")
+    assert " lease -- " in done.stdout
+    assert lease("--", "echo", "--device", "a", "--", "b").stdout == "--device a -- b\n"
+
+
+@pytest.mark.parametrize(("end", "status"), [("exit 3", 3), ("exit 0", 0), ("kill -9 $$", 137), ("kill -15 $$", 143)])
+def test_the_exit_status_is_that_of_the_command(end: str, status: int) -> None:
+    assert lease("--", "sh", "-c", end).returncode == status
+
+
+def test_a_command_that_is_not_there_is_one_sentence() -> None:
+    done = lease("--", "no-such-command")
+    assert (done.returncode, done.stderr) == (2, "ipexperf: no-such-command: no such file or directory\n")
+
+
+def test_a_device_that_is_not_free_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with Holder("cpu") as other:
+        other.held()
+        error = cli_answers.refused(capsys, "lease", "--perf-lease", "fail", "--", "true")
+    assert error.startswith("ipexperf: the CPU is not free: ")
+
+
+def test_the_command_starts_when_the_device_is_free() -> None:
+    with Holder("cpu") as other:
+        other.held()
+        process = subprocess.Popen(
+            [*COMMAND, "--", "echo", "at last"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("  waiting for the CPU: ")
+        other.kill()
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "at last\n")
+    assert err.startswith("  the CPU is free, after ")
+
+
+def test_an_interrupted_wait_ends_at_once() -> None:
+    with Holder("cpu") as other:
+        other.held()
+        process = subprocess.Popen([*COMMAND, "--", "echo", "never"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+
+
+def started(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """A lease around a command that does not end by itself, and the pid of the command."""
+    path = folder / "pid"
+    script = f"echo $$ > {path}.part; mv {path}.part {path}; exec sleep 1000"
+    process = subprocess.Popen([*COMMAND, "--", "sh", "-c", script])
+    until = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    return process, int(path.read_text())
+
+
+def test_a_command_does_not_outlive_a_killed_lease(tmp_path: Path, gone: Callable[[int], bool]) -> None:
+    """The kernel gives the lock away when its holder dies, so what the holder started must not go on to measure."""
+    process, command = started(tmp_path)
+    process.kill()
+    process.wait()
+    with Holder("cpu") as other:
+        other.held()
+    assert gone(command)
+
+
+def test_sigterm_is_for_the_command(tmp_path: Path, gone: Callable[[int], bool]) -> None:
+    process, command = started(tmp_path)
+    process.terminate()
+    assert process.wait(60) == 128 + signal.SIGTERM
+    assert gone(command)
+
+
+def test_without_a_command_the_holders_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli_answers.run(capsys, "lease") == "nobody measures on a device of this host\n"
+    with Holder("xpu-1", "shared:cpu") as other:
+        other.held()
+        lines = cli_answers.run(capsys, "lease").splitlines()
+    assert [line.split()[0] for line in lines] == ["cpu", "xpu-1"]
+    assert all(line.endswith(f"process {other.pid})") for line in lines)
+
+
+def test_the_handlers_of_signals_are_as_before(capfd: pytest.CaptureFixture[str]) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    assert cli.main(["lease", "--", "echo", "done"]) == 0
+    assert capfd.readouterr().out == "done\n"
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_an_unknown_device_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    error = cli_answers.refused(capsys, "lease", "--device", "cp", "--", "true")
+    assert error == "ipexperf: --device: unknown device 'cp': did you mean cpu?\n"
+
+
+def test_cards_are_leased_by_their_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZE_AFFINITY_MASK", raising=False)
+    with Holder("xpu-1", "shared:cpu") as other:
+        other.held()
+        words = ("lease", "--device", "xpu", "--perf-lease", "fail", "--perf-device-index")
+        assert cli.main([*words, "0", "--", "true"]) == 0
+        assert "xpu-1 is not free" in cli_answers.refused(capsys, *words, "1", "--", "true")
+    assert os.environ.get("IPEXPERF_LEASE_TOKENS", "") == ""
