@@ -1,0 +1,71 @@
+"""Networks that fail on purpose, to show how a machine's failures are recorded. `ipexperf evidence` loads this file.
+
+None of them harms the machine: memory runs out at a limit of the worker's own, or in one request that no card can meet.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.lazy import torch
+
+ROOM = 2**28
+"""Bytes that a worker on the host may still take before its own limit."""
+OUT_OF_REACH = 2**44
+"""Bytes that no device has: 16 TiB."""
+
+
+def _network(fail: Callable[[Any], None]) -> Any:
+    class Failing(torch.nn.Module):  # type: ignore[misc] # torch is imported late, and has no types here
+        """A network of one layer, whose forward fails."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Conv2d(1, 1, 1)
+
+        def forward(self, images: Any) -> Any:
+            fail(images)
+            return self.layer(images).flatten(1)[:, :10]
+
+    return Failing()
+
+
+def _model(name: str, fail: Callable[[Any], None]) -> None:
+    make = registry.model(f"provokes_{name}", size=8, batch_train=1, batch_infer=1, trained=False)
+    make(lambda: _network(fail))
+
+
+def _take_memory(images: Any) -> None:
+    """Ask torch for more memory than there is. On the host, only after limiting this process."""
+    if images.device.type == "cpu":
+        taken = int(_status("VmSize")) * 1024
+        resource.setrlimit(resource.RLIMIT_AS, (taken + ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        torch.empty(4 * ROOM, dtype=torch.uint8)
+    torch.empty(OUT_OF_REACH, dtype=torch.uint8, device=images.device)
+
+
+def _status(name: str) -> str:
+    with open("/proc/self/status", encoding="utf-8") as status:  # noqa: PTH123 - nothing else is needed of pathlib
+        return next(line.split()[1] for line in status if line.startswith(f"{name}:"))
+
+
+def _crash(images: Any) -> None:
+    """Die of a signal, as after a fault in native code."""
+    del images
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _lose_the_device(images: Any) -> None:
+    """Read past the end of a tensor on the card: its assertion ends this process's context, and no other."""
+    beyond = torch.full((1,), 2**20, dtype=torch.int64, device=images.device)
+    images.flatten()[beyond].cpu()
+
+
+for _outcome, _fail in (("out_of_memory", _take_memory), ("crashed", _crash), ("device_lost", _lose_the_device)):
+    _model(_outcome, _fail)
