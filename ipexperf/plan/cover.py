@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.api import GRAPHS, Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES, PLAIN
@@ -18,8 +18,8 @@ from ipexperf.plan.features import NUMBER, Row
 from ipexperf.plan.matrix import LeftOut
 from ipexperf.plan.options import Options
 
-SMALL = ("resnet18", "llama_small", "gpt_small")
-"""Models to try first, because they are the smallest that can do most modes. The others follow by name."""
+SMALL = ("resnet18", features.DECODER)
+"""Models to try first, because they cost least. The others follow by name."""
 WORTH: Mapping[str, int] = {"instructions": 20, "failure": 12, "mode": 10, "knob": 4, "condition": 4, "model": 1}
 """What rows of a kind are worth: what only this machine can show comes first."""
 EMULATED = 2
@@ -57,6 +57,7 @@ class Planner:
         self._missing: dict[str, str | None] = {}
         self.rows = features.every(device)
         own = [row.of("model") for row in self.rows if row.kind == "model"]
+        own += [name for name in (features.DECODER,) if name in registry.models.names()]
         self._models = sorted(own, key=lambda name: (SMALL.index(name) if name in SMALL else len(SMALL), name))
 
     def make(self) -> Cover:
@@ -91,9 +92,17 @@ class Planner:
         plain = []
         for row in self.rows:
             if row.kind == "mode":
-                cells = [Cell(model, self.device, **dict(row.subject)) for model in self._models]
+                cells = [self._cell(row, model) for model in self._models]
                 plain += [cell for cell in cells if next(self._settled(cell), None) is not None][:1]
         return plain
+
+    def _cell(self, row: Row, model: str) -> Cell:
+        """The cell of a row of modes with this model."""
+        return Cell(model, self.device, row.of("dtype"), row.of("mode"), row.of("stack"))
+
+    def _whole(self, model: str) -> list[Cell]:
+        """The cells of a model in the plain dtype, the plainest first."""
+        return [Cell(model, self.device, PLAIN, mode, stack) for mode in self._modes() for stack in _stacks()]
 
     def _settled(self, cell: Cell) -> Iterator[Case]:
         """The case of a cell at its defaults, or else with each setting that it needs."""
@@ -114,10 +123,9 @@ class Planner:
                     if isinstance(one := self._case(dataclasses.replace(cell), (*case.knobs, setting)), Case):
                         yield one
         for model in self._models:
-            cells = [Cell(model, self.device, PLAIN, mode, stack) for mode in self._modes() for stack in _stacks()]
-            case = next((case for cell in cells for case in self._settled(cell)), None)
-            if case is not None:
-                yield case
+            plainest = next((case for cell in self._whole(model) for case in self._settled(cell)), None)
+            if plainest is not None:
+                yield plainest
 
     def _modes(self) -> list[str]:
         """The modes, what changes a network least first."""
@@ -125,7 +133,7 @@ class Planner:
 
         def plainness(name: str) -> tuple[bool, bool, int, str]:
             mode = modes.get(name)
-            return mode.trains, bool(mode.family), groups.GRAPHS.index(mode.graph), name
+            return mode.trains, bool(mode.family), GRAPHS.index(mode.graph), name
 
         return sorted(modes.names(), key=plainness)
 
@@ -154,8 +162,7 @@ class Planner:
         for row in wanted:
             if row.kind != "failure":
                 continue
-            model = features.failing(row.of("outcome"))
-            cells = [Cell(model, self.device, PLAIN, mode, stack) for mode in self._modes() for stack in _stacks()]
+            cells = self._whole(features.failing(row.of("outcome")))
             case = next((one for cell in cells if isinstance(one := self._case(cell), Case)), None)
             if case is not None:
                 planned.append(Planned(case, self._options))
@@ -195,8 +202,11 @@ class Planner:
         chosen: list[Planned] = []
         while True:
 
-            def key(one: Planned) -> tuple[int, int, int]:
-                return -self._worth(shown[one] & left), len(one.case.knobs), order[one]  # noqa: B023 - called at once
+            def key(one: Planned) -> tuple[int, int, int, int]:
+                rows = shown[one] & left  # noqa: B023 - called at once
+                own = sum(row.kind == "model" for row in rows)
+                # The rows of models alone never draw other rows to a large model.
+                return own - self._worth(rows), int(one.case.model not in SMALL), len(one.case.knobs), order[one]
 
             best = min(shown, key=key, default=None)
             if best is None or not shown[best] & left:
@@ -209,9 +219,8 @@ class Planner:
         """The case with as many further settings as it can have without losing a row that it shows."""
         if planned.case != features.without_conditions(planned.case) or not features.is_whole(planned.case):
             return planned, rows
-        for row in (
-            row for row in sorted(left, key=str) if row.kind == "knob" and row.of("stack") == planned.case.stack
-        ):
+        stack, named = planned.case.stack, sorted(left, key=str)
+        for row in (row for row in named if row.kind == "knob" and row.of("stack") == stack):
             if row in rows or row.of("knob") in dict(planned.case.knobs):
                 continue
             cell = dataclasses.replace(features.cell_of(planned.case), knobs=())
@@ -233,12 +242,8 @@ class Planner:
         if row.kind == "mode":
             return self._why_mode(row)
         if row.kind == "model":
-            cells = [
-                Cell(row.of("model"), self.device, PLAIN, mode, stack) for mode in self._modes() for stack in _stacks()
-            ]
-            return next(
-                (one.reason for cell in cells if isinstance(one := self._case(cell), LeftOut)), "no case has it"
-            )
+            tries = (self._case(cell) for cell in self._whole(row.of("model")))
+            return next((one.reason for one in tries if isinstance(one, LeftOut)), "no case has it")
         if row.kind == "knob":
             return self._why_knob(row)
         return "no case has it"
@@ -256,7 +261,7 @@ class Planner:
             )
         ]
         for model in (*able, *self._models):
-            cell = Cell(model, self.device, **dict(row.subject))
+            cell = self._cell(row, model)
             tries = [self._case(cell, wish) for wish in ((), *((setting,) for setting in _choices(cell)))]
             reasons = [one.reason for one in tries if isinstance(one, LeftOut)]
             if len(reasons) == len(tries):
@@ -292,9 +297,5 @@ def _settings(cell: Cell) -> Iterator[Setting]:
     """Every setting that the mode and the stack of a cell have."""
     for name, knob in knobs.of(cell).items():
         for value in features.values(knob):
-            if value != NUMBER:
-                yield name, value
-            else:
-                yield from (
-                    (name, number) for number in NUMBERS if knob.wrong(number) is None and number not in knob.values
-                )
+            numbers = [number for number in NUMBERS if knob.wrong(number) is None and number not in knob.values]
+            yield from ((name, one) for one in (numbers if value == NUMBER else [value]))

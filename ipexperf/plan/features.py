@@ -25,12 +25,14 @@ KINDS: tuple[Kind, ...] = ("instructions", "failure", "mode", "knob", "condition
 """The kinds of rows, in the order of tables."""
 NUMBER = "a number"
 """The value of a row for a knob that takes any number."""
+DECODER = "evidence_decoder"
+"""A model that is only there to show what decoders do (`bench.models._for_evidence`)."""
 PROVOKED: Mapping[str, tuple[str, ...] | None] = {
     "out_of_memory": None,
     "crashed": None,
     "device_lost": ("cuda",),
 }
-"""The failures that `bench.models._failing` provokes, and the devices where that is safe. None: every device."""
+"""The failures that `bench.models._for_evidence` provokes, and the devices where that is safe. None: every device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def _models(device: str) -> Iterator[Row]:
     del device
     for name in registry.models.names():
         model = registry.models.get(name)
-        if not (model.operator_of or model.target) and name not in map(failing, PROVOKED):
+        if not (model.operator_of or model.target or name == DECODER or name in map(failing, PROVOKED)):
             yield _row("model", model=name)
 
 

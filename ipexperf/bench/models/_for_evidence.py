@@ -1,6 +1,6 @@
-"""Networks that fail on purpose, to show how a machine's failures are recorded. `ipexperf evidence` loads this file.
+"""Networks for `ipexperf evidence` alone: a decoder that needs no training, and networks that fail on purpose.
 
-None of them harms the machine: memory runs out at a limit of the worker's own, or in one request that no card can meet.
+These harm no machine: memory runs out at a limit of the worker's own, or in one request that no card can meet.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.models._shape import Shape
+from ipexperf.bench.models.decoders import SHAPED
 
+SHAPE = Shape(layers=2, width=128, heads=4, key_heads=2, inner=256, vocabulary=49152, positions=256)
 ROOM = 2**28
 """Bytes that a worker on the host may still take before its own limit."""
 OUT_OF_REACH = 2**44
@@ -65,6 +68,14 @@ def _lose_the_device(images: Any) -> None:
     """Read past the end of a tensor on the card: its assertion ends this process's context, and no other."""
     beyond = torch.full((1,), 2**20, dtype=torch.int64, device=images.device)
     images.flatten()[beyond].cpu()
+
+
+@registry.model("evidence_decoder", **{**SHAPED, "size": 64, "batch_infer": 2, "most": SHAPE.positions, "rate": 8.0})
+def _decoder() -> Any:
+    """Shows what decoders do, without the minutes that training one takes."""
+    from ipexperf.bench.models import _decoder
+
+    return _decoder.Decoder(SHAPE)
 
 
 for _outcome, _fail in (("out_of_memory", _take_memory), ("crashed", _crash), ("device_lost", _lose_the_device)):
