@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MINUTES = 20
 PATIENCE = 240.0
 """Seconds that a request to a worker may take, unless the user says: training the weights of a model takes longest."""
-FOR_EVIDENCE = "ipexperf.bench.models._for_evidence"
-"""The module with the networks that only evidence needs."""
+FOR_EVIDENCE = Path(__file__).parents[1] / "bench" / "models" / "_for_evidence.py"
+"""The file with the networks that only evidence needs."""
 LAST = "cpu"
 """The device to show where there is no accelerator."""
 DECIDED = (
@@ -54,6 +54,8 @@ DECIDED = (
     "budget",
 )
 """The options that say what the command itself decides."""
+SHOWN = 12
+"""Rows to name for one reason. The file has all."""
 WRONG = 1
 """Exit status if a row did not hold."""
 
@@ -176,7 +178,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         )
     defaults = {field.name: field.default for field in dataclasses.fields(planned) if field.name in DECIDED}
     chosen: dict[str, Any] = {**defaults, "budget": 60.0 * arguments.minutes, "launches": 1}
-    load = (*planned.load, FOR_EVIDENCE)
+    load = (*planned.load, str(FOR_EVIDENCE))
     if "timeout" not in planned.sources:
         chosen["timeout"] = PATIENCE
     return dataclasses.replace(planned, **chosen, load=load, samples=8, seconds=0.1, no_roof=True, no_pulse=True)
@@ -298,7 +300,8 @@ def _report(evidence: Evidence, path: Path) -> None:
         for one in by_state.get(state, []):
             reasons.setdefault(one.why, []).append(str(one.row))
         for reason, rows in reasons.items():
-            console.say(f"{title}: {reason}\n  {'; '.join(rows)}")
+            more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+            console.say(f"{title}: {reason}\n  {'; '.join(rows[:SHOWN])}{more}")
     console.say(f"{_summary(evidence)}\nwritten to {path}")
 
 

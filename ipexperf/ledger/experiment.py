@@ -183,11 +183,14 @@ class Experiment:
         self.environment.setdefault("hardware", environment["hardware"])
 
     def _again(self, batch: Batch) -> Iterator[Planned]:
-        """For each case of several settings that failed, the cases with one setting each."""
-        sound = {one.case.uid for one in self.records if one.sound}
-        for one in batch.planned:
-            if one.case.uid not in sound and features.is_whole(one.case):
-                yield from self._planner.alone(one)
+        """For each case that failed, the cases with fewer of its settings that nobody has run or planned."""
+        known = {one.case for one in (*self.records, *self._waiting)}
+        sound = {one.case for one in self.records if one.sound}
+        for planned in batch.planned:
+            if planned.case not in sound and features.is_whole(planned.case):
+                more = [one for one in self._planner.alone(planned) if one.case not in known]
+                known |= {one.case for one in more}
+                yield from more
 
 
 def _condition(one: Planned) -> str:

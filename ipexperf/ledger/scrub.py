@@ -17,6 +17,7 @@ PACKAGES = ("torchao", "intel-openmp", "oneccl_bind_pt", "numpy", "scikit-learn"
 """Packages whose versions a file has, where they are installed."""
 PRIVATE = ("pinned",)
 """Facts of an accelerator that say which one of a host's it is."""
+PRELOAD = "LD_PRELOAD"
 SHORTEST = 3
 """Names of fewer letters are left: they would be taken out of other words."""
 
@@ -37,12 +38,11 @@ def software(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def variables(document: Mapping[str, str]) -> dict[str, str]:
-    """Variables that tune libraries, with file names in place of paths."""
-    return {name: ":".join(_name(part) for part in value.split(":")) for name, value in document.items()}
-
-
-def _name(text: str) -> str:
-    return Path(text).name if text.startswith("/") else text
+    """Variables that tune libraries: no paths, but for the names of preloaded libraries."""
+    values = {name: value for name, value in document.items() if name == PRELOAD or "/" not in value}
+    if PRELOAD in values:
+        values[PRELOAD] = ":".join(Path(part).name for part in values[PRELOAD].split(":"))
+    return values
 
 
 def words() -> dict[str, str]:

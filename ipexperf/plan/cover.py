@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import GRAPHS, Cell
+from ipexperf.bench.api import COMPILED, EXPORTED, GRAPHS, Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES, PLAIN
@@ -73,13 +73,13 @@ class Planner:
         return Cover(tuple(chosen), impossible)
 
     def alone(self, planned: Planned) -> list[Planned]:
-        """The cases with one setting each of a case with several, for when that one fails."""
+        """The cases with none of the settings of a case, and with one each, for when that one fails."""
         case = features.without_conditions(planned.case)
-        if planned.case != case or len(case.knobs) < 2:
+        if planned.case != case:
             return []
         plain = dataclasses.replace(features.cell_of(case), knobs=())
-        made = [self._case(plain, (setting,)) for setting in case.knobs]
-        return [Planned(one, planned.options) for one in made if isinstance(one, Case)]
+        made = [self._case(plain, wish) for wish in ((), *((setting,) for setting in case.knobs))]
+        return [Planned(one, planned.options) for one in made if isinstance(one, Case) and one != case]
 
     def _case(self, cell: Cell, wish: Sequence[Setting] = (), options: Options | None = None) -> Case | LeftOut:
         turned, unmet = knobs.turned(cell, tuple(wish), self.facts)
@@ -160,7 +160,7 @@ class Planner:
         """A case of each model that fails on purpose, in the plainest way."""
         planned = []
         for row in wanted:
-            if row.kind != "failure":
+            if row.kind != "failure" or features.failing(row.of("outcome")) not in registry.models.names():
                 continue
             cells = self._whole(features.failing(row.of("outcome")))
             case = next((one for cell in cells if isinstance(one := self._case(cell), Case)), None)
@@ -202,14 +202,13 @@ class Planner:
         chosen: list[Planned] = []
         while True:
 
-            def key(one: Planned) -> tuple[int, int, int, int]:
-                rows = shown[one] & left  # noqa: B023 - called at once
-                own = sum(row.kind == "model" for row in rows)
-                # The rows of models alone never draw other rows to a large model.
-                return own - self._worth(rows), int(one.case.model not in SMALL), len(one.case.knobs), order[one]
+            def key(one: Planned) -> tuple[float, bool, int, int]:
+                rows = {row for row in shown[one] & left if row.kind != "model"}  # noqa: B023 - called at once
+                # What a model's own row is worth never draws other rows to a large model.
+                return -self._worth(rows) / cost(one.case), one.case.model not in SMALL, len(one.case.knobs), order[one]
 
-            best = min(shown, key=key, default=None)
-            if best is None or not shown[best] & left:
+            best = min((one for one in shown if shown[one] & left), key=key, default=None)
+            if best is None:
                 return chosen, [row for row in wanted if row in left]
             planned, rows = self._packed(best, shown[best] & left, left)
             chosen.append(planned)
@@ -279,6 +278,13 @@ class Planner:
                     return one.reason
                 reason = reason or f"{cell.stack} has it by default alone"
         return reason or f"no case of {row.of('stack')} has the knob {row.of('knob')}"
+
+
+def cost(case: Case) -> int:
+    """About how long a case takes beside plain inference: training, compilers and several processes take longer."""
+    mode = registry.modes.get(case.mode)
+    compiled = mode.graph in (COMPILED, EXPORTED)
+    return 1 + mode.trains + 2 * compiled + 2 * (mode.processes(case) - 1)
 
 
 def _stacks() -> list[str]:

@@ -47,7 +47,15 @@ class Row:
         return dict(self.subject).get(name, "")
 
     def __str__(self) -> str:
-        return f"{self.kind} {' '.join(value if name in AXES else f'{name}={value}' for name, value in self.subject)}"
+        of = self.of
+        return {
+            "instructions": f"{of('instructions')} for {of('dtype')}",
+            "failure": f"a launch that ends with {of('outcome')}",
+            "mode": f"{of('mode')} {of('dtype')} {of('stack')}",
+            "knob": f"{of('knob')}={of('value')} on {of('stack')}",
+            "condition": f"{of('setting')} {of('name')}{'=' if of('value') else ''}{of('value')}",
+            "model": f"model {of('model')}",
+        }[self.kind]
 
 
 def every(device: str) -> list[Row]:
@@ -81,17 +89,17 @@ def _modes(device: str) -> Iterator[Row]:
 
 
 def _knobs(device: str) -> Iterator[Row]:
-    """Every value of every knob, on each stack that has it. A mode's knob is a row of each stack."""
+    """The values of knobs on each stack that has them. A mode's knob is a row of each stack.
+
+    The default of a stack's knob is no row: where the stack does something else, as in int8, nobody applies it.
+    """
     del device
     for stack in registry.stacks.names():
-        own = [*registry.stacks.get(stack).knobs]
-        own += [knob for mode in registry.modes.names() for knob in registry.modes.get(mode).knobs]
-        seen: dict[str, None] = {}
-        for knob in own:
-            for value in values(knob):
-                if f"{knob.name}={value}" not in seen:
-                    seen[f"{knob.name}={value}"] = None
-                    yield _row("knob", knob=knob.name, value=value, stack=stack)
+        modes = [registry.modes.get(name) for name in registry.modes.names()]
+        pairs = [(knob, value) for knob in registry.stacks.get(stack).knobs for value in values(knob)[1:] or (NUMBER,)]
+        pairs += [(knob, value) for mode in modes for knob in mode.knobs for value in values(knob)]
+        for name, value in dict.fromkeys((knob.name, value) for knob, value in pairs):
+            yield _row("knob", knob=name, value=value, stack=stack)
 
 
 def values(knob: Knob) -> tuple[str, ...]:
@@ -176,7 +184,7 @@ def _shows_mode(row: Row, case: Case, facts: Facts) -> bool:
 
 
 def _shows_knob(row: Row, case: Case, facts: Facts) -> bool:
-    """Whether the case has this setting, asked for or by default, and the software does not ignore it there."""
+    """Whether the case has this setting, and the software does not ignore it there. A mode's may be the default."""
     name, value = row.of("knob"), row.of("value")
     if case.stack != row.of("stack") or not is_whole(case):
         return False
@@ -186,6 +194,9 @@ def _shows_knob(row: Row, case: Case, facts: Facts) -> bool:
         return False
     if value == NUMBER:
         return len(knob.values) <= 1 and name in turned
+    of_mode = knob in registry.modes.get(case.mode).knobs
+    if name not in turned and not (of_mode and (knob.choice or value == knob.values[0])):
+        return False  # a model's own default, such as the layout of images that a text has not, shows nothing
     set_to = turned.get(name, knob.default(registry.models.get(case.model), turned))
     return set_to == value and knob.why_not(cell, value, facts) is None
 
