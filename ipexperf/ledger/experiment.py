@@ -184,7 +184,7 @@ class Experiment:
 
     def _again(self, batch: Batch) -> Iterator[Planned]:
         """For each case that failed, the cases with fewer of its settings that nobody has run or planned."""
-        known = {one.case for one in (*self.records, *self._waiting)}
+        known = {*(one.case for one in self.records), *(one.case for one in self._waiting)}
         sound = {one.case for one in self.records if one.sound}
         for planned in batch.planned:
             if planned.case not in sound and features.is_whole(planned.case):
