@@ -64,7 +64,6 @@ class Experiment:
         planned: Sequence[Planned],
         options: Options,
         say: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.records: list[CaseRecord] = []
         self.refused: dict[str, str] = {}
@@ -77,8 +76,7 @@ class Experiment:
         self._waiting = list(planned)
         self._options = options
         self._say = say
-        self._clock = clock
-        self._began = clock()
+        self._began = time.monotonic()
         self._conductors: dict[str, Conductor] = {}
         self._costs: dict[str, list[float]] = {}
         """Seconds that the cases of each mode took."""
@@ -86,7 +84,7 @@ class Experiment:
     @property
     def seconds(self) -> float:
         """How long it has run."""
-        return self._clock() - self._began
+        return time.monotonic() - self._began
 
     @property
     def left(self) -> list[Case]:
@@ -141,7 +139,7 @@ class Experiment:
         return self._conductors[key]
 
     def _play(self, batch: Batch, recorder: Recorder) -> None:
-        begin = self._clock()
+        begin = time.monotonic()
         run = GroupRun(batch.group, 1, self._conductor(batch), self._say, effort=EFFORT, ratios_alone=True)
         rounds: list[RoundRecord] = []
 
@@ -162,7 +160,7 @@ class Experiment:
                 recorder.case(one, _judged(one), POLICY)
             run.hand_over(keep)
             self._keep(measurements, rounds)
-        cost = (self._clock() - begin) / len(batch.planned)
+        cost = (time.monotonic() - begin) / len(batch.planned)
         for planned in batch.planned:
             self._costs.setdefault(planned.case.mode, []).append(cost)
 
