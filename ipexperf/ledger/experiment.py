@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.round import Effort
+from ipexperf.conduct import gate
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import UsageError
 from ipexperf.judge import screen
-from ipexperf.judge.policy import Policy
+from ipexperf.judge.policy import GatePolicy, Policy
 from ipexperf.ledger.records import OK, CaseRecord, Speed
 from ipexperf.plan import features, groups
 from ipexperf.plan.groups import Group
@@ -31,8 +32,10 @@ POLICY = Policy()
 """Nothing is compared with a baseline: the policy only says what failed or is invalid."""
 ARMS = 4
 """Most cases of a round. An interruption, or the end of the budget, then costs little."""
-EFFORT = Effort(turns=8, most=8, seconds=0.02)
+EFFORT = Effort(turns=3, most=3, seconds=0.02)
 """Short rounds: what counts is the proof. A ratio says by its interval how little it was measured."""
+ANYTHING = GatePolicy(others=1.0, steal=1.0, held_up=1.0, memory_pressure=1.0)
+"""On a busy machine no turn is made again: a proof is as good there. That it was busy is said."""
 LOG_LINES = 40
 """Lines of the log of a failed launch that are kept."""
 FIRST_CASE = 15.0
@@ -135,7 +138,7 @@ class Experiment:
             key = batch.planned[0].case.uid
         if key not in self._conductors:
             options = dataclasses.replace(batch.options, budget=max(1.0, self._budget - self.seconds))
-            self._conductors[key] = Conductor(options, Path.cwd(), self._say)
+            self._conductors[key] = Conductor(options, Path.cwd(), self._say, policy=ANYTHING)
         return self._conductors[key]
 
     def _play(self, batch: Batch, recorder: Recorder) -> None:
@@ -221,7 +224,7 @@ def record(measured: Measurement, reference: Case | None, speeds: Speeds) -> Cas
 
 def _busy(launch: Launch) -> str:
     """What disturbed the launch: its times say less then, and its proof says as much."""
-    return launch.contended or next((note for note in launch.notes if "contended machine" in note), "")
+    return gate.contended(launch.gate, gate.POLICY)
 
 
 def _speed(case: Case, reference: Case | None, speeds: Speeds) -> Speed | None:
