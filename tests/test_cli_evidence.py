@@ -49,7 +49,7 @@ def folder(tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch) ->
         if name != "tiny":
             del registry.models._items[name]
     monkeypatch.delitem(DTYPES, "int8")  # a worker would quantise its networks
-    monkeypatch.setattr(evidence, "FOR_EVIDENCE", FAKES / "movers.py")
+    monkeypatch.setattr(evidence, "NETWORKS", FAKES / "movers.py")
     return tmp_path
 
 

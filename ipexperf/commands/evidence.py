@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import EvidenceError, UsageError
+from ipexperf.ledger import NETWORKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 MINUTES = 20
 PATIENCE = 240.0
 """Seconds that a request to a worker may take, unless the user says: training the weights of a model takes longest."""
-FOR_EVIDENCE = Path(__file__).parents[1] / "bench" / "models" / "_for_evidence.py"
-"""The file with the networks that only evidence needs."""
 LAST = "cpu"
 """The device to show where there is no accelerator."""
 DECIDED = (
@@ -178,7 +177,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         )
     defaults = {field.name: field.default for field in dataclasses.fields(planned) if field.name in DECIDED}
     chosen: dict[str, Any] = {**defaults, "budget": 60.0 * arguments.minutes, "launches": 1}
-    load = (*planned.load, str(FOR_EVIDENCE))
+    load = (*planned.load, str(NETWORKS))
     if "timeout" not in planned.sources:
         chosen["timeout"] = PATIENCE
     return dataclasses.replace(planned, **chosen, load=load, samples=8, seconds=0.1, no_roof=True, no_pulse=True)

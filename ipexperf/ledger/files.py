@@ -12,7 +12,7 @@ from ipexperf.bench import precision, registry
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import EvidenceError
-from ipexperf.ledger import records
+from ipexperf.ledger import NETWORKS, records
 from ipexperf.ledger.records import KEYS, OK, SCHEMA, STATES, CaseRecord, Evidence, RowRecord, Speed
 from ipexperf.plan import features
 from ipexperf.plan.features import KINDS, Row
@@ -246,6 +246,7 @@ def _wrong_cases(evidence: Evidence) -> Iterator[str]:
 
 
 def _wrong_rows(evidence: Evidence) -> Iterator[str]:
+    registry.load([str(NETWORKS)])
     every = set(features.every(evidence.device))
     cases = {one.case.uid: one for one in evidence.cases}
     seen = set()

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.commands import evidence
 from ipexperf.compare import arm
-from ipexperf.ledger import records
+from ipexperf.ledger import NETWORKS, records
 from ipexperf.ledger.experiment import Experiment
 from ipexperf.plan import features
 from ipexperf.plan.arms import ArmWords
@@ -21,7 +20,7 @@ from ipexperf.recorder import Recorder
 torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.process
-PATH = str(evidence.FOR_EVIDENCE)
+PATH = str(NETWORKS)
 
 
 @pytest.fixture

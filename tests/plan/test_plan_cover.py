@@ -10,14 +10,14 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.api import Knob
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.commands import evidence
+from ipexperf.ledger import NETWORKS
 from ipexperf.plan import cover, features
 from ipexperf.plan.cover import Cover, Planner
 from ipexperf.plan.features import Row
 from ipexperf.plan.options import Options
 
 FAKES = Path(__file__).parents[1] / "fakes"
-FOR_EVIDENCE = str(evidence.FOR_EVIDENCE)
+FOR_EVIDENCE = str(NETWORKS)
 INSTALLED = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 AVX2 = frozenset({"avx2"})
 BF16 = AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni", "avx512_bf16"}

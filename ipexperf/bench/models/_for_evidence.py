@@ -12,11 +12,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Examples
+from ipexperf.bench.datasets._random import RandomData
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.models._shape import Shape
 from ipexperf.bench.models.decoders import SHAPED
 
-SHAPE = Shape(layers=2, width=128, heads=4, key_heads=2, inner=256, vocabulary=49152, positions=256)
+VOCABULARY = 256
+SHAPE = Shape(layers=2, width=128, heads=4, key_heads=2, inner=256, vocabulary=VOCABULARY, positions=256)
+TINY = {**SHAPED, "size": 64, "batch_infer": 2, "most": SHAPE.positions, "rate": 8.0, "data": "random_bytes"}
 ROOM = 2**28
 """Bytes that a worker on the host may still take before its own limit."""
 OUT_OF_REACH = 2**44
@@ -70,7 +74,21 @@ def _lose_the_device(images: Any) -> None:
     images.flatten()[beyond].cpu()
 
 
-@registry.model("evidence_decoder", **{**SHAPED, "size": 64, "batch_infer": 2, "most": SHAPE.positions, "rate": 8.0})
+class RandomBytes(RandomData):
+    """Tokens for the decoder, whose vocabulary is small: some stacks take seconds for each step of a large one."""
+
+    name = "random_bytes"
+    examples = 8
+
+    def draw(self, count: int, size: int, generator: Any) -> Examples:
+        tokens = torch.randint(VOCABULARY, (count, size + 1), generator=generator)
+        return Examples((tokens[:, :-1].contiguous(),), (tokens[:, 1:].contiguous(),))
+
+
+registry.datasets.add("random_bytes", RandomBytes())
+
+
+@registry.model("evidence_decoder", **TINY)
 def _decoder() -> Any:
     """Shows what decoders do, without the minutes that training one takes."""
     from ipexperf.bench.models import _decoder
