@@ -14,7 +14,7 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.errors import EvidenceError
 from ipexperf.ledger import NETWORKS, records
 from ipexperf.ledger.records import KEYS, OK, SCHEMA, STATES, CaseRecord, Evidence, RowRecord, Speed
-from ipexperf.plan import features
+from ipexperf.plan import features, knobs
 from ipexperf.plan.features import KINDS, Row
 from ipexperf.result import METRICS, Check
 
@@ -218,7 +218,7 @@ def _wrong(evidence: Evidence, path: Path) -> Iterator[str]:
         return
     accelerator = evidence.hardware.get("accelerator") or {}
     device = registry.devices.get(evidence.device)
-    if device.accelerator and accelerator.get("name") != device.name:
+    if device.accelerator and accelerator.get("name") != device.name and any(one.sound for one in evidence.cases):
         yield f"it is of the device {device.name}, and its hardware has none"
     yield from _wrong_cases(evidence)
     yield from _wrong_rows(evidence)
@@ -278,12 +278,15 @@ def _unproven(one: RowRecord, case: CaseRecord | None, evidence: Evidence) -> It
 
 
 def _shown(row: Row, case: CaseRecord, evidence: Evidence) -> bool:
-    """Whether the case shows the row. One whose leaves are gone shows none."""
+    """Whether the case shows the row. One whose leaves are gone, or whose settings are none, shows nothing."""
     known: Mapping[str, Callable[[], tuple[str, ...]]] = {
         "mode": registry.modes.names,
         "stack": registry.stacks.names,
         "model": registry.models.names,
     }
-    if features.is_whole(case.case) and any(getattr(case.case, name) not in names() for name, names in known.items()):
+    if any(getattr(case.case, name) not in names() for name, names in known.items()):
+        return False
+    own = knobs.of(features.cell_of(case.case))
+    if any(name in own and own[name].wrong(value) for name, value in case.case.knobs):
         return False
     return features.shows(row, case.case, evidence.facts)
