@@ -183,6 +183,12 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], sentence: str, capsys
     assert "Traceback" not in err
 
 
+def test_a_limited_processor_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert run() == cli.USAGE_ERROR
+    assert "ONEDNN_MAX_CPU_ISA=AVX2: evidence is of all that a CPU can do" in capsys.readouterr().err
+
+
 def test_every_file_is_checked_and_each_wrong_one_has_its_sentence(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

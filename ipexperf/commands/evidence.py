@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from collections import Counter
 from datetime import datetime, timezone
@@ -167,7 +168,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
+    from ipexperf.ledger import records
+
     planned = planning.resolve(arguments)
+    if limit := records.limited(os.environ):
+        raise UsageError(f"{limit}: evidence is of all that a CPU can do: run it without this variable")
     for name in DECIDED:
         if planned.sources.get(name, "").startswith("--"):
             raise UsageError(f"{planned.sources[name]}: evidence chooses its cases itself: leave it out")

@@ -220,6 +220,8 @@ def _wrong(evidence: Evidence, path: Path) -> Iterator[str]:
     device = registry.devices.get(evidence.device)
     if device.accelerator and accelerator.get("name") != device.name and any(one.sound for one in evidence.cases):
         yield f"it is of the device {device.name}, and its hardware has none"
+    if limit := records.limited(evidence.variables):
+        yield f"{limit} kept libraries from using the instructions of its hardware"
     yield from _wrong_cases(evidence)
     yield from _wrong_rows(evidence)
 

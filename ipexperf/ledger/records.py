@@ -127,8 +127,7 @@ class Evidence:
         words = [_NOISE.sub(" ", str(self.hardware["cpu"])), level(self.hardware["isa"])[0]]
         if accelerator := self.hardware.get("accelerator"):
             words.append(str(accelerator["properties"]))
-        limited = ["limited"] if self.limits else []
-        return re.sub(r"[^a-z0-9]+", "-", " ".join([*words, self.device, *limited]).lower()).strip("-")
+        return re.sub(r"[^a-z0-9]+", "-", " ".join([*words, self.device]).lower()).strip("-")
 
     @property
     def title(self) -> str:
@@ -136,15 +135,7 @@ class Evidence:
         names = [f"{' '.join(_NOISE.sub(' ', str(self.hardware['cpu'])).split())}, {level(self.hardware['isa'])[1]}"]
         if accelerator := self.hardware.get("accelerator"):
             names.insert(0, str(accelerator["properties"]))
-        if self.limits:
-            names.append("limited by " + ", ".join(f"{name}={value}" for name, value in self.limits.items()))
         return "; ".join(names)
-
-    @property
-    def limits(self) -> dict[str, str]:
-        """The variables that keep libraries from using all instructions of the CPU."""
-        names = fingerprint.ISA_VARIABLES
-        return {name: value for name, value in self.variables.items() if name in names and value.lower() != "default"}
 
     @property
     def facts(self) -> Facts:
@@ -155,6 +146,13 @@ class Evidence:
 def facts(hardware: Mapping[str, Any]) -> Facts:
     """The facts of recorded hardware, which has no packages."""
     return Facts("", {}, cpu_flags=frozenset(hardware["isa"]), cores=hardware["cores"])
+
+
+def limited(variables: Mapping[str, str]) -> str:
+    """The variable that keeps libraries from using all instructions of the CPU, or an empty text."""
+    free = ("", "all", "default")
+    names = (name for name in fingerprint.ISA_VARIABLES if variables.get(name, "").lower() not in free)
+    return next((f"{name}={variables[name]}" for name in names), "")
 
 
 def level(isa: Iterable[str]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence_records import BF16, FP32, INT8, UNTOLD, USED, WRONG, evidence, proven
+from evidence_records import BF16, FP32, HARDWARE, INT8, UNTOLD, USED, WRONG, evidence, proven
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -136,6 +136,12 @@ def test_a_changed_file_has_another_digest(tmp_path: Path) -> None:
     assert "its digest does not match its content" in refusal(path)
 
 
+def test_a_limited_processor_shows_nothing_of_itself(tmp_path: Path) -> None:
+    """Its bf16 may be emulated although its flags say otherwise."""
+    path = write(tmp_path, evidence(variables={"ATEN_CPU_CAPABILITY": "avx2"}))
+    assert "ATEN_CPU_CAPABILITY=avx2 kept libraries from using the instructions of its hardware" in refusal(path)
+
+
 def test_a_file_is_called_as_its_machine(tmp_path: Path) -> None:
     path = write(tmp_path, evidence())
     assert "it should be called some-9000-avx512-bf16-cpu.json" in refusal(path.rename(tmp_path / "mine.json"))
@@ -143,7 +149,12 @@ def test_a_file_is_called_as_its_machine(tmp_path: Path) -> None:
 
 def test_an_accelerator_must_be_in_the_hardware(tmp_path: Path) -> None:
     """And the cases of a file are of its device."""
-    assert "it is of the device cuda, and its hardware has none" in refusal(write(tmp_path, evidence(device="cuda")))
+    on_cpu = evidence(device="cuda")
+    assert "it is of the device cuda, and its hardware has none" in refusal(write(tmp_path, on_cpu))
+    card = {**HARDWARE, "accelerator": {"name": "cuda", "properties": "NVIDIA Card 1"}}
+    with_card = evidence(device="cuda", hardware=card)
+    assert with_card.machine == "some-9000-avx512-bf16-nvidia-card-1-cuda"
+    assert "resnet18-cpu-bf16-infer-stock ran on cpu, and the file is of cuda" in refusal(write(tmp_path, with_card))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", "1e999", '{"schema": 1}', "[" * 100_000, "\udc80"])

@@ -106,9 +106,12 @@ def test_the_level_is_the_highest_of_the_flags(isa: tuple[str, ...], named: str)
 
 def test_a_machine_is_named_by_its_model_and_level() -> None:
     assert evidence().machine == "some-9000-avx512-bf16-cpu"
-    limited = evidence(variables={"ONEDNN_MAX_CPU_ISA": "AVX2"})
-    assert limited.machine == "some-9000-avx512-bf16-cpu-limited"
-    assert limited.title == "Some 9000, AVX-512 BF16; limited by ONEDNN_MAX_CPU_ISA=AVX2"
+    assert evidence().title == "Some 9000, AVX-512 BF16"
+
+
+def test_a_variable_that_limits_the_instructions_is_named() -> None:
+    assert records.limited({"ONEDNN_MAX_CPU_ISA": "AVX2"}) == "ONEDNN_MAX_CPU_ISA=AVX2"
+    assert records.limited({"ONEDNN_MAX_CPU_ISA": "default", "OMP_NUM_THREADS": "2"}) == ""
 
 
 @given(st.text(max_size=40))
