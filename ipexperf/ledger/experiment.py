@@ -179,7 +179,8 @@ class Experiment:
         """Keep the first environment that a worker has described, and the software of all."""
         software = environment["software"]
         if software.get("torch"):
-            self.environment = self.environment or dict(environment)
+            if not self.software:
+                self.environment = dict(environment)
             self.software.update({name: value for name, value in software.items() if value is not None})
         self.environment.setdefault("hardware", environment["hardware"])
 
