@@ -178,3 +178,18 @@ def test_a_planned_case_is_under_its_condition() -> None:
         text = str(one.options.placement) if one.options.placement else one.options.start
         assert text in dict(one.case.knobs).values()
         assert dataclasses.replace(one.case, knobs=()) == features.without_conditions(one.case)
+
+
+def test_a_card_has_a_plan_without_a_list_of_its_own() -> None:
+    """On cuda a lost device is provoked, and what the stack or the mode cannot do there has its reason."""
+    registry.load([FOR_EVIDENCE])
+    here = dataclasses.replace(facts(), accelerators={"cuda": ""})
+    made = Planner("cuda", Options(device=("cuda",), load=(FOR_EVIDENCE,)), here)
+    whole = made.make()
+    ids = {one.case.id for one in whole.planned}
+    assert "provokes_device_lost-cuda-fp32-infer-stock" in ids
+    assert any(one.case.dtype == "fp16" and one.case.mode == "train" for one in whole.planned)
+    assert any(dict(one.case.knobs).get("input") == "host" for one in whole.planned)
+    assert {one.case.device for one in whole.planned} == {"cuda"}
+    why = whole.impossible[row("mode", mode="infer", dtype="fp32", stack="ipex")]
+    assert why == "IPEX optimises for cpu and xpu, not for cuda"
