@@ -49,7 +49,8 @@ def folder(tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch) ->
         if name != "tiny":
             del registry.models._items[name]
     monkeypatch.delitem(DTYPES, "int8")  # a worker would quantise its networks
-    monkeypatch.setattr(evidence, "NETWORKS", FAKES / "movers.py")
+    for room in (evidence, files):  # the networks that fail would run on the fake device too
+        monkeypatch.setattr(room, "NETWORKS", FAKES / "movers.py")
     return tmp_path
 
 
@@ -149,6 +150,55 @@ def test_nothing_begins_that_will_not_end_in_time(
     assert run("--minutes", "2") == 0
     assert "not reached: the 2 minutes were over before" in capsys.readouterr().out
     assert len(files.read(folder / "out" / NAME).cases) == 4
+
+
+def test_a_second_run_adds_what_the_first_did_not_reach(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs no case of a row that holds, and refuses to add to nothing and nothing to all."""
+    assert run("--add") == cli.USAGE_ERROR
+    assert "--add: out has no file of this machine and fake: leave it out" in capsys.readouterr().err
+    seen: list[Arm] = []
+
+    def stops(arm: Arm) -> float:
+        seen.append(arm)
+        if len(seen) == 6:
+            raise KeyboardInterrupt
+        return 1.0
+
+    played(monkeypatch, stops, HELD, environment=WHERE)
+    monkeypatch.setattr("ipexperf.bench.process.environment.hardware", lambda: HARDWARE)
+    assert run() == cli.INTERRUPTED
+    first = files.read(folder / "out" / NAME)
+    assert run("--add") == 0
+    whole = files.read(folder / "out" / NAME)
+    assert {one.state for one in whole.rows} == {"held", "impossible"}
+    assert {one.case for one in first.cases} < {one.case for one in whole.cases}
+    ran = [arm.case for arm in seen[6:]]
+    assert not {one.case for one in first.cases} & set(ran)
+    assert whole.made["minutes"] == 40
+    assert run("--add") == cli.USAGE_ERROR
+    assert "fake can show nothing more here" in capsys.readouterr().err
+
+
+def test_evidence_of_other_software_is_not_mixed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is any of it lost."""
+    seen: list[Arm] = []
+
+    def stops(arm: Arm) -> float:
+        seen.append(arm)
+        if len(seen) == 6:
+            raise KeyboardInterrupt
+        return 1.0
+
+    played(monkeypatch, stops, HELD, environment=WHERE)
+    monkeypatch.setattr("ipexperf.bench.process.environment.hardware", lambda: HARDWARE)
+    assert run() == cli.INTERRUPTED
+    before = (folder / "out" / NAME).read_text()
+    played(monkeypatch, second, HELD, environment={**WHERE, "software": {"torch": "2.9.0"}})
+    assert run("--add") == 0
+    assert (folder / "out" / NAME).read_text() == before
+    assert files.read(folder / "out" / "other-software" / NAME).software["torch"] == "2.9.0"
 
 
 def test_the_plan_lists_cases_and_what_cannot_be_shown(

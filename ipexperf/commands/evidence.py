@@ -67,6 +67,8 @@ def add_evidence(subparsers: console.Subparsers) -> None:
     parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=text)
     text = "folder of the files (default: docs/evidence)"
     parser.add_argument("--into", type=Path, default=Path("docs") / "evidence", metavar="DIR", help=text)
+    text = "go on from the folder's file of this machine: run only what it does not hold, and add to it"
+    parser.add_argument("--add", action="store_true", help=text)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument(
         "--plan", action="store_true", help="only list the cases, and the rows that cannot be shown here"
@@ -131,12 +133,14 @@ def _run(arguments: argparse.Namespace) -> int:
     (device,) = options.device or ()
     planner = Planner(device, options, facts)
     progress.say(f"planning what {device} can show here")
-    cover = planner.make()
+    before = _before(arguments.into, device) if arguments.add else None
+    cover = planner.make([one.row for one in before.rows if one.state == "held"] if before else ())
     if arguments.plan:
         return _list(cover)
     if not cover.planned:
-        raise UsageError(f"{device} can show nothing here: {next(iter(cover.impossible.values()), 'no row is known')}")
-    progress.say(f"{len(cover.planned)} cases show {len(planner.rows) - len(cover.impossible)} rows")
+        more = "nothing more" if before else "nothing"
+        raise UsageError(f"{device} can show {more} here: {next(iter(cover.impossible.values()), 'no row is known')}")
+    progress.say(f"{len(cover.planned)} cases to run")
     recorder = Recorder(options, Path.cwd(), ("evidence", *sys.argv[2:]))
     recorder.open()
     experiment = Experiment(planner, cover.planned, options, progress.say)
@@ -155,12 +159,13 @@ def _run(arguments: argparse.Namespace) -> int:
             status = "finished"
         except KeyboardInterrupt as error:
             status, interruption = "interrupted", error
-        evidence = _evidence(planner, cover, experiment, arguments.minutes, interrupted=interruption is not None)
+        new = _evidence(planner, cover, experiment, arguments.minutes, interrupted=interruption is not None)
     finally:
         recorder.finish(status)
         recorder.close()
         experiment.close()
-    path = _write(evidence, arguments.into)
+    evidence, into = _added(before, new, planner, arguments.into)
+    path = _write(evidence, into)
     _report(evidence, path)
     if interruption:
         raise interruption
@@ -207,6 +212,41 @@ def _device(options: Options) -> tuple[Options, Facts]:
     if reason := registry.devices.get(device).why_not(facts):
         raise UsageError(f"{device} cannot run here: {reason}")
     return dataclasses.replace(options, device=(device,)), facts
+
+
+def _before(folder: Path, device: str) -> Evidence:
+    """The file of this machine in a folder."""
+    from ipexperf.bench.process import environment
+    from ipexperf.ledger import files
+
+    here = environment.hardware()
+    for one in files.all_of(folder):
+        if one.device == device and all(one.hardware[name] == here[name] for name in ("cpu", "isa", "cores")):
+            return one
+    raise UsageError(f"--add: {folder} has no file of this machine and {device}: leave it out")
+
+
+def _added(before: Evidence | None, new: Evidence, planner: Planner, folder: Path) -> tuple[Evidence, Path]:
+    """The new evidence with that of the file before it, and the folder to write it to.
+
+    Cases of other hardware or software are not mixed: then the new evidence is written to a folder of its own.
+    """
+    from ipexperf.ledger import records
+
+    if before is None:
+        return new, folder
+    shared = before.software.keys() & new.software.keys()
+    same = before.hardware == new.hardware and all(before.software[name] == new.software[name] for name in shared)
+    if not same:
+        return new, folder / "other-software"
+    fresh = {one.case for one in new.cases}
+    cases = (*(one for one in before.cases if one.case not in fresh), *new.cases)
+    why = {one.row: one.why for one in new.rows if one.state == "impossible"}
+    unreached = next((one.why for one in new.rows if one.state == "unreached"), "no case was tried")
+    rows = records.resolve(planner.rows, cases, why, records.facts(new.hardware), unreached)
+    made = {name: before.made[name] + new.made[name] for name in ("minutes", "seconds")}
+    software = {**before.software, **new.software}
+    return dataclasses.replace(new, made={**new.made, **made}, software=software, cases=cases, rows=tuple(rows)), folder
 
 
 def _list(cover: Cover) -> int:

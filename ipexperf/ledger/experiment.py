@@ -98,7 +98,8 @@ class Experiment:
         """Run batch after batch. `after` is called after each, for instance to move a bar."""
         while self._waiting and (batch := self._next()) is not None:
             self._play(batch, recorder)
-            self._waiting = [one for one in self._waiting if one not in batch.planned] + list(self._again(batch))
+            self._waiting = [one for one in self._waiting if one not in batch.planned]
+            self._waiting = [*self._again(batch), *self._waiting]
             after()
 
     def close(self) -> None:

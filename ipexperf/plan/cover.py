@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ipexperf.bench import registry
@@ -60,10 +60,10 @@ class Planner:
         own += [name for name in (features.DECODER,) if name in registry.models.names()]
         self._models = sorted(own, key=lambda name: (SMALL.index(name) if name in SMALL else len(SMALL), name))
 
-    def make(self) -> Cover:
-        """Choose the cases."""
+    def make(self, held: Collection[Row] = ()) -> Cover:
+        """Choose the cases that show all rows but those that are known to hold."""
         impossible = {row: reason for row in self.rows if (reason := features.not_here(row, self.device, self.facts))}
-        wanted = [row for row in self.rows if row not in impossible]
+        wanted = [row for row in self.rows if row not in impossible and row not in held]
         candidates = [Planned(case, self._options) for case in self._candidates()]
         candidates += self._pairs(wanted, candidates)
         candidates += self._failures(wanted)
@@ -281,10 +281,10 @@ class Planner:
 
 
 def cost(case: Case) -> int:
-    """About how long a case takes beside plain inference: training, compilers and several processes take longer."""
+    """About how long a case takes beside plain inference. Training, compilers, requests and processes take longer."""
     mode = registry.modes.get(case.mode)
     compiled = mode.graph in (COMPILED, EXPORTED)
-    return 1 + mode.trains + 2 * compiled + 2 * (mode.processes(case) - 1)
+    return 1 + mode.trains + 2 * compiled + 2 * mode.requests + 2 * (mode.processes(case) - 1)
 
 
 def _stacks() -> list[str]:

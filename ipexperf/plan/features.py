@@ -195,7 +195,8 @@ def _shows_knob(row: Row, case: Case, facts: Facts) -> bool:
     if value == NUMBER:
         return len(knob.values) <= 1 and name in turned
     of_mode = knob in registry.modes.get(case.mode).knobs
-    if name not in turned and not (of_mode and (knob.choice or value == knob.values[0])):
+    counts = of_mode and (knob.choice or knob.dtypes is not None or value == knob.values[0])
+    if name not in turned and not counts:
         return False  # a model's own default, such as the layout of images that a text has not, shows nothing
     set_to = turned.get(name, knob.default(registry.models.get(case.model), turned))
     return set_to == value and knob.why_not(cell, value, facts) is None
