@@ -62,18 +62,20 @@ def _rows(kind: str, seen: Sequence[Evidence]) -> list[Row]:
 def _by_stack(rows: Sequence[Row], one: Evidence) -> str:
     """What became of the rows that differ in their stack: the stacks that held, and what became of the others."""
     states, cases = _states(one), {case.case.uid: case for case in one.cases}
-    parts: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {name: [] for name in ("", "emulated", WORDS["failed"], WORDS["unreached"])}
     for row in rows:
         record = states.get(row)
         if record is not None and record.state != "impossible":
-            parts.setdefault(_word(record, cases.get(record.case)), []).append(row.of("stack"))
-    return "; ".join(f"{', '.join(stacks)}{word}" for word, stacks in parts.items()) or "-"
+            parts[_word(record, cases.get(record.case))].append(row.of("stack"))
+    texts = [f"{word}{': ' if word else ''}{', '.join(stacks)}" for word, stacks in parts.items() if stacks]
+    return "; ".join(texts) or "-"
 
 
 def _word(record: RowRecord, case: CaseRecord | None) -> str:
+    """What is said of a stack before its name. Nothing, if its case held and the processor did not emulate it."""
     if record.state == "held":
-        return " (emulated)" if case is not None and case.emulated else ""
-    return f" {WORDS[record.state]}"
+        return "emulated" if case is not None and case.emulated else ""
+    return WORDS[record.state]
 
 
 def _grid(kind: str, names: tuple[str, str], seen: Sequence[Evidence]) -> str:
