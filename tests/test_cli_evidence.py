@@ -17,8 +17,9 @@ from ipexperf import cli
 from ipexperf.bench import registry
 from ipexperf.commands import evidence
 from ipexperf.dtypes import DTYPES
-from ipexperf.errors import WorkerError
+from ipexperf.errors import HistoryError, WorkerError
 from ipexperf.ledger import files
+from ipexperf.recorder import Recorder
 from ipexperf.result import Check
 
 if TYPE_CHECKING:
@@ -133,6 +134,26 @@ def test_an_interruption_keeps_what_was_measured(
     assert {"held", "unreached"} <= set(states)
     with closing(sqlite3.connect("ipexperf.db")) as connection:
         assert connection.execute("SELECT status FROM run").fetchone() == ("interrupted",)
+
+
+def test_a_history_that_fails_costs_nothing_that_was_measured(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file has it, and the error is the last word."""
+    written = []
+
+    def fails(*arguments: object) -> None:
+        written.append(arguments)
+        if len(written) > 2:
+            raise HistoryError("the disk is full")
+
+    played(monkeypatch, second, HELD, environment=WHERE)
+    monkeypatch.setattr(Recorder, "round", fails)
+    assert run() == cli.USAGE_ERROR
+    assert "the disk is full" in capsys.readouterr().err
+    whole = files.read(folder / "out" / NAME)
+    assert len(whole.cases) > 4
+    assert "the run ended before: the disk is full" in {one.why for one in whole.rows}
 
 
 def test_nothing_begins_that_will_not_end_in_time(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
-from ipexperf.errors import EvidenceError, UsageError
+from ipexperf.errors import EvidenceError, IpexperfError, UsageError
 from ipexperf.ledger import NETWORKS
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def _run(arguments: argparse.Namespace) -> int:
     recorder.open()
     experiment = Experiment(planner, cover.planned, options, progress.say)
     status: Status = "failed"
-    interruption: KeyboardInterrupt | None = None
+    interruption: KeyboardInterrupt | IpexperfError | None = None
+    unreached = f"the {arguments.minutes} minutes were over before"
 
     def after() -> None:
         done = len(experiment.records) + len(experiment.refused)
@@ -158,8 +159,10 @@ def _run(arguments: argparse.Namespace) -> int:
                 experiment.run(recorder, after)
             status = "finished"
         except KeyboardInterrupt as error:
-            status, interruption = "interrupted", error
-        new = _evidence(planner, cover, experiment, arguments.minutes, interrupted=interruption is not None)
+            status, interruption, unreached = "interrupted", error, "it was interrupted before"
+        except IpexperfError as error:  # such as a history on a full disk: what was measured is in the file
+            interruption, unreached = error, f"the run ended before: {error}"
+        new = _evidence(planner, cover, experiment, arguments.minutes, unreached)
     finally:
         recorder.finish(status)
         recorder.close()
@@ -259,7 +262,7 @@ def _list(cover: Cover) -> int:
     return 0
 
 
-def _evidence(planner: Planner, cover: Cover, experiment: Experiment, minutes: int, *, interrupted: bool) -> Evidence:
+def _evidence(planner: Planner, cover: Cover, experiment: Experiment, minutes: int, unreached: str) -> Evidence:
     """The file's records, without names of hosts and people."""
     from ipexperf import __version__
     from ipexperf.bench.process import environment
@@ -274,9 +277,8 @@ def _evidence(planner: Planner, cover: Cover, experiment: Experiment, minutes: i
         if reason := experiment.refused.get(one.case.uid):
             shown = [row for row in planner.rows if features.shows(row, one.case, planner.facts)]
             impossible |= {row: reason for row in shown if row.kind == "condition"}
-    reason = "it was interrupted before" if interrupted else f"the {minutes} minutes were over before"
     cases = [_scrubbed(one, names) for one in experiment.records]
-    rows = records.resolve(planner.rows, cases, impossible, records.facts(hardware), reason)
+    rows = records.resolve(planner.rows, cases, impossible, records.facts(hardware), unreached)
     made = {
         "at": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "ipexperf": __version__,

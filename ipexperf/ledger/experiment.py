@@ -145,12 +145,6 @@ class Experiment:
     def _play(self, batch: Batch, recorder: Recorder) -> None:
         begin = time.monotonic()
         run = GroupRun(batch.group, 1, self._conductor(batch), self._say, effort=EFFORT, ratios_alone=True)
-        rounds: list[RoundRecord] = []
-
-        def keep(made: RoundRecord) -> None:
-            recorder.round(made)
-            rounds.append(made)
-
         try:
             run.prepare()
             run.advance()
@@ -158,12 +152,12 @@ class Experiment:
             self.refused.update({one.case.uid: str(error) for one in batch.planned})
             return
         finally:
-            # Also after an interruption: what was measured is kept.
+            # Also after an interruption, and before the history, which may fail.
             measurements = [one for one in run.measurements().values() if one.launches]
+            self._keep(measurements, run.rounds)
             for one in measurements:
                 recorder.case(one, _judged(one), POLICY)
-            run.hand_over(keep)
-            self._keep(measurements, rounds)
+            run.hand_over(recorder.round)
         cost = (time.monotonic() - begin) / len(batch.planned)
         for planned in batch.planned:
             self._costs.setdefault(planned.case.mode, []).append(cost)
