@@ -12,7 +12,7 @@ from typing import Any
 
 HARDWARE = ("cpu", "isa", "cores", "cores_total", "memory", "governor", "huge_pages", "accelerator")
 """What a file says of the hardware. Not the host, its kernel, and which of its cores were free."""
-SOFTWARE = ("python", "libc", "torch", "torchvision", "ipex", "onednn", "mkl", "capability", "threads")
+SOFTWARE = ("python", "libc", "torch", "torchvision", "ipex", "onednn", "mkl", "capability")
 PACKAGES = ("torchao", "intel-openmp", "oneccl_bind_pt", "numpy", "scikit-learn", "transformers", "timm")
 """Packages whose versions a file has, where they are installed."""
 PRIVATE = ("pinned",)

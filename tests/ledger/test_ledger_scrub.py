@@ -25,6 +25,13 @@ def test_variables_have_no_path_but_the_names_of_preloaded_libraries() -> None:
     assert scrub.variables(values) == {"LD_PRELOAD": "a.so:b.so", "OMP_NUM_THREADS": "4"}
 
 
-def test_software_has_no_interpreters_path() -> None:
-    document = {"python": "3.11.7", "executable": "/home/ann/python", "torch": "2.8.0", "packages": {"timm": "1.0"}}
+def test_software_has_no_interpreters_path_and_no_number_of_threads() -> None:
+    """Threads are of a case, such as an instance of the mode realtime, and not of the software."""
+    document = {
+        "python": "3.11.7",
+        "threads": 1,
+        "executable": "/home/ann/python",
+        "torch": "2.8.0",
+        "packages": {"timm": "1.0"},
+    }
     assert scrub.software(document) == {"python": "3.11.7", "torch": "2.8.0", "timm": "1.0"}
