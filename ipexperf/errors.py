@@ -6,6 +6,7 @@ IpexperfError
 ├── WorkerError         a launch ended without a measurement; `outcome` says how
 ├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
+├── EvidenceError       a file of evidence cannot be read, or claims what it does not hold
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
 """
 
@@ -41,6 +42,10 @@ class ForkError(IpexperfError):
 
 class BaselineError(IpexperfError):
     """A baseline file cannot be read, written or accepted into."""
+
+
+class EvidenceError(IpexperfError):
+    """A file of evidence cannot be read, or claims what it does not hold."""
 
 
 class HistoryError(IpexperfError):

@@ -1,0 +1,307 @@
+"""The smallest set of cases that shows every row of the feature table: a greedy set cover, most valuable rows first."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import COMPILED, EXPORTED, GRAPHS, Cell
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import Case
+from ipexperf.dtypes import DTYPES, PLAIN
+from ipexperf.plan import features, groups, knobs, matrix, placement, start
+from ipexperf.plan.features import NUMBER, Row
+from ipexperf.plan.matrix import LeftOut
+from ipexperf.plan.options import Options
+
+SMALL = ("resnet18", features.DECODER)
+"""Models to try first, because they cost least. The others follow by name."""
+WORTH: Mapping[str, int] = {"instructions": 20, "failure": 12, "mode": 10, "knob": 4, "condition": 4, "model": 1}
+"""What rows of a kind are worth: what only this machine can show comes first."""
+EMULATED = 2
+"""What a row is worth whose dtype this processor only emulates."""
+NUMBERS = ("2", "1", "4", "8")
+"""Values to try for a knob that takes any number."""
+
+Setting = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A case to run, and the options of the run that makes it this case: a placement, or how workers begin."""
+
+    case: Case
+    options: Options = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """The cases, the most valuable first, and why no case shows the other rows."""
+
+    planned: tuple[Planned, ...]
+    impossible: Mapping[Row, str] = field(default_factory=dict)
+
+
+class Planner:
+    """Plans the cases of one device."""
+
+    def __init__(self, device: str, options: Options, facts: Facts) -> None:
+        """`facts` are those of the workers' interpreter and this machine."""
+        self.device = device
+        self.facts = facts
+        self._options = options
+        self._missing: dict[str, str | None] = {}
+        self.rows = features.every(device)
+        own = [row.of("model") for row in self.rows if row.kind == "model"]
+        own += [name for name in (features.DECODER,) if name in registry.models.names()]
+        self._models = sorted(own, key=lambda name: (SMALL.index(name) if name in SMALL else len(SMALL), name))
+
+    def make(self, held: Collection[Row] = ()) -> Cover:
+        """Choose the cases that show all rows but those that are known to hold."""
+        impossible = {row: reason for row in self.rows if (reason := features.not_here(row, self.device, self.facts))}
+        wanted = [row for row in self.rows if row not in impossible and row not in held]
+        candidates = [Planned(case, self._options) for case in self._candidates()]
+        candidates += self._pairs(wanted, candidates)
+        candidates += self._failures(wanted)
+        candidates += self._conditions(wanted)
+        chosen, left = self._chosen(wanted, candidates)
+        impossible.update({row: self._why(row) for row in left if row not in impossible})
+        return Cover(tuple(chosen), impossible)
+
+    def alone(self, planned: Planned) -> list[Planned]:
+        """The cases with none of the settings of a case, and with one each, for when that one fails."""
+        case = features.without_conditions(planned.case)
+        if planned.case != case:
+            return []
+        plain = dataclasses.replace(features.cell_of(case), knobs=())
+        made = [self._case(plain, wish) for wish in ((), *((setting,) for setting in case.knobs))]
+        return [Planned(one, planned.options) for one in made if isinstance(one, Case) and one != case]
+
+    def _case(self, cell: Cell, wish: Sequence[Setting] = (), options: Options | None = None) -> Case | LeftOut:
+        turned, unmet = knobs.turned(cell, tuple(wish), self.facts)
+        named = dataclasses.replace(options or self._options, dtype=(cell.dtype,))  # else emulated dtypes are left out
+        return matrix.case_of(turned, unmet, named, self.facts, self._missing)
+
+    @functools.cached_property
+    def _plain(self) -> list[Cell]:
+        """For each mode, dtype and stack the cell of the first model that can run it, at whatever settings it must."""
+        plain = []
+        for row in self.rows:
+            if row.kind == "mode":
+                cells = [self._cell(row, model) for model in self._models]
+                plain += [cell for cell in cells if next(self._settled(cell), None) is not None][:1]
+        return plain
+
+    def _cell(self, row: Row, model: str) -> Cell:
+        """The cell of a row of modes with this model."""
+        return Cell(model, self.device, row.of("dtype"), row.of("mode"), row.of("stack"))
+
+    def _whole(self, model: str) -> list[Cell]:
+        """The cells of a model in the plain dtype, the plainest first."""
+        return [Cell(model, self.device, PLAIN, mode, stack) for mode in self._modes() for stack in _stacks()]
+
+    def _settled(self, cell: Cell) -> Iterator[Case]:
+        """The case of a cell at its defaults, or else with each setting that it needs."""
+        case = self._case(cell)
+        if isinstance(case, Case):
+            yield case
+            return
+        for setting in _choices(cell):
+            if isinstance(one := self._case(cell, (setting,)), Case):
+                yield one
+
+    def _candidates(self) -> Iterator[Case]:
+        """Cases at their defaults and with each setting, and the plainest case of each model."""
+        for cell in self._plain:
+            for case in self._settled(cell):
+                yield case
+                for setting in _settings(cell):
+                    if isinstance(one := self._case(dataclasses.replace(cell), (*case.knobs, setting)), Case):
+                        yield one
+        for model in self._models:
+            plainest = next((case for cell in self._whole(model) for case in self._settled(cell)), None)
+            if plainest is not None:
+                yield plainest
+
+    def _modes(self) -> list[str]:
+        """The modes, what changes a network least first."""
+        modes = registry.modes
+
+        def plainness(name: str) -> tuple[bool, bool, int, str]:
+            mode = modes.get(name)
+            return mode.trains, bool(mode.family), GRAPHS.index(mode.graph), name
+
+        return sorted(modes.names(), key=plainness)
+
+    def _pairs(self, wanted: Iterable[Row], candidates: Sequence[Planned]) -> list[Planned]:
+        """For each setting that no case can have alone, the first case that can have it beside another one."""
+        missing = [row for row in wanted if row.kind == "knob" and not self._shown(row, candidates)]
+        return [one for row in missing if (one := self._pair(row)) is not None]
+
+    def _pair(self, row: Row) -> Planned | None:
+        for cell in self._plain:
+            if cell.stack != row.of("stack"):
+                continue
+            for value in NUMBERS if row.of("value") == NUMBER else (row.of("value"),):
+                for other in _settings(cell):
+                    case = self._case(cell, (other, (row.of("knob"), value)))
+                    if isinstance(case, Case) and features.shows(row, case, self.facts):
+                        return Planned(case, self._options)
+        return None
+
+    def _shown(self, row: Row, candidates: Iterable[Planned]) -> bool:
+        return any(features.shows(row, one.case, self.facts) for one in candidates)
+
+    def _failures(self, wanted: Iterable[Row]) -> list[Planned]:
+        """A case of each model that fails on purpose, in the plainest way."""
+        planned = []
+        for row in wanted:
+            if row.kind != "failure" or features.failing(row.of("outcome")) not in registry.models.names():
+                continue
+            cells = self._whole(features.failing(row.of("outcome")))
+            case = next((one for cell in cells if isinstance(one := self._case(cell), Case)), None)
+            if case is not None:
+                planned.append(Planned(case, self._options))
+        return planned
+
+    def _conditions(self, wanted: Iterable[Row]) -> list[Planned]:
+        """The plainest case under each condition. Whether this machine has what it takes is seen when it runs."""
+        cells = [cell for cell in self._plain if cell.dtype == PLAIN and cell.mode in self._modes()]
+        cell = min(cells, key=lambda one: (_stacks().index(one.stack), self._modes().index(one.mode)), default=None)
+        if cell is None:
+            return []
+        planned = []
+        for row in wanted:
+            if row.kind == "condition":
+                options = self._under(row)
+                case = self._case(cell, options=options)
+                if isinstance(case, Case) and features.shows(row, case, self.facts):
+                    planned.append(Planned(case, options))
+        return planned
+
+    def _under(self, row: Row) -> Options:
+        """The options that ask for the condition of a row."""
+        if row.of("setting") == start.KNOB:
+            return dataclasses.replace(self._options, start=row.of("name"))
+        here = {"cores": "0", "node": "0"}  # every machine has these, and a container that has not says so
+        wish = f"{row.of('name')}={row.of('value') or here[row.of('name')]}"
+        try:
+            return dataclasses.replace(self._options, placement=placement.read(wish))
+        except argparse.ArgumentTypeError as error:  # pragma: no cover - the values are the table's
+            raise AssertionError(wish) from error
+
+    def _chosen(self, wanted: Sequence[Row], candidates: Sequence[Planned]) -> tuple[list[Planned], list[Row]]:
+        """The cases, and the rows that none of them shows."""
+        shown = {one: {row for row in wanted if features.shows(row, one.case, self.facts)} for one in candidates}
+        order = {one: number for number, one in enumerate(shown)}
+        left = set(wanted)
+        chosen: list[Planned] = []
+        while True:
+
+            def key(one: Planned) -> tuple[float, bool, int, int]:
+                rows = {row for row in shown[one] & left if row.kind != "model"}  # noqa: B023 - called at once
+                # What a model's own row is worth never draws other rows to a large model.
+                return -self._worth(rows) / cost(one.case), one.case.model not in SMALL, len(one.case.knobs), order[one]
+
+            best = min((one for one in shown if shown[one] & left), key=key, default=None)
+            if best is None:
+                return chosen, [row for row in wanted if row in left]
+            planned, rows = self._packed(best, shown[best] & left, left)
+            chosen.append(planned)
+            left -= rows
+
+    def _packed(self, planned: Planned, rows: set[Row], left: set[Row]) -> tuple[Planned, set[Row]]:
+        """The case with as many further settings as it can have without losing a row that it shows."""
+        if planned.case != features.without_conditions(planned.case) or not features.is_whole(planned.case):
+            return planned, rows
+        stack, named = planned.case.stack, sorted(left, key=str)
+        for row in (row for row in named if row.kind == "knob" and row.of("stack") == stack):
+            if row in rows or row.of("knob") in dict(planned.case.knobs):
+                continue
+            cell = dataclasses.replace(features.cell_of(planned.case), knobs=())
+            for value in NUMBERS if row.of("value") == NUMBER else (row.of("value"),):
+                case = self._case(cell, (*planned.case.knobs, (row.of("knob"), value)))
+                if not isinstance(case, Case):
+                    continue
+                more = {one for one in left if features.shows(one, case, self.facts)}
+                if more > rows:
+                    planned, rows = Planned(case, planned.options), more
+                    break
+        return planned, rows
+
+    def _worth(self, rows: Iterable[Row]) -> int:
+        return sum(EMULATED if features.emulated(row, self.device, self.facts) else WORTH[row.kind] for row in rows)
+
+    def _why(self, row: Row) -> str:
+        """Why no case shows a row: the reason of a model that can do its mode."""
+        if row.kind == "mode":
+            return self._why_mode(row)
+        if row.kind == "model":
+            tries = (self._case(cell) for cell in self._whole(row.of("model")))
+            return next((one.reason for one in tries if isinstance(one, LeftOut)), "no case has it")
+        if row.kind == "knob":
+            return self._why_knob(row)
+        return "no case has it"
+
+    def _why_mode(self, row: Row) -> str:
+        """The reason of the first model that can do the mode in any dtype on any stack."""
+        mode = row.of("mode")
+        able = [
+            model
+            for model in self._models
+            if any(
+                isinstance(self._case(Cell(model, self.device, dtype, mode, stack)), Case)
+                for dtype in DTYPES
+                for stack in _stacks()
+            )
+        ]
+        for model in (*able, *self._models):
+            cell = self._cell(row, model)
+            tries = [self._case(cell, wish) for wish in ((), *((setting,) for setting in _choices(cell)))]
+            reasons = [one.reason for one in tries if isinstance(one, LeftOut)]
+            if len(reasons) == len(tries):
+                return reasons[-1] if registry.stacks.get(cell.stack).by_name else reasons[0]
+        return "no model can"
+
+    def _why_knob(self, row: Row) -> str:
+        """The reason of the first cell that has the knob, or that no mode of the stack has it."""
+        reason = ""
+        value = NUMBERS[0] if row.of("value") == NUMBER else row.of("value")
+        for cell in self._plain:
+            if cell.stack == row.of("stack") and row.of("knob") in knobs.of(cell):
+                one = self._case(cell, ((row.of("knob"), value),))
+                if isinstance(one, LeftOut):
+                    return one.reason
+                reason = reason or f"{cell.stack} has it by default alone"
+        return reason or f"no case of {row.of('stack')} has the knob {row.of('knob')}"
+
+
+def cost(case: Case) -> int:
+    """About how long a case takes beside plain inference. Training, compilers, requests and processes take longer."""
+    mode = registry.modes.get(case.mode)
+    compiled = mode.graph in (COMPILED, EXPORTED)
+    return 1 + mode.trains + 2 * compiled + 2 * mode.requests + 2 * (mode.processes(case) - 1)
+
+
+def _stacks() -> list[str]:
+    """The stacks, stock PyTorch first."""
+    return sorted(registry.stacks.names(), key=lambda name: (name != groups.STOCK, name))
+
+
+def _choices(cell: Cell) -> Iterator[Setting]:
+    """The settings of a cell's mode that say what is done."""
+    for knob in registry.modes.get(cell.mode).knobs:
+        if knob.choice:
+            yield from ((knob.name, value) for value in knob.values)
+
+
+def _settings(cell: Cell) -> Iterator[Setting]:
+    """Every setting that the mode and the stack of a cell have."""
+    for name, knob in knobs.of(cell).items():
+        for value in features.values(knob):
+            numbers = [number for number in NUMBERS if knob.wrong(number) is None and number not in knob.values]
+            yield from ((name, one) for one in (numbers if value == NUMBER else [value]))

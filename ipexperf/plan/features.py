@@ -1,0 +1,257 @@
+"""The rows of the feature table: what a machine can show to run. All of them come from the registries and tables.
+
+A new mode, stack, dtype, knob or model is a new row without a list to remember.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ipexperf.bench import precision, registry
+from ipexperf.bench.api import Cell, Knob
+from ipexperf.bench.evidence import instructions
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP
+from ipexperf.case import AXES, Case
+from ipexperf.dtypes import DTYPES, Instructions
+from ipexperf.plan import knobs, placement, start
+
+Kind = Literal["instructions", "failure", "mode", "knob", "condition", "model"]
+KINDS: tuple[Kind, ...] = ("instructions", "failure", "mode", "knob", "condition", "model")
+"""The kinds of rows, in the order of tables."""
+NUMBER = "a number"
+"""The value of a row for a knob that takes any number."""
+DECODER = "evidence_decoder"
+"""A model that is only there to show what decoders do (`bench.models._for_evidence`)."""
+PROVOKED: Mapping[str, tuple[str, ...] | None] = {
+    "out_of_memory": None,
+    "crashed": None,
+    "device_lost": ("cuda",),
+}
+"""The failures that `bench.models._for_evidence` provokes, and the devices where that is safe. None: every device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A feature: its kind, and the values that name it, such as mode, dtype and stack."""
+
+    kind: Kind
+    subject: tuple[tuple[str, str], ...]
+
+    def of(self, name: str) -> str:
+        """One of the values that name it, or an empty text."""
+        return dict(self.subject).get(name, "")
+
+    def __str__(self) -> str:
+        of = self.of
+        return {
+            "instructions": f"{of('instructions')} for {of('dtype')}",
+            "failure": f"a launch that ends with {of('outcome')}",
+            "mode": f"{of('mode')} {of('dtype')} {of('stack')}",
+            "knob": f"{of('knob')}={of('value')} on {of('stack')}",
+            "condition": f"{of('setting')} {of('name')}{'=' if of('value') else ''}{of('value')}",
+            "model": f"model {of('model')}",
+        }[self.kind]
+
+
+def every(device: str) -> list[Row]:
+    """All rows of a device, by kind."""
+    return [row for kind in KINDS for row in _ROWS[kind](device)]
+
+
+def _row(kind: Kind, **subject: str) -> Row:
+    return Row(kind, tuple(subject.items()))
+
+
+def _instructions(device: str) -> Iterator[Row]:
+    if device == "cpu":
+        for dtype, known in DTYPES.items():
+            for means in known.instructions:
+                yield _row("instructions", dtype=dtype, instructions=means.called)
+
+
+def _failures(device: str) -> Iterator[Row]:
+    for outcome in PROVOKED:
+        if outcome != "device_lost" or registry.devices.get(device).accelerator:
+            yield _row("failure", outcome=outcome)
+
+
+def _modes(device: str) -> Iterator[Row]:
+    del device
+    for mode in registry.modes.names():
+        for dtype in DTYPES:
+            for stack in registry.stacks.names():
+                yield _row("mode", mode=mode, dtype=dtype, stack=stack)
+
+
+def _knobs(device: str) -> Iterator[Row]:
+    """The values of knobs on each stack that has them. A mode's knob is a row of each stack.
+
+    The default of a stack's knob is no row: where the stack does something else, as in int8, nobody applies it.
+    """
+    del device
+    for stack in registry.stacks.names():
+        modes = [registry.modes.get(name) for name in registry.modes.names()]
+        pairs = [(knob, value) for knob in registry.stacks.get(stack).knobs for value in values(knob)[1:] or (NUMBER,)]
+        pairs += [(knob, value) for mode in modes for knob in mode.knobs for value in values(knob)]
+        for name, value in dict.fromkeys((knob.name, value) for knob, value in pairs):
+            yield _row("knob", knob=name, value=value, stack=stack)
+
+
+def values(knob: Knob) -> tuple[str, ...]:
+    """The values of a knob that are rows."""
+    return knob.values if len(knob.values) > 1 else (NUMBER,)
+
+
+def _conditions(device: str) -> Iterator[Row]:
+    """Where workers run and how they begin, on devices that share the host's cores and memory."""
+    if not registry.devices.get(device).hosted:
+        return
+    for name, allowed in (
+        ("cores", ("",)),
+        ("node", ("",)),
+        ("openmp", tuple(OPENMP)),
+        ("allocator", tuple(ALLOCATORS)),
+        ("launcher", tuple(placement.LAUNCHERS)),
+    ):
+        for value in allowed:
+            yield _row("condition", setting=placement.KNOB, name=name, value=value)
+    yield _row("condition", setting=start.KNOB, name=start.FORK, value="")
+
+
+def _models(device: str) -> Iterator[Row]:
+    """The whole networks that are shipped or loaded, but those named by a target of a user's own."""
+    del device
+    for name in registry.models.names():
+        model = registry.models.get(name)
+        if not (model.operator_of or model.target or name == DECODER or name in map(failing, PROVOKED)):
+            yield _row("model", model=name)
+
+
+_ROWS: Mapping[Kind, Callable[[str], Iterator[Row]]] = {
+    "instructions": _instructions,
+    "failure": _failures,
+    "mode": _modes,
+    "knob": _knobs,
+    "condition": _conditions,
+    "model": _models,
+}
+
+
+def means(row: Row) -> Instructions:
+    """The instructions of such a row."""
+    return next(one for one in DTYPES[row.of("dtype")].instructions if one.called == row.of("instructions"))
+
+
+def not_here(row: Row, device: str, facts: Facts) -> str:
+    """Why no case of this device and processor can show the row, or an empty text."""
+    if row.kind == "failure":
+        devices = PROVOKED[row.of("outcome")]
+        return "" if devices is None or device in devices else f"it cannot be provoked safely on {device}"
+    if row.kind != "instructions":
+        return ""
+    wanted, best = means(row), instructions.best(row.of("dtype"), facts.cpu_flags)
+    if wanted.flag not in facts.cpu_flags:
+        return f"this CPU has no {wanted.flag}"
+    return "" if best == wanted else f"this CPU computes {row.of('dtype')} with {best.called if best else 'others'}"
+
+
+def shows(row: Row, case: Case, facts: Facts) -> bool:
+    """Whether a case that holds shows the row."""
+    return _SHOWS[row.kind](row, case, facts)
+
+
+def _shows_instructions(row: Row, case: Case, facts: Facts) -> bool:
+    return case.dtype == row.of("dtype") and not not_here(row, case.device, facts)
+
+
+def _shows_failure(row: Row, case: Case, facts: Facts) -> bool:
+    del facts
+    return case.model == failing(row.of("outcome"))
+
+
+def _shows_mode(row: Row, case: Case, facts: Facts) -> bool:
+    """Only with knobs that say what is done: a knob that says how may switch off what the row is about."""
+    del facts
+    if any(getattr(case, name) != value for name, value in row.subject):
+        return False
+    chosen = {knob.name for knob in registry.modes.get(case.mode).knobs if knob.choice}
+    return is_whole(case) and all(name in chosen for name, _ in case.knobs)
+
+
+def _shows_knob(row: Row, case: Case, facts: Facts) -> bool:
+    """Whether the case has this setting, and the software does not ignore it there. A mode's may be the default."""
+    name, value = row.of("knob"), row.of("value")
+    if case.stack != row.of("stack") or not is_whole(case):
+        return False
+    cell = cell_of(case)
+    knob, turned = knobs.of(cell).get(name), dict(case.knobs)
+    if knob is None or knob.unfit(registry.modes.get(case.mode)):
+        return False
+    if value == NUMBER:
+        return len(knob.values) <= 1 and name in turned
+    of_mode = knob in registry.modes.get(case.mode).knobs
+    counts = of_mode and (knob.choice or knob.dtypes is not None or value == knob.values[0])
+    if name not in turned and not counts:
+        return False  # a model's own default, such as the layout of images that a text has not, shows nothing
+    set_to = turned.get(name, knob.default(registry.models.get(case.model), turned))
+    return set_to == value and knob.why_not(cell, value, facts) is None
+
+
+def _shows_condition(row: Row, case: Case, facts: Facts) -> bool:
+    del facts
+    text = dict(case.knobs).get(row.of("setting"), "")
+    if row.of("setting") != placement.KNOB:
+        return text == row.of("name")
+    try:
+        wish = placement.read(text)
+    except argparse.ArgumentTypeError:
+        return False
+    setting = getattr(wish, row.of("name"))
+    return setting is not None and row.of("value") in ("", setting)
+
+
+def _shows_model(row: Row, case: Case, facts: Facts) -> bool:
+    del facts
+    return case.model == row.of("model")
+
+
+_SHOWS: Mapping[Kind, Callable[[Row, Case, Facts], bool]] = {
+    "instructions": _shows_instructions,
+    "failure": _shows_failure,
+    "mode": _shows_mode,
+    "knob": _shows_knob,
+    "condition": _shows_condition,
+    "model": _shows_model,
+}
+
+
+def failing(outcome: str) -> str:
+    """The name of the model that provokes this outcome."""
+    return f"provokes_{outcome}"
+
+
+def is_whole(case: Case) -> bool:
+    """Whether the case is of a network, and not of a model that fails on purpose."""
+    return case.model not in map(failing, PROVOKED)
+
+
+def cell_of(case: Case) -> Cell:
+    """The cell of a case, without how its workers run, which no leaf knows."""
+    own = tuple(setting for setting in case.knobs if setting[0] not in (placement.KNOB, start.KNOB))
+    return Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=own)
+
+
+def emulated(row: Row, device: str, facts: Facts) -> bool:
+    """Whether this processor only emulates the dtype of a row."""
+    dtype = row.of("dtype")
+    return bool(dtype) and precision.emulated(device, dtype, facts.cpu_flags)
+
+
+def without_conditions(case: Case) -> Case:
+    """The case without how its workers run."""
+    return dataclasses.replace(case, knobs=cell_of(case).knobs)

@@ -1,0 +1,75 @@
+"""`make bundle` makes a folder of wheels that installs without an index."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(shutil.which("make") is None, reason="needs make"),
+]
+
+
+def wheel(folder: Path, name: str, *needs: str) -> None:
+    """A wheel of one empty module."""
+    info = f"{name}-1.0.dist-info"
+    members = {
+        f"{name}.py": "",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        + "".join(f"Requires-Dist: {need}\n" for need in needs),
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    lines = [
+        f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b'=').decode()},{len(text)}"
+        for path, text in members.items()
+    ]
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        for path, text in members.items():
+            archive.writestr(path, text)
+        archive.writestr(f"{info}/RECORD", "\n".join([*lines, f"{info}/RECORD,,"]) + "\n")
+
+
+def bundle(folder: Path, index: Path, what: str) -> subprocess.CompletedProcess[str]:
+    """Run the target with a folder in place of every index."""
+    settings = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull}
+    command = ["make", "bundle", f"BUNDLE={folder}", f"FOR={what}", f"PYTHON={sys.executable}"]
+    return subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_a_bundle_has_what_is_needed_and_its_sums(tmp_path: Path) -> None:
+    """And pip installs it with no index at all."""
+    index, folder, target = tmp_path / "index", tmp_path / "bundle", tmp_path / "site"
+    index.mkdir()
+    wheel(index, "tiny", "tinier")
+    wheel(index, "tinier")
+    wheel(index, "unneeded")
+    made = bundle(folder, index, "tiny")
+    assert made.returncode == 0, made.stderr
+    assert "2 wheels for Python 3" in made.stdout
+    sums = subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=folder, check=False)
+    assert sums.returncode == 0
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--find-links", str(folder)]
+    subprocess.run([*install, "--target", str(target), "tiny"], check=True, timeout=120, capture_output=True)
+    assert {path.name for path in target.glob("*.py")} == {"tiny.py", "tinier.py"}
+    again = bundle(folder, index, "tiny")
+    assert again.returncode != 0
+    assert "is not empty: remove it, or say BUNDLE=DIR" in again.stderr
+
+
+def test_a_package_that_no_index_has_makes_no_bundle(tmp_path: Path) -> None:
+    made = bundle(tmp_path / "bundle", tmp_path, "nobody-has-this")
+    assert made.returncode != 0
+    assert not (tmp_path / "bundle" / "SHA256SUMS").exists()
