@@ -116,7 +116,7 @@ class _Site:
         looks = {name: {"glyph": one.glyph, "tone": one.tone, "numbers": one.numbers} for name, one in rows.items()}
         tables = {"outcomes": looks, "dtypes": list(DTYPES)}
         text = f"window.ipexperfTables = {json.dumps(tables, separators=(',', ':'))};\n"
-        (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8")
+        (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8", errors="replace")
 
     def _write_runs(self) -> None:
         """Write the list of runs that all pages share: time and name of each."""
@@ -131,11 +131,11 @@ class _Site:
             for place, run in enumerate(self._story.board.runs)
         ]
         text = f"window.ipexperfRuns = {json.dumps(rows, separators=(',', ':'))};\n"
-        (self._root / "assets" / "runs.js").write_text(text, encoding="utf-8")
+        (self._root / "assets" / "runs.js").write_text(text, encoding="utf-8", errors="replace")
 
     def _draw(self, name: str, template: str, context: Mapping[str, Any]) -> None:
         text = self._pages.get_template(template).render(page=name, root="../" * name.count("/"), **context)
-        (self._root / name).write_text(text, encoding="utf-8")
+        (self._root / name).write_text(text, encoding="utf-8", errors="replace")
 
 
 def _pages(**known: Any) -> jinja2.Environment:

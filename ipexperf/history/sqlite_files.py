@@ -35,7 +35,12 @@ def path_of(target: str | os.PathLike[str]) -> Path:
     if path is None:
         name = addresses.hidden(os.fspath(target))
         raise HistoryError(f"{name!r} is not an SQLite file: use the tools of its database server.")
-    if not path.is_file():
+    try:
+        exists = path.is_file()
+    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise HistoryError(f"the history {str(path)!r} cannot be opened: {reason}.") from error
+    if not exists:
         raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
     return path
 
