@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from ipexperf.history import History
 
 HERE = Path(__file__).parent
+SECURITY = (
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+"""What a page may do: run and apply the files of the report, whether a server sends them or they lie on a disk.
+
+No markup that slipped into a page runs, and no page asks a network for anything.
+"""
 RUNS = 400
 """Number of newest runs to draw."""
 RUN_PAGES = 20
@@ -150,6 +158,7 @@ def _pages(**known: Any) -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.globals.update(
         known,
+        security=SECURITY,
         look_of=outcomes.row,
         version=__version__,
         made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00"),
