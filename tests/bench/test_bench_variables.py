@@ -19,7 +19,7 @@ def test_an_arm_without_secrets_is_recorded_as_it_was_written(text: str) -> None
 @pytest.mark.parametrize(
     "text",
     ["MY_API_TOKEN={}", "'MY_API_TOKEN={}'", 'MY_API_TOKEN="{}"', "OMP_NUM_THREADS=1 PLAIN={} dtype=bf16",
-     "TORCH_HUB_TOKEN={}", "OMP_SECRET={}", "URL={}", "ZENODO={}", "API_KEY=12", "X=hidden-{}"],
+     "TORCH_HUB_TOKEN={}", "OMP_SECRET={}", "URL={}", "éMY={}", "ZENODO={}", "API_KEY=12", "X=hidden-{}"],
 )  # fmt: skip
 def test_of_a_value_that_may_be_a_secret_only_a_digest_is_recorded(text: str) -> None:
     """A digest, because two values are still two arms."""

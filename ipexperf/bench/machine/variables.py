@@ -25,7 +25,7 @@ SECRET = re.compile(
 """Names that are never recorded with their value, whatever they begin with."""
 SMALL = re.compile(r"[0-9]{0,3}|true|false|yes|no|on|off", re.IGNORECASE | re.ASCII)
 """Values that are too small to be a secret."""
-ASSIGNMENT = re.compile(r"([A-Za-z]\w*)=(.*)", re.ASCII | re.DOTALL)
+ASSIGNMENT = re.compile(r"([^\W\d_]\w*)=(.*)", re.DOTALL)
 FLAG = re.compile(r"(-{0,2}[a-z][a-z0-9_-]*=)*", re.ASCII)
 """What may stand before an arm in a word of the command line, such as `--perf-against=`."""
 HIDDEN = re.compile(r"hidden-[0-9a-f]{8}")
@@ -77,7 +77,7 @@ def masked_text(text: str) -> str:
     try:
         words = shlex.split(text)
     except ValueError:  # nobody knows where a value ends
-        return re.sub(r"((?=\w*[A-Z])[A-Za-z]\w*)=.*", r"\1=hidden", text, count=1, flags=re.DOTALL)
+        return re.sub(r"((?=\w*[A-Z])[^\W\d_]\w*)=.*", r"\1=hidden", text, count=1, flags=re.DOTALL)
     hidden = masked(words)
     return text if hidden == words else shlex.join(hidden)
 
