@@ -49,8 +49,25 @@ def path_of(target: str | os.PathLike[str]) -> Path:
 def opened(path: Path, *, mode: str = "ro") -> Iterator[sqlite3.Connection]:
     """Open a file without migrating it. Errors become a HistoryError with one sentence."""
     name = f"history {path}"
-    with database.translated(name), closing(_connect(path, mode)) as connection:
-        yield connection
+    with database.translated(name):
+        if mode == "ro":
+            _recover(path)
+        with closing(_connect(path, mode)) as connection:
+            yield connection
+
+
+def _recover(path: Path) -> None:
+    """Let SQLite undo what a killed process left half done. It can't do that through a connection that only reads."""
+    with closing(_connect(path, "ro")) as connection:
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            if not os.access(path, os.W_OK):
+                raise
+        else:
+            return
+    with closing(_connect(path, "rw")) as connection:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
