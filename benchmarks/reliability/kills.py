@@ -72,7 +72,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "export csv": ("export", "csv", "--output=points.csv"),
 }
 ACCEPTED = "is in the baseline already"
-"""What the second acceptance of a run says. The history must have the first one then."""
+"""What the second acceptance of a run says. The history must have the first one by then."""
 VICTIMS = {"pytest": 8, "worker": 4, "fork server": 2, "guard": 2, "command": 4}
 """What is killed, and in how many of 20 trials."""
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
