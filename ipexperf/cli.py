@@ -44,6 +44,11 @@ def _answer(words: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception:
+        if not (fault := console.fault_of_history(arguments)):
+            raise  # a defect of ours: its traceback is what a report of it needs
+        console.complain(fault)
+        return USAGE_ERROR
     return status
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,20 @@ def test_a_text_that_a_spreadsheet_would_run_is_no_formula(history, capsys):
         assert rows
         assert {row["branch"] for row in rows} == {f"'{FORMULA}"}
     assert float(rows[0].get("median") or 0) >= 0
+
+
+def test_a_failure_is_blamed_on_the_history_only_where_that_is_damaged(history, capsys, monkeypatch):
+    """Else its traceback is what a report of a defect needs."""
+    with closing(sqlite3.connect(history)) as connection:
+        connection.execute("UPDATE measurement SET median = 'fast'")
+        connection.commit()
+    assert "of another kind in the column median of measurement" in refused(capsys, "trend")
+    with closing(sqlite3.connect(history)) as connection:
+        connection.execute("UPDATE measurement SET median = 0.5")
+        connection.commit()
+    monkeypatch.setattr("ipexperf.history.trend_tables.trend_table", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["trend"])
 
 
 @pytest.mark.parametrize(

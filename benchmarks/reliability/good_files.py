@@ -32,7 +32,7 @@ def fill(place: Path) -> Path:
     }
     kept = CaseBaseline(CASE, sessions, {"accuracy": 0.9}, "because", "me", DAY, "2027-01-01", environment, "1:abcdef")
     write(place / "baselines", Baselines("machine", (kept,)))
-    packages = (Package("torch", "2.8.0", "ab12cd34"), Package("numpy", "2.0.1", "", origin="file"))
+    packages = (Package("torch", "2.8.0", "ab12cd34ef560789"), Package("numpy", "2.0.1", "", origin="file"))
     (place / "good.lock").write_text(
         lock.Lock("3.11.9", "linux-x86_64", packages, variables=(("OMP_NUM_THREADS", "2"),)).text
     )

@@ -129,6 +129,8 @@ class Nursery:
             self._forked.run(program, words, str(place), environment, str(place / "out"), str(place / "err"))
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else 1
+        except KeyboardInterrupt:
+            status = 130  # before pytest has begun, or after it has ended: that is Python's to answer
         except BaseException:  # noqa: BLE001 - the child must end here, whatever it was
             traceback.print_exc()
         finally:

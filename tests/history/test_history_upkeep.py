@@ -69,6 +69,21 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
     assert not path.with_name("copy.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [("measurement", "median", "'fast'"), ("run", "branch", "x'ff'"), ("run", "started_at", "'1e308'"),
+     ("verdict", "judged_at", "7"), ("samples", "data", "'text'"), ("series", "higher_is_better", "'yes'")],
+)  # fmt: skip
+def test_a_check_finds_a_value_of_another_kind(path, table, column, value):
+    """SQLite takes any value in any column."""
+    sqlite_files.check(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = {value}")  # noqa: S608 - names of ours
+        connection.commit()
+    with pytest.raises(HistoryError, match=f"of another kind in the column {column} of {table}"):
+        sqlite_files.check(path)
+
+
 def test_a_check_finds_a_row_that_points_at_nothing(path):
     """Liar: somebody deleted a run by hand."""
     with closing(sqlite3.connect(path)) as connection:
