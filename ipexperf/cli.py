@@ -21,13 +21,19 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit status. An error is one sentence and status 2."""
     words = list(sys.argv[1:] if argv is None else argv)
+    console.write_anything(sys.stdout)
     return gate.guarded(words, _answer) if gate.named(words) else _answer(words)
 
 
 def _answer(words: Sequence[str]) -> int:
-    arguments = _parser().parse_args(words)
+    parser = _parser()
+    for word in words:
+        if word.startswith("--") and word.endswith("=--"):
+            # argparse of Python before 3.13 would take it for an empty list.
+            parser.error(f"argument {word.removesuffix('=--')}: expected one argument, got '--'")
+    arguments = parser.parse_args(words)
     try:
-        with interrupts.sigterm_as_interrupt():
+        with interrupts.sigterm_as_interrupt(), console.answering():
             status: int = arguments.run(arguments)
             sys.stdout.flush()
     except IpexperfError as error:
@@ -38,6 +44,11 @@ def _answer(words: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception:
+        if not (fault := console.fault_of_history(arguments)):
+            raise  # a defect of ours: its traceback is what a report of it needs
+        console.complain(fault)
+        return USAGE_ERROR
     return status
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ipexperf.bench.machine.inventory import Inventory, Package
+from ipexperf.bench.machine.variables import recorded
 from ipexperf.errors import LockError
 
 FORMAT = "ipexperf lock 1"
@@ -220,7 +221,7 @@ def _pair(text: str, where: str) -> tuple[str, str]:
     name, _, encoded = text.partition(" ")
     try:
         value = json.loads(encoded)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
         raise LockError(f"{where}: expected NAME \"VALUE\", got '{text[:80]}'")
@@ -240,13 +241,19 @@ def differences(old: Lock, new: Lock) -> list[Difference]:
     for kind, pairs in (("variable", (old.variables, new.variables)), ("library", (old.libraries, new.libraries))):
         left, right = map(dict, pairs)
         rows += [
-            Difference(kind, name, left.get(name), right.get(name))  # type: ignore[arg-type]
+            Difference(kind, name, _recorded(kind, name, left), _recorded(kind, name, right))  # type: ignore[arg-type]
             for name in sorted({*left, *right})
             if left.get(name) != right.get(name)
         ]
     if old.placement != new.placement:
         rows.append(Difference("placement", "placement", old.placement or None, new.placement or None))
     return rows
+
+
+def _recorded(kind: str, name: str, values: Mapping[str, str]) -> str | None:
+    """What a side has, as it may be recorded."""
+    value = values.get(name)
+    return value if value is None or kind != "variable" else recorded(name, value)
 
 
 def _shown(package: Package | None, other: Package | None) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.bench.machine.variables import masked_command
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
 from ipexperf.judge import remeasure
@@ -81,7 +82,7 @@ class Recorder:
     def _meta(self) -> dict[str, Any]:
         from ipexperf.history.addresses import hidden
 
-        command = [hidden(word) for word in self.command]
+        command = [hidden(word) for word in masked_command(self.command)]
         return {"suite": self._folder.name, "command": command, "preset": self._options.preset}
 
     def round(self, one: RoundRecord) -> None:

@@ -150,10 +150,14 @@ class Run:
     def _check_report(self, target: Path) -> None:
         """Check before measuring that the report can be written to this folder."""
         from ipexperf.dashboard import folder
+        from ipexperf.history.addresses import file_of
 
         if self.options.no_record:
             raise UsageError("--perf-report draws what is recorded: leave --perf-no-record away")
         folder.check(target)
+        cache = self.options.cache or self._folder / ".ipexperf"
+        written = {"history": file_of(self.options.db), "cache": cache, "baselines": self.options.baselines}
+        folder.check_apart(target, written)
         self._report = target.absolute()
 
     def expect(self, cases: Iterable[tuple[Case, Wish]]) -> None:

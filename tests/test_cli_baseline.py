@@ -105,6 +105,20 @@ def test_what_is_refused_leaves_no_row(runs, path, capsys):
     assert live() == [(model, runs[0]) for model in MODELS]
 
 
+def test_an_acceptance_that_was_killed_before_its_rows_is_completed(runs, path):
+    """The file was written, and the process ended before the commit: the next acceptance adds the rows as they were."""
+    accept(runs[0])
+    rows, text = query("SELECT uid, series_id, run_id, reason FROM baseline ORDER BY uid"), path.read_text()
+    assert len(rows) == len(MODELS)
+    with closing(sqlite3.connect("ipexperf.db")) as connection:
+        connection.execute("DELETE FROM baseline")
+        connection.commit()
+    for _ in range(2):
+        assert accept(runs[0], "--by", "somebody else") == 1
+        assert query("SELECT uid, series_id, run_id, reason FROM baseline ORDER BY uid") == rows
+    assert path.read_text() == text
+
+
 def test_the_folder_is_named_by_option_or_environment(runs, tmp_path, monkeypatch, capsys):
     """`--baselines` wins over IPEXPERF_BASELINES, which is the one that a test run takes too."""
     monkeypatch.setenv("IPEXPERF_BASELINES", "kept")

@@ -165,7 +165,7 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
         (["show", "zzzz"], "ipexperf: no run matches 'zzzz': this history has 2"),
         (["trend", "--since", "soon"], "ipexperf: no run matches 'soon': this history has 2"),
         (["trend", "--metric", "speed"], "invalid choice: 'speed'"),
-        (["runs", "--limit", "0"], "must be a whole number of at least 1"),
+        (["runs", "--limit", "0"], "must be a whole number from 1 to 999999999"),
         (["show"], "required: RUN"),
         ([], "required: COMMAND"),
         (["nothing"], "invalid choice: 'nothing'"),

@@ -114,6 +114,8 @@ def load(targets: Iterable[str]) -> None:
             except UsageError as error:
                 raise UsageError(f"--perf-load={target}: {error}") from error.__cause__
         else:
+            if not all(part.isidentifier() for part in target.split(".")):
+                raise UsageError(f"--perf-load={target}: expected a .py file, or a module such as package.module")
             try:
                 importlib.import_module(target)
             except ImportError as error:
@@ -122,7 +124,11 @@ def load(targets: Iterable[str]) -> None:
 
 def load_file(path: Path) -> ModuleType:
     """Import a file as a module, once."""
-    if not path.is_file():
+    try:
+        exists = path.is_file()
+    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
+        raise UsageError(str(getattr(error, "strerror", None) or error)) from None
+    if not exists:
         raise UsageError("there is no such file")
     name = f"ipexperf_loaded_{path.stem}"
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):

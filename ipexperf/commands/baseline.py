@@ -17,9 +17,9 @@ from ipexperf.commands import console
 from ipexperf.errors import BaselineError, HistoryError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ipexperf.history.records import Recorded
+    from ipexperf.history.records import Accepted, Recorded
     from ipexperf.history.store import History
     from ipexperf.judge.accept import Acceptance, Candidate
     from ipexperf.judge.baseline import Baselines
@@ -90,6 +90,8 @@ def run_accept(arguments: argparse.Namespace) -> int:
             for case_id, why in acceptance.refused:
                 _say(f"refused   {case_id}: {why}")
             refused += len(acceptance.refused)
+            if there := _accepted_before(accepted, candidates):
+                history.complete(there)
             if acceptance.accepted:
                 locked = _locks(history, acceptance, arguments)
                 for lock in locked:
@@ -175,6 +177,28 @@ def _remove_unused_locks(folder: Path) -> None:
     for lock in locks.every(folder):
         if lock.digest not in used and not lock.name:
             locks.path_of(folder, lock.digest).unlink()
+
+
+def _accepted_before(accepted: Baselines, candidates: Iterable[Candidate]) -> list[Accepted]:
+    """The candidates whose runs are the newest sessions of the file, as it says that they were accepted."""
+    from ipexperf.history.records import Accepted
+
+    return [
+        Accepted(
+            run_uid=candidate.run,
+            case=candidate.case,
+            former=candidate.case,
+            machine_key=accepted.machine_key,
+            kept=frozenset(session.run for session in there.sessions),
+            at=there.accepted_at,
+            by=there.accepted_by,
+            reason=there.reason,
+        )
+        for candidate in candidates
+        if (there := accepted.at(candidate.case)) is not None
+        and there.case == candidate.case
+        and there.sessions[-1].run == candidate.run
+    ]
 
 
 def _keep(history: History, folder: Path, accepted: Baselines, acceptance: Acceptance) -> Path:

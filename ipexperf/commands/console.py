@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ipexperf.case import AXES
+from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - the type has no public name
 
 RUN = "last, last~3, YYYY-MM-DD, a branch, or the beginning of a uid or a commit"
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of what a spreadsheet runs as a formula."""
+DIGITS = 9
+"""Most digits of a number on the command line."""
+UNWRITTEN = "the answer cannot be written to standard output"
 UNBOUNDED = 500
 """Width of tables in files and pipes."""
 
@@ -85,9 +92,24 @@ def open_history(arguments: argparse.Namespace) -> History:
     return History.open(arguments.db, create=False)
 
 
+def fault_of_history(arguments: argparse.Namespace) -> str:
+    """What is wrong with the history file of a command that failed unexpectedly, or an empty text."""
+    from ipexperf.errors import HistoryError
+    from ipexperf.history import addresses, sqlite_files
+
+    target = getattr(arguments, "db", None)
+    try:
+        path = addresses.file_of(target) if target else None
+        if path is not None and path.is_file():
+            sqlite_files.check(path)
+    except HistoryError as error:
+        return str(error)
+    return ""
+
+
 def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and int(text)):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {10**DIGITS - 1}, not {text!r}")
     return int(text)
 
 
@@ -121,7 +143,12 @@ def write_csv(rows: Sequence[Mapping[str, Any]]) -> None:
 def _cell(value: Any) -> Any:
     if isinstance(value, Mapping):
         return json.dumps(value)
-    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return plain_cell("; ".join(map(str, value)) if isinstance(value, list | tuple) else value)
+
+
+def plain_cell(value: Any) -> Any:
+    """A value of a CSV file. A text that a spreadsheet would run as a formula begins with an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def say(text: str) -> None:
@@ -132,6 +159,31 @@ def complain(text: str) -> None:
     """Write an error message of one sentence to standard error."""
     with suppress(OSError):  # standard error is full or closed: only the exit status is left
         print(f"ipexperf: {text}", file=sys.stderr)
+
+
+def write_anything(stream: TextIO | None) -> None:
+    """Let a stream write characters that its encoding lacks as escapes, such as \\u2713."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Raise UsageError if standard output cannot be written to, or if a file that the user named cannot be used."""
+    if sys.stdout is None:
+        raise UsageError(f"{UNWRITTEN}: it is closed; redirect to /dev/null instead")
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None:  # a stream that was open
+            # What could not be written is still in the buffer, if there is one.
+            ours = getattr(sys.stdout, "write_through", False) or not flush(sys.stdout)
+            whose = UNWRITTEN if ours else "a file cannot be written"
+            silence(sys.stdout)
+            raise UsageError(f"{whose}: {error.strerror or error}") from error
+        raise UsageError(f"{str(error.filename)!r}: {error.strerror}") from error
 
 
 def flush(stream: TextIO | None) -> bool:

@@ -47,7 +47,7 @@ def run_export(arguments: argparse.Namespace) -> int:
         return 0
     table = _points(arguments)
     if arguments.form == "csv":
-        _write(arguments, table.to_csv(index=False, lineterminator="\n"))
+        _write(arguments, _harmless(table).to_csv(index=False, lineterminator="\n"))
     else:
         _write_parquet(table, arguments.output)
     return 0
@@ -72,6 +72,12 @@ def _points(arguments: argparse.Namespace) -> pd.DataFrame:
     with console.open_history(arguments) as history:
         history.check_begun()
     return trend(arguments.db, **_query(arguments))
+
+
+def _harmless(table: pd.DataFrame) -> pd.DataFrame:
+    """The table without texts that a spreadsheet would run as formulas."""
+    texts = table.select_dtypes(include=["object", "string", "category"]).columns
+    return table.assign(**{name: table[name].map(console.plain_cell, na_action="ignore") for name in texts})
 
 
 def _write(arguments: argparse.Namespace, text: str) -> None:

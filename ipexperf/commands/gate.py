@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
 """`git bisect run` skips a commit on 125 and takes 1 to 124 for a bad one, so 2 must not be used there."""
 BISECT = "--bisect"
-UNWRITTEN = "the answer cannot be written to standard output"
 
 
 def add_gate(subparsers: console.Subparsers) -> None:
@@ -55,7 +54,7 @@ def guarded(words: Sequence[str], answer: Callable[[Sequence[str]], int]) -> int
         console.complain(_unexpected(error))
         status = trouble
     if not console.flush(sys.stdout):
-        console.complain(UNWRITTEN)
+        console.complain(console.UNWRITTEN)
         status = trouble
     console.flush(sys.stderr)
     return trouble if status == CANNOT_ASK else status
@@ -74,8 +73,6 @@ def _unexpected(error: Exception) -> str:
 
 
 def run_gate(arguments: argparse.Namespace) -> int:
-    if sys.stdout is None:
-        raise UsageError(f"{UNWRITTEN}: it is closed; redirect to /dev/null instead")
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
     cases = _chosen(detail, arguments.case)
@@ -85,9 +82,6 @@ def run_gate(arguments: argparse.Namespace) -> int:
         _say(detail, cases, status)
     except BrokenPipeError:
         console.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe: the exit status still counts
-    except OSError as error:
-        console.silence(sys.stdout)
-        raise UsageError(f"{UNWRITTEN}: {error.strerror}") from error
     return status
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.bench.machine.variables import recorded
 from ipexperf.case import Case
 from ipexperf.conduct import placement, process, worker
 from ipexperf.conduct.conditions import Conditions
@@ -121,10 +122,10 @@ def _name(line: str) -> str:
 
 
 def _variables(side: Arm, other: Arm) -> dict[str, str]:
-    """The values that an arm's processes see for the variables of both arms; the shell may set them too."""
+    """What an arm's processes see of the variables of both arms, as it may be recorded. The shell may set them too."""
     environment = process.environment_of(side.conditions.python, side.conditions.variables)
     names = {*side.conditions.variables, *other.conditions.variables}
-    return {name: value for name, value in environment.items() if name in names}
+    return {name: recorded(name, value) for name, value in environment.items() if name in names}
 
 
 def _interpreter(path: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import IO
 
 from ipexperf import bench
 from ipexperf.bench.machine import heap
-from ipexperf.bench.process.environment import VARIABLES, tuned
+from ipexperf.bench.machine import variables as names
 
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15
@@ -52,7 +52,7 @@ def quiet(variables: Mapping[str, str]) -> dict[str, str]:
 def tuned_by_user(shell: Mapping[str, str]) -> dict[str, str]:
     """The variables by which the user tunes libraries, without those that we set for every arm of a round."""
     ours = {*WAITING, *QUIET}
-    return {name: value for name, value in tuned(shell).items() if name not in ours}
+    return {name: value for name, value in names.tuned(shell).items() if name not in ours}
 
 
 def environment_of(python: str | None, variables: Mapping[str, str] | None, *, bare: bool = False) -> dict[str, str]:
@@ -61,7 +61,7 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None, *, b
     If `bare`, leave out variables of the shell that tune libraries.
     """
     environment = variables_for(python, variables)
-    inherited = {name: value for name, value in environment.items() if not (bare and VARIABLES.match(name))}
+    inherited = {name: value for name, value in environment.items() if not (bare and names.tunes(name))}
     return {
         **quiet(inherited),
         **heap.defaults(inherited),

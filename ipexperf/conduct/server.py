@@ -183,7 +183,13 @@ class Server:
             message = b""  # it died before it read the request
         if not message:
             raise self._death()
-        reply: dict[str, Any] = json.loads(message)
+        try:
+            reply = json.loads(message)
+        except (ValueError, RecursionError):
+            reply = None
+        if not isinstance(reply, dict):
+            self._end()
+            raise WorkerError("crashed", "the fork server's reply is malformed")
         return reply
 
     def _death(self) -> WorkerError:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.bench.process import guard
-from ipexperf.conduct import memory_limit
+from ipexperf.conduct import memory_limit, protocol
 from ipexperf.conduct.process import BOOT, environment_of, last_lines, start_worker, variables_for
 from ipexperf.errors import UsageError, WorkerError
 
@@ -68,7 +68,12 @@ def ask_facts(
     if result.returncode != 0 or not facts:
         last = (result.stderr.strip().splitlines() or ["no message"])[-1]
         raise UsageError(f"{source}={shlex.quote(command[0])} can't run workers: {last}")
-    return Facts.from_json(json.loads(facts))
+    try:
+        return Facts.from_json(json.loads(facts))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UsageError(
+            f"{source}={shlex.quote(command[0])} can't run workers: its facts are malformed: {error}"
+        ) from None
 
 
 class Worker:
@@ -87,6 +92,8 @@ class Worker:
         self._timeout = timeout
         self._say = say
         self._buffer = b""
+        self._request = protocol.GREETING
+        """The request whose reply comes next."""
         self._look = time.monotonic() + POLL_SECONDS
         self._killed = False
         self._sentence: WorkerError | None = None
@@ -146,6 +153,7 @@ class Worker:
         """Send a request without waiting for its reply."""
         if self._killed:
             raise self._condemned()
+        self._request = do
         line = json.dumps({"do": do, **request}) + "\n"
         try:
             self._requests.write(line.encode())
@@ -170,7 +178,7 @@ class Worker:
             while True:
                 while b"\n" in self._buffer:
                     line, _, self._buffer = self._buffer.partition(b"\n")
-                    reply: dict[str, Any] = json.loads(line)
+                    reply = self._parsed(line)
                     if "say" not in reply:
                         return reply
                     self._say(reply["say"])
@@ -187,6 +195,14 @@ class Worker:
                 elif over:
                     raise self._death()  # the worker is gone, though a process that it forked still holds the pipe
                 self._watch_memory()
+
+    def _parsed(self, line: bytes) -> dict[str, Any]:
+        """The reply in a line. Kill a worker that does not keep to the protocol: nothing it says can be trusted."""
+        try:
+            return protocol.parse(line, self._request)
+        except protocol.MalformedError as error:
+            self.kill()
+            raise WorkerError("crashed", f"its reply to {self._request} is malformed: {error}", self.log()) from None
 
     def _watch_memory(self) -> None:
         """Kill the largest worker if all together use too much memory."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +19,25 @@ MAKER = "ipexperf report"
 
 def check(folder: Path) -> None:
     """Refuse a folder that is not writable, or that holds anything but a report."""
+    try:
+        _check_place(folder)
+    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
+        raise UsageError(f"the report {str(folder)!r} cannot be written: {_reason(error)}") from error
+
+
+def check_apart(folder: Path, places: Mapping[str, Path | None]) -> None:
+    """Refuse a folder in which the run itself writes something else, by the name of what that is."""
+    target = _real(folder)
+    for name, place in places.items():
+        if place is not None and (_real(place) == target or target in _real(place).parents):
+            raise UsageError(f"the report {folder} cannot be written: the run writes its {name} there, {place}")
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _check_place(folder: Path) -> None:
     if not folder.parent.is_dir():
         raise UsageError(f"the report {folder} cannot be written: there is no folder {folder.parent}")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
@@ -35,7 +55,7 @@ def whole(folder: Path) -> Iterator[Path]:
     try:
         new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     except OSError as error:
-        raise UsageError(f"the report {folder} cannot be written: {error.strerror}") from error
+        raise UsageError(f"the report {folder} cannot be written: {_reason(error)}") from error
     try:
         yield new
         _list(new)
@@ -43,22 +63,31 @@ def whole(folder: Path) -> Iterator[Path]:
         new.chmod(0o755)
         _replace(new, folder)
     except OSError as error:
-        raise UsageError(f"the report {folder} cannot be written: {error.strerror}") from error
+        raise UsageError(f"the report {folder} cannot be written: {_reason(error)}") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
 
+def _reason(error: Exception) -> str:
+    """Why something cannot be written. `shutil.Error` has a list of failures instead of a reason."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list) and error.args[0]:
+        return str(error.args[0][0][-1])
+    return getattr(error, "strerror", None) or str(error)
+
+
 def _strange(folder: Path) -> str:
-    """Return the first file in a folder that no report wrote, or an empty text."""
-    files = _files(folder)
-    if not files and not any(folder.iterdir()):
+    """Return a file in a folder that no report wrote, or an empty text."""
+    first = min(folder.iterdir(), default=None)
+    if first is None:
         return ""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         written = set(manifest["files"]) if manifest["made_by"] == MAKER else set()
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         written = set()
-    return next((name for name in files if name not in written), "" if written else "something")
+    if not written:
+        return first.name  # without a list of its files it is no report: do not walk what may be a whole disk
+    return next((name for name in _files(folder) if name not in written), "")
 
 
 def _files(folder: Path) -> list[str]:

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from ipexperf.history import History
 
 HERE = Path(__file__).parent
+SECURITY = (
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+"""What a page may do: run and apply the files of the report, whether a server sends them or they lie on a disk.
+
+No markup that slipped into a page runs, and no page asks a network for anything.
+"""
 RUNS = 400
 """Number of newest runs to draw."""
 RUN_PAGES = 20
@@ -116,7 +124,7 @@ class _Site:
         looks = {name: {"glyph": one.glyph, "tone": one.tone, "numbers": one.numbers} for name, one in rows.items()}
         tables = {"outcomes": looks, "dtypes": list(DTYPES)}
         text = f"window.ipexperfTables = {json.dumps(tables, separators=(',', ':'))};\n"
-        (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8")
+        (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8", errors="replace")
 
     def _write_runs(self) -> None:
         """Write the list of runs that all pages share: time and name of each."""
@@ -131,11 +139,11 @@ class _Site:
             for place, run in enumerate(self._story.board.runs)
         ]
         text = f"window.ipexperfRuns = {json.dumps(rows, separators=(',', ':'))};\n"
-        (self._root / "assets" / "runs.js").write_text(text, encoding="utf-8")
+        (self._root / "assets" / "runs.js").write_text(text, encoding="utf-8", errors="replace")
 
     def _draw(self, name: str, template: str, context: Mapping[str, Any]) -> None:
         text = self._pages.get_template(template).render(page=name, root="../" * name.count("/"), **context)
-        (self._root / name).write_text(text, encoding="utf-8")
+        (self._root / name).write_text(text, encoding="utf-8", errors="replace")
 
 
 def _pages(**known: Any) -> jinja2.Environment:
@@ -150,6 +158,7 @@ def _pages(**known: Any) -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.globals.update(
         known,
+        security=SECURITY,
         look_of=outcomes.row,
         version=__version__,
         made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00"),

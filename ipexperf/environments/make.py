@@ -154,7 +154,7 @@ def read(folder: Path) -> Environment | None:
     try:
         document = json.loads((folder / MADE).read_text(encoding="utf-8"))
         environment = Environment(folder=folder, **document)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
     return environment if os.access(environment.python, os.X_OK) else None
 

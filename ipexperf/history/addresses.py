@@ -25,6 +25,9 @@ def url_of(target: str | os.PathLike[str]) -> URL:
     text = os.fspath(target)
     if "://" not in text:
         return URL.create("sqlite", database=text)
+    if not text.startswith("sqlite") and text.partition("?")[0].count("@") > 1:
+        # SQLAlchemy would take the rest of the password for the host, and the driver would print it.
+        raise HistoryError(f"{hidden(text)!r} has more than one '@': write those of the user and password as %40.")
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # ValueError: the port is not a number
@@ -42,5 +45,5 @@ def file_of(target: str | os.PathLike[str]) -> Path | None:
 
 def hidden(text: str) -> str:
     """Remove the passwords of URLs from a text."""
-    text = re.sub(r"(://[^:/@\s]*):.*@", rf"\1:{HIDDEN}@", text)
+    text = re.sub(r"(://[^:/\s]*):.*@", rf"\1:{HIDDEN}@", text, flags=re.DOTALL)
     return re.sub(r"([?&]\w*password=)[^&\s]*", rf"\1{HIDDEN}", text)

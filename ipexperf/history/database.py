@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import struct
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoResultFound, SQLAlchemyError
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import gc_pause, schema
@@ -25,6 +26,8 @@ CACHE_KIB = 64 * 1024
 """Page cache of SQLite. The inner pages of ten million rows do not fit into the default of 2 MiB."""
 TURN = 0x69706578
 """Number of the advisory lock in PostgreSQL that writers hold."""
+UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, TypeError, ValueError, struct.error)
+"""What raises where a row lacks something or has another type than its column says."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -36,7 +39,7 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
         _check_path(path, create=create)
         _prepare_file(path, name, create=create)
     try:
-        engine = create_engine(url, connect_args=_arguments(url.get_backend_name()))
+        engine = create_engine(url, connect_args=_arguments(url.get_backend_name()), json_deserializer=_finite_json)
     except ImportError as error:
         raise HistoryError(f"the {name} cannot be opened: {error}; {_missing(url.get_backend_name())}.") from error
     except SQLAlchemyError as error:
@@ -63,6 +66,10 @@ def translated(name: str) -> Iterator[None]:
         raise HistoryError(f"the {name} cannot be used: {_first_line(error)}.") from error
     except json.JSONDecodeError as error:
         raise HistoryError(f"the {name} is damaged: it holds a document that is not JSON: {error}.") from error
+    except UnicodeEncodeError as error:
+        raise HistoryError(f"the {name} cannot be asked for {error.object!r}, which is not UTF-8.") from error
+    except UnicodeDecodeError as error:
+        raise HistoryError(f"the {name} is damaged: it holds a text that is not UTF-8: {error}.") from error
 
 
 @contextmanager
@@ -87,8 +94,31 @@ def reading(engine: Engine, name: str) -> Iterator[Connection]:
         # SQLite's transactions are snapshots by default. Elsewhere each statement would have a snapshot of its own.
         one = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         connection = plain.execution_options(**one)
-        with connection.begin(), gc_pause.held_off():
+        with connection.begin(), gc_pause.held_off(), _decoded(name):
             yield connection
+
+
+@contextmanager
+def _decoded(name: str) -> Iterator[None]:
+    """Turn the errors of decoding a row into a HistoryError. Only a damaged or foreign history has such rows."""
+    try:
+        yield
+    except (json.JSONDecodeError, UnicodeError):
+        raise  # `translated` has a better sentence
+    except RecursionError as error:
+        raise HistoryError(f"the {name} is damaged: it holds a document that is nested too deeply.") from error
+    except UNDECODABLE as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise HistoryError(f"the {name} is damaged: it holds a row that cannot be read ({reason}).") from error
+
+
+def _finite_json(text: str) -> Any:
+    """Parse JSON as it is standardised: NaN, which Python would accept, is damage."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _first_line(error: Exception) -> str:
@@ -108,6 +138,14 @@ def _missing(backend: str) -> str:
 
 
 def _check_path(path: Path, *, create: bool) -> None:
+    try:
+        _check_place(path, create=create)
+    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise HistoryError(f"the history {str(path)!r} cannot be opened: {reason}.") from error
+
+
+def _check_place(path: Path, *, create: bool) -> None:
     if path.is_dir():
         raise HistoryError(f"the history {path} is a folder; name a file in it, such as {path / 'ipexperf.db'}.")
     if not path.parent.is_dir():

@@ -262,6 +262,8 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
     answer = []
     for case_id, fact in cases.items():
         own = launches.get(case_id, [])
+        if PRIMARY not in metrics[case_id]:
+            raise ValueError(f"a case of the run {row['uid']} has no {PRIMARY}")
         judged = verdicts.get(case_id)
         answer.append(
             Recorded(

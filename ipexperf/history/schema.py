@@ -6,6 +6,8 @@ row with an outcome and without numbers. `run.id` is not chronological after a m
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     Boolean,
@@ -19,7 +21,30 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
 )
+
+
+class Document(TypeDecorator[dict[str, Any]]):
+    """A JSON object. Another value, which only a damaged or foreign history has, raises ValueError when it is read."""
+
+    impl = JSON
+    cache_ok = True
+    kind: type = dict
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        del dialect
+        if value is None or isinstance(value, self.kind):
+            return value
+        raise ValueError(f"a document is a JSON {type(value).__name__} instead of a {self.kind.__name__}")
+
+
+class Documents(Document):
+    """A JSON array."""
+
+    cache_ok = True
+    kind = list
+
 
 REVISION = "0005"
 """The newest migration. A history with this revision is opened without alembic."""
@@ -39,7 +64,7 @@ environment = Table(
     Column("id", Integer, primary_key=True),
     Column("uid", String(64), nullable=False, unique=True),
     Column("machine_key", Text, nullable=False, index=True),
-    Column("doc", JSON, nullable=False),
+    Column("doc", Document, nullable=False),
 )
 
 # What can be installed again of an environment. Its uid is the digest that the environment's document names.
@@ -64,7 +89,7 @@ case = Table(
     Column("stack", Text, nullable=False),
     Column("batch", Integer, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("params", JSON, nullable=False),
+    Column("params", Document, nullable=False),
     Index(None, "model", "mode"),
 )
 
@@ -93,7 +118,7 @@ run = Table(
     Column("torch_version", Text),
     Column("ipex_version", Text),
     Column("status", Text, nullable=False),
-    Column("meta", JSON, nullable=False),
+    Column("meta", Document, nullable=False),
     Index(None, "branch", "started_at"),
 )
 
@@ -123,7 +148,7 @@ launch = Table(
     Column("environment_id", Integer, ForeignKey("environment.id"), nullable=False, index=True),
     Column("outcome", Text, nullable=False),
     Column("reason", Text, nullable=False),
-    Column("doc", JSON, nullable=False),
+    Column("doc", Document, nullable=False),
     Column("log", Text, nullable=False),
 )
 
@@ -141,7 +166,7 @@ policy = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("uid", String(64), nullable=False, unique=True),
-    Column("doc", JSON, nullable=False),
+    Column("doc", Document, nullable=False),
 )
 
 # Judging again adds a verdict under another policy. The one with the newest `judged_at` is shown.
@@ -155,7 +180,7 @@ verdict = Table(
     Column("ratio", Double),
     Column("p_value", Double),
     Column("mde", Double),
-    Column("reason", JSON, nullable=False),
+    Column("reason", Document, nullable=False),
     Column("judged_at", String(32), nullable=False),
 )
 
@@ -194,7 +219,7 @@ selftest = Table(
     Column("hi", Double),
     Column("mde", Double),
     Column("cut", Boolean, nullable=False),
-    Column("log_ratios", JSON, nullable=False),
+    Column("log_ratios", Documents, nullable=False),
 )
 
 # Arms that took turns. If a run measures a case again, its rows are replaced but its rounds stay.
@@ -222,7 +247,7 @@ seat = Table(
     Column("case_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
     Column("role", Text, nullable=False),
     Column("launch", Integer),
-    Column("turns", JSON, nullable=False),
+    Column("turns", Documents, nullable=False),
     Column("data", LargeBinary, nullable=False),
 )
 
@@ -256,13 +281,13 @@ bisection = Table(
     Column("bad", Text, nullable=False),
     Column("outcome", Text, nullable=False),
     Column("reason", Text, nullable=False),
-    Column("culprits", JSON, nullable=False),
-    Column("suspects", JSON, nullable=False),
-    Column("ends", JSON),
+    Column("culprits", Documents, nullable=False),
+    Column("suspects", Documents, nullable=False),
+    Column("ends", Document),
     Column("ratio", Double),
     Column("lo", Double),
     Column("hi", Double),
-    Column("ran", JSON, nullable=False),
+    Column("ran", Documents, nullable=False),
     Column("last_good", String(64)),
     Column("first_bad", String(64)),
     Column("measured", Integer, nullable=False),

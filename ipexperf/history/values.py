@@ -104,8 +104,8 @@ def finite(value: Any) -> Any:
 
 
 def storable(text: str) -> str:
-    """Replace NUL in a text: PostgreSQL cannot store it, and the log of a crash may contain it."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    """Replace what a database cannot store: NUL, which the log of a crash may contain, and bytes that are not UTF-8."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
 def summary(values: Sequence[float]) -> dict[str, float | None]:

@@ -149,7 +149,7 @@ def read(directory: Path, machine_key: str) -> Baselines:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Baselines(machine_key)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BaselineError(
             f"{path} cannot be read as JSON ({error}): restore it with git, or delete it to start anew"
         ) from error

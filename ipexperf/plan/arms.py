@@ -12,6 +12,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.variables import masked_text
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start
@@ -36,6 +37,7 @@ class ArmWords:
     """A parsed arm. Whatever it does not mention is as planned."""
 
     text: str = ""
+    """What the user wrote. Values that may be secrets are replaced by a digest."""
     python: str | None = None
     lock: str = ""
     """What names the lock whose software it runs: `baseline`, or one of LOCKS with a name or a file behind it."""
@@ -66,7 +68,8 @@ def parse(text: str, source: str) -> ArmWords:
     """Parse words: an interpreter's path, maybe with `python=` before it, or a lock; variables, axes and knobs."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
     software = []
-    where = f"{source} '{text}'"
+    shown = masked_text(text)
+    where = f"{source} '{shown}'"
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -80,7 +83,7 @@ def parse(text: str, source: str) -> ArmWords:
             raise UsageError(f"{where}: {name} is there twice")
         parts[_kind(name, value, word, source, where)][name] = value
     python, lock = _software(software, where)
-    return ArmWords(text, python, lock, **parts)
+    return ArmWords(shown, python, lock, **parts)
 
 
 def _kind(name: str, value: str, word: str, source: str, where: str) -> str:

@@ -14,6 +14,10 @@ def words(text: str) -> tuple[str, ...]:
     return parts
 
 
+LARGEST = 2**31 - 1
+"""The largest whole number of an option: torch and SQLite take no larger ones everywhere."""
+
+
 def positive(text: str) -> int:
     """A whole number of at least 1."""
     try:
@@ -22,6 +26,8 @@ def positive(text: str) -> int:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'") from None
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'")
+    if number > LARGEST:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at most {LARGEST}, got '{text}'")
     return number
 
 
@@ -74,7 +80,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 def index(text: str) -> int:
     """A whole number of at least 0."""
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and int(text) <= LARGEST):
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got '{text}'")
     return int(text)
 

@@ -67,6 +67,23 @@ def test_what_the_shell_says_too_is_no_difference(monkeypatch: pytest.MonkeyPatc
     assert arm.differ(A, b, None) == ["ONEDNN_MAX_CPU_ISA: SSE41 -> AVX2"]
 
 
+def test_a_value_that_may_be_a_secret_is_a_difference_and_is_not_told() -> None:
+    a, b = (given(A, variables={"MY_TOKEN": value}) for value in ("hunter22", "s3cret55"))
+    [line] = arm.differ(a, b, None)
+    assert line.startswith("MY_TOKEN: hidden-")
+    assert "hunter22" not in line
+    assert "s3cret55" not in line
+
+
+def test_an_arm_runs_with_the_value_that_is_not_recorded() -> None:
+    words = parse("MY_TOKEN=hunter22", "--perf-against")
+    assert words.variables == {"MY_TOKEN": "hunter22"}
+    assert "hunter22" not in words.text
+    with pytest.raises(UsageError) as raised:
+        parse("MY_TOKEN=hunter22 MY_TOKEN=s3cret55", "--perf-against")
+    assert "hunter22" not in str(raised.value)
+
+
 @pytest.fixture
 def made(fake: str, tmp_path: Path) -> Callable[..., Arm]:
     """An arm of its words, in a run with these options."""

@@ -57,6 +57,32 @@ def test_a_page_that_is_broken_is_not_silent(report: Path, window: Browser, tmp_
     assert any("TypeError" in line for line in window.logs())
 
 
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<script>window.hacked = 1</script>",
+        "<img src='nowhere.png' onerror='window.hacked = 1'>",
+        "<a id='bait' href='javascript:window.hacked = 1' autofocus>bait</a>",
+        "<script src='https://example.org/evil.js'></script>",
+        "<style>#main { display: none }</style>",
+    ],
+)
+def test_markup_that_slipped_into_a_page_does_nothing(
+    report: Path, window: Browser, tmp_path: Path, markup: str
+) -> None:
+    """Should escaping ever fail: the browser refuses to run it, says so, and the page works all the same."""
+    copy = tmp_path / "slipped"
+    shutil.copytree(report, copy)
+    text = (copy / "index.html").read_text()
+    (copy / "index.html").write_text(text.replace("<footer>", f"{markup}<footer>"))
+    window.open(copy / "index.html")
+    window.run("document.querySelector('#bait')?.click()")
+    assert any("Content Security Policy" in line for line in window.logs())
+    assert window.run("return window.hacked ?? null") is None
+    assert window.run("return getComputedStyle(document.querySelector('#main')).display") != "none"
+    assert rows(window)
+
+
 def test_nothing_is_asked_of_a_network(report: Path, window: Browser) -> None:
     """Every part of a page is a file beside it, and the browser of these tests finds no host."""
     for page in (report / "index.html", page_of(report, "resnet50-cpu-bf16-infer_jit-ipex-")):

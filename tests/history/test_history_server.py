@@ -14,7 +14,7 @@ from sqlalchemy import text
 from ipexperf import cli
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, database, schema, sqlite_files
-from ipexperf.history.addresses import hidden
+from ipexperf.history.addresses import hidden, url_of
 
 SECRET = "open%20sesame"  # noqa: S105 - of no server at all
 
@@ -141,6 +141,8 @@ def test_a_command_takes_a_url(server, capsys):
             "postgresql://me@host/perf?password=secret&sslmode=require",
             "postgresql://me@host/perf?password=***&sslmode=require",
         ),
+        ("postgresql://me:s@cr:et@host/perf", "postgresql://me:***@host/perf"),
+        ("postgresql://me@azure:secret@host/perf", "postgresql://me@azure:***@host/perf"),
         ("postgresql://host/perf?sslpassword=secret", "postgresql://host/perf?sslpassword=***"),
         ("postgresql://me@host/perf", "postgresql://me@host/perf"),
         ("sqlite:////tmp/a.db", "sqlite:////tmp/a.db"),
@@ -150,6 +152,14 @@ def test_a_command_takes_a_url(server, capsys):
 def test_a_password_is_never_told(told, shown):
     """Wherever in the URL it stands."""
     assert hidden(told) == shown
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:s@cret@host/perf", "postgresql://me:s@cret/x@host/perf"])
+def test_a_password_with_a_bare_at_sign_is_refused(url):
+    """Else a part of it would be taken for the host, which the driver names in its errors."""
+    with pytest.raises(HistoryError, match="more than one '@': write those of the user and password as %40") as raised:
+        url_of(url)
+    assert "cret" not in str(raised.value)
 
 
 def test_no_server_is_found_where_there_is_none(monkeypatch, tmp_path):

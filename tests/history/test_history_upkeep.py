@@ -37,6 +37,23 @@ def test_a_check_counts_what_there_is(path):
     assert found.revision == found.newest
 
 
+def test_a_history_whose_writer_was_killed_is_checked(path):
+    """A write that was not finished is undone first, which a connection that only reads could not do."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA cache_size = 1")
+        [(before,)] = connection.execute("SELECT count(*) FROM run").fetchall()
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE filler AS SELECT randomblob(4096) FROM measurement a, measurement b LIMIT 500")
+        hot = path.with_name(f"{path.name}-journal")
+        copies = {file: file.read_bytes() for file in (path, hot)}
+        connection.execute("ROLLBACK")
+    for file, data in copies.items():  # as they were when the process was killed
+        file.write_bytes(data)
+    assert sqlite_files.check(path).rows["run"] == before
+    assert not hot.exists()
+
+
 def test_a_check_finds_a_page_that_was_overwritten(path):
     """Liar: the file opens, its first page is whole, and one page in the middle is not. It is not copied either."""
     query(path, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -50,6 +67,21 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
         sqlite_files.backup(path, path.with_name("copy.db"))
     assert not [file for file in path.parent.iterdir() if ".part" in file.name]
     assert not path.with_name("copy.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [("measurement", "median", "'fast'"), ("run", "branch", "x'ff'"), ("run", "started_at", "'1e308'"),
+     ("verdict", "judged_at", "7"), ("samples", "data", "'text'"), ("series", "higher_is_better", "'yes'")],
+)  # fmt: skip
+def test_a_check_finds_a_value_of_another_kind(path, table, column, value):
+    """SQLite takes any value in any column."""
+    sqlite_files.check(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = {value}")  # noqa: S608 - names of ours
+        connection.commit()
+    with pytest.raises(HistoryError, match=f"of another kind in the column {column} of {table}"):
+        sqlite_files.check(path)
 
 
 def test_a_check_finds_a_row_that_points_at_nothing(path):

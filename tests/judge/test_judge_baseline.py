@@ -180,6 +180,12 @@ def test_what_was_accepted_is_what_is_read_and_a_rewrite_changes_no_byte(
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
 
 
+def test_a_file_that_is_nested_too_deeply_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "m-2c.json").write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(BaselineError, match="cannot be read as JSON"):
+        read(tmp_path, "m-2c")
+
+
 def test_the_file_reads_like_a_file_for_people() -> None:
     text = dumps(offered(EMPTY, candidate((0.012345678, 0.0123), 1)).baselines)
     assert text.endswith("}\n")

@@ -24,6 +24,38 @@ def junit(suite: Suite) -> dict[str, tuple[dict[str, str], str | None]]:
     return found
 
 
+LIAR = """
+from ipexperf.bench import registry
+from ipexperf.bench.api import Mode
+
+spin = registry.modes.get("spin")
+
+
+class Lying(type(spin)):
+    name = "lying"
+
+    def open(self, bench):
+        session = super().open(bench)
+        session.metrics = lambda: {"steps_that_count": "many"}
+        return session
+
+
+registry.modes.add("lying", Lying())
+"""
+
+
+def test_a_reply_that_is_none_is_a_crash_that_is_recorded(suite: Suite) -> None:
+    """A mode of the user's own that tells text as a number: the case fails in one sentence, beside its others."""
+    (suite.path / "liar.py").write_text(LIAR)
+    cell = ("--device", "fake", "--dtype", "fp32", "--mode", "spin,lying", "--stack", "plain")
+    result = suite.run("tiny", "--perf-load=liar.py", cell=cell)
+    result.assert_outcomes(passed=1, failed=1)
+    assert "its reply to metrics is malformed" in result.stdout.str()
+    assert "Traceback" not in result.stdout.str()
+    assert sorted(suite.launches()) == [("tiny", "crashed"), ("tiny", "ok")]
+    assert suite.statuses() == ["finished"]
+
+
 def test_a_measured_case_passes_and_is_told_everywhere(suite: Suite) -> None:
     """A case that ran well passes, is in SQLite, in JUnit's properties and in pytest-benchmark's JSON."""
     result = suite.run("tiny", "--junitxml=junit.xml", "--benchmark-json=bench.json")

@@ -51,6 +51,11 @@ def refused(result: pytest.RunResult, told: str) -> None:
         (("--device", "cpu"), "--device cpu: cpu cannot run here: torch not installed"),
         (("--device", "xpu"), "--device xpu: xpu cannot run here: torch not installed"),
         (("--perf-launches", "0"), "expected a whole number of at least 1, got '0'"),
+        (("--perf-batch", "9" * 20), "expected a whole number of at most 2147483647, got '999"),
+        (("--perf-db=--",), "--perf-db: expected a value, got '--'"),
+        (("--perf-load=..",), "--perf-load=..: expected a .py file, or a module such as package.module"),
+        (("--perf-load=.x",), "--perf-load=.x: expected a .py file, or a module such as package.module"),
+        ((f"--perf-load={'x' * 300}.py",), "File name too long"),
         (("--perf-preset", "weekly"), "expected one of quick, nightly, operators, full, got 'weekly'"),
         (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
         (("--perf-load=broken.py",), "--perf-load=broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
@@ -118,6 +123,26 @@ def test_a_server_that_is_not_there_is_found_out_before_anything_is_measured(sui
     result = suite.run("hang", "--perf-db", "postgresql://me:secret@127.0.0.1:1/perf")
     refused(result, "history postgresql://me:***@127.0.0.1:1/perf cannot be")
     assert "secret" not in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--perf-db", "x" * 300), "cannot be opened: File name too long"),
+        (("--perf-db", "postgresql://me:s@cret@127.0.0.1:1/perf"), "more than one '@'"),
+        (("--perf-report", "x" * 300), "cannot be written: File name too long"),
+        (("--perf-report=/",), "which does not belong to a report"),
+        (("--perf-db=here", "--perf-report=here"), "the run writes its history there"),
+        (("--perf-cache=here/cache", "--perf-report=here"), "the run writes its cache there"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(
+    suite: Suite, arguments: tuple[str, ...], told: str
+) -> None:
+    result = suite.run("hang", *arguments)
+    refused(result, told)
+    assert "cret" not in result.stdout.str() + result.stderr.str()
+    assert not (suite.path / "pids").exists()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")

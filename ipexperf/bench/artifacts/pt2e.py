@@ -8,11 +8,17 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import facts
+
+TENSORS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+"""Overrides the `weights_only=False` that torch passes to `torch.load` itself."""
 
 
 def tools() -> tuple[Any, Any]:
@@ -44,8 +50,22 @@ def save(network: Any, example: Any, path: str) -> None:
         torch.export.save(torch.export.export(network, example), file)
 
 
+@contextmanager
+def _tensors_only() -> Iterator[None]:
+    """Let `torch.export.load` read tensors only. By itself it unpickles whatever the file holds, which may run code."""
+    before = os.environ.get(TENSORS_ONLY)
+    os.environ[TENSORS_ONLY] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[TENSORS_ONLY]
+        else:
+            os.environ[TENSORS_ONLY] = before
+
+
 def load(path: str) -> Any:
     """Load a saved program. The process only needs its operators."""
     tools()
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb") as file, _tensors_only():
         return module(torch.export.load(file))

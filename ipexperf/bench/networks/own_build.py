@@ -116,7 +116,9 @@ def _description(values: Any) -> str:
 @functools.cache
 def _configuration(target: Target) -> Any:
     transformers = importlib.import_module("transformers")
-    configuration = transformers.AutoConfig.from_pretrained(_named(target), local_files_only=True)
+    configuration = transformers.AutoConfig.from_pretrained(
+        _named(target), local_files_only=True, trust_remote_code=False
+    )
     if configuration.is_encoder_decoder:
         raise _wrong(target, "it is an encoder with a decoder, which needs a text to continue: name a callable")
     return configuration

@@ -16,12 +16,8 @@ from typing import Any
 
 from ipexperf.bench.api import Device
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import facts, inventory, libraries, placement
+from ipexperf.bench.machine import facts, inventory, libraries, placement, variables
 
-VARIABLES = re.compile(
-    r"^(OMP|KMP|GOMP|MKL|ONEDNN|DNNL|ZE|SYCL|UR|IPEX_|TORCH|ATEN|CUDA|NEO|MALLOC|GLIBC_TUNABLES$|LD_PRELOAD$|PYTORCH)",
-    re.ASCII,
-)
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"
 """Git's answer in place of a branch if a commit is checked out, as in CI systems."""
@@ -159,11 +155,6 @@ def document(device: Device) -> dict[str, Any]:
         "machine_key": machine_key(machine),
         "hardware": machine,
         "software": versions,
-        "variables": tuned(os.environ),
+        "variables": variables.tuned(os.environ),
         "inventory": installed.to_json(),
     }
-
-
-def tuned(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that tune libraries."""
-    return {name: value for name, value in sorted(variables.items()) if VARIABLES.match(name)}

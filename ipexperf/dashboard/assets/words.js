@@ -22,7 +22,9 @@ const UNITS = {
 function make(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "style") made.style.cssText = value; // the security policy of the page refuses the attribute
+    else made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...children.filter((child) => child !== undefined && child !== null));
   return made;

@@ -1,0 +1,441 @@
+"""Processes that are killed at random moments: what was finished must be recorded, and nothing may stay behind.
+
+A trial follows from the seed and its number, but for the moment within the run, which the machine has a part in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import good_files
+import pytest
+
+from ipexperf import cli
+from ipexperf.errors import IpexperfError
+from ipexperf.history import sqlite_files
+from ipexperf.judge import baseline
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ROOT = Path(__file__).parents[2]
+TAG = "IPEXPERF_RELIABILITY"
+"""A variable that every process of a trial has, by which those that outlive it are found."""
+PATIENCE = 90.0
+ORPHANED = 5.0
+"""Seconds after which a process that still lives has outlived its run."""
+INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
+PLUGIN = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio")
+CELL = ("--perf-device=fake", "--perf-dtype=fp32", "--perf-mode=spin", "--perf-stack=plain", "--perf-twin=off")
+SHORT = ("--perf-no-roof", "--perf-no-pulse", "--perf-samples=3", "--perf-seconds=0.01", "--perf-timeout=20")
+CONFTEST = """
+import os
+from math import inf
+
+from ipexperf.conduct import gate
+from ipexperf.judge.policy import GatePolicy
+
+gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)  # the machine's other work is not the matter here
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.outcome in ("passed", "failed"):
+        descriptor = os.open("finished", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(descriptor, (report.nodeid + "\\n").encode())
+        os.close(descriptor)
+"""
+SUITE = "def test_it(perf):\n    perf()\n"
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "merge": ("merge", "other.db"),
+    "prune": ("prune", "--before=last", "--yes"),
+    "db vacuum": ("db", "vacuum"),
+    "db backup": ("db", "backup", "copy.db"),
+    "baseline accept": ("baseline", "accept", "last", "--case=resnet50-cpu-bf16-infer_jit-ipex", "--reason=why"),
+    "report --html": ("report", "--html=report"),
+    "export csv": ("export", "csv", "--output=points.csv"),
+}
+ACCEPTED = "is in the baseline already"
+"""What the second acceptance of a run says. The history must have the first one by then."""
+VICTIMS = {"pytest": 8, "worker": 4, "fork server": 2, "guard": 2, "command": 4}
+"""What is killed, and in how many of 20 trials."""
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+"""What pytest is sent. Everything else is killed by SIGKILL."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """One kill and what came of it."""
+
+    number: int
+    victim: str
+    how: str = ""
+    """The signal, or the command."""
+    hit: bool = False
+    """Whether the victim was there, and had not ended before."""
+    finished: int = 0
+    """The tests that had ended when the run did."""
+    lost: list[str] = field(default_factory=list)
+    """Those of them that the history does not have."""
+    damaged: str = ""
+    orphans: int = 0
+    next_failed: str = ""
+    trouble: str = ""
+    """A traceback, a hang, or a run that did not end as it should."""
+
+    @property
+    def well(self) -> bool:
+        return not (self.lost or self.damaged or self.orphans or self.next_failed or self.trouble)
+
+
+class Nursery:
+    """Forks runs and commands from this process, which has imported what they need."""
+
+    def __init__(self) -> None:
+        self._forked = _load(ROOT / "tests" / "plugin" / "forked_pytest.py")
+        with tempfile.TemporaryDirectory() as empty, open(os.devnull, "w") as null, contextlib.redirect_stdout(null):  # noqa: PTH123 - no file
+            pytest.main([*PLUGIN, f"--rootdir={empty}", empty], plugins=[self._forked.Preload()])
+
+    def start(self, program: str, words: Sequence[str], place: Path, tag: str) -> int:
+        """Start `pytest` or `ipexperf` with these words, and return its pid. `out` and `err` hold what it prints."""
+        path = os.pathsep.join((str(ROOT / "tests" / "fakes" / "no_torch"), str(ROOT)))
+        shell = {name: value for name, value in os.environ.items() if not name.startswith("IPEXPERF_")}
+        environment = {**shell, "PYTHONPATH": path, TAG: tag}
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            return pid
+        status = 1
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
+            for name in ("out", "err"):
+                (place / name).unlink(missing_ok=True)
+            self._forked.run(program, words, str(place), environment, str(place / "out"), str(place / "err"))
+        except SystemExit as error:
+            status = error.code if isinstance(error.code, int) else 1
+        except KeyboardInterrupt:
+            status = 130  # before pytest has begun, or after it has ended: that is Python's to answer
+        except BaseException:  # noqa: BLE001 - the child must end here, whatever it was
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.flush()
+            os._exit(int(status))
+
+
+def _load(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+class Bench:
+    """A folder with a suite of fakes and one history, in which trials follow one another."""
+
+    def __init__(self, place: Path, nursery: Nursery, seed: int) -> None:
+        self.place = place
+        self._nursery = nursery
+        self._seed = seed
+        (place / "pytest.ini").write_text("[pytest]\n")
+        (place / "conftest.py").write_text(CONFTEST)
+        (place / "test_suite.py").write_text(SUITE)
+        self._good = place / "good"
+        self._good.mkdir()
+        good_files.fill(self._good)
+        self._seconds: dict[str, float] = {}
+        """How long a run of each start, and each command, takes that nobody kills."""
+        self._runs: dict[str, int] = {}
+        """How many runs the history has after each command."""
+
+    def trial(self, number: int) -> Trial:
+        """Make one trial."""
+        chance = random.Random(f"{self._seed}:kill:{number}")  # noqa: S311 - no secret
+        victim = chance.choices(list(VICTIMS), list(VICTIMS.values()))[0]
+        trial = Trial(number, victim)
+        if victim == "command":
+            self._command(trial, chance)
+        else:
+            self._run(trial, chance)
+        return trial
+
+    def _run(self, trial: Trial, chance: random.Random) -> None:
+        forked = trial.victim == "fork server" or chance.random() < 0.5
+        start = "fork" if forked else "auto"
+        if start not in self._seconds:
+            began = time.monotonic()
+            self._wait(self._begin("tiny,other", 2, "first", start))
+            self._seconds[start] = time.monotonic() - began
+        tag = f"{os.getpid()}-{trial.number}"
+        (self.place / "finished").unlink(missing_ok=True)
+        before = self._recorded_runs()
+        number = chance.choice(SIGNALS) if trial.victim == "pytest" else signal.SIGKILL
+        trial.how = number.name
+        moment = time.monotonic() + chance.uniform(0, self._seconds[start])
+        pid = self._begin("tiny,other", 2, tag, start)
+        time.sleep(max(0.0, moment - time.monotonic()))
+        trial.hit, status = self._strike(trial.victim, pid, number, tag, chance)
+        status = self._wait(pid) if status is None else status
+        finished = self._finished()
+        trial.finished = len(finished)
+        trial.orphans = _orphans(tag)
+        told = _text(self.place / "out") + _text(self.place / "err")
+        if status is None:
+            trial.trouble = f"did not end within {PATIENCE:g} s"
+        elif "Traceback" in told or "INTERNALERROR" in told:
+            trial.trouble = told.strip().splitlines()[-1]
+        elif trial.victim != "pytest" and status not in (0, 1):
+            trial.trouble = f"ended with {status}"
+        self._check(trial, finished, before)
+        self._next(trial)
+
+    def _begin(self, models: str, launches: int, tag: str, start: str = "auto") -> int:
+        words = [*PLUGIN, *(() if INSTALLED else ("-p", "ipexperf.plugin")), "-q", "test_suite.py", *CELL, *SHORT]
+        words += [
+            f"--perf-load={ROOT / 'tests' / 'fakes' / 'fake.py'}",
+            f"--perf-model={models}",
+            f"--perf-launches={launches}",
+            f"--perf-start={start}",
+        ]
+        return self._nursery.start("pytest", words, self.place, tag)
+
+    def _strike(
+        self, victim: str, pid: int, number: signal.Signals, tag: str, chance: random.Random
+    ) -> tuple[bool, int | None]:
+        """Kill the victim as soon as there is one. Returns whether there was, and the exit status of an ended run."""
+        while True:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return False, os.waitstatus_to_exitcode(status)
+            there = [pid] if victim == "pytest" else _of_kind(victim, tag)
+            if there:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(chance.choice(there), number)
+                    return True, None
+            time.sleep(0.005)
+
+    def _wait(self, pid: int) -> int | None:
+        """The exit status of a run, or None if it hangs: then it is killed."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return None
+
+    def _finished(self) -> list[str]:
+        """The cases whose tests have ended, without their knobs."""
+        lines = _text(self.place / "finished").splitlines()
+        return sorted({line.partition("[")[2].rstrip("]").partition("+")[0] for line in lines})
+
+    def _recorded_runs(self) -> int:
+        path = self.place / "ipexperf.db"
+        return int(_query(path, "SELECT count(*) FROM run")[0][0]) if path.exists() and path.stat().st_size else 0
+
+    def _check(self, trial: Trial, finished: Sequence[str], before: int) -> None:
+        path = self.place / "ipexperf.db"
+        if not path.exists():
+            trial.lost = list(finished)
+            return
+        try:
+            sqlite_files.check(path)
+        except IpexperfError as error:
+            trial.damaged = str(error)
+            return
+        new = self._recorded_runs() - before
+        rows = _query(
+            path,
+            "SELECT DISTINCT c.model || '-' || c.device || '-' || c.dtype || '-' || c.mode || '-' || c.stack"
+            ' FROM measurement m JOIN series s ON s.id = m.series_id JOIN "case" c ON c.id = s.case_id'
+            " WHERE m.run_id = (SELECT max(id) FROM run)",
+        )
+        there = {name for (name,) in rows} if new else set()
+        trial.lost = [name for name in finished if name not in there]
+        [(status,)] = _query(path, "SELECT status FROM run ORDER BY id DESC LIMIT 1") if new else [("",)]
+        killed = trial.victim == "pytest" and trial.how == "SIGKILL"
+        if status == "running" and not killed and not trial.trouble:
+            trial.trouble = "the run is said to be running, and has ended"
+
+    def _next(self, trial: Trial) -> None:
+        """A run in the same folder and history, which nobody kills."""
+        before = self._recorded_runs()
+        status = self._wait(self._begin("tiny", 1, "next"))
+        if status != 0 or self._recorded_runs() != before + 1:
+            trial.next_failed = f"ended with {status}: {_text(self.place / 'out')[-300:]}"
+        trial.orphans += _orphans("next")
+
+    def _command(self, trial: Trial, chance: random.Random) -> None:
+        name = chance.choice(list(COMMANDS))
+        trial.how = name
+        if name not in self._seconds:
+            with self._fresh() as place:
+                began = time.monotonic()
+                status = self._wait(self._nursery.start("ipexperf", COMMANDS[name], place, "command"))
+                self._seconds[name] = time.monotonic() - began
+                assert status == 0, f"{name}: {_text(place / 'err')}"
+                self._runs[name] = int(_query(place / "ipexperf.db", "SELECT count(*) FROM run")[0][0])
+        with self._fresh() as place:
+            pid = self._nursery.start("ipexperf", COMMANDS[name], place, "command")
+            time.sleep(chance.uniform(0, self._seconds[name]))
+            trial.hit = os.waitpid(pid, os.WNOHANG)[0] == 0
+            if trial.hit:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            trial.orphans = _orphans("command")
+            trial.damaged = _damage(place)
+            if trial.damaged:
+                return
+            (place / "copy.db").unlink(missing_ok=True)
+            status = self._wait(self._nursery.start("ipexperf", COMMANDS[name], place, "command"))
+            runs = int(_query(place / "ipexperf.db", "SELECT count(*) FROM run")[0][0])
+            told = f"{_text(place / 'err')} {_text(place / 'out')}"
+            again = name == "baseline accept" and ACCEPTED in told and _accepted(place) == 1
+            if (status != 0 and not again) or runs != self._runs[name] or _damage(place):
+                trial.next_failed = f"{name} ended with {status} and {runs} runs: {told} {_damage(place)}"
+
+    @contextlib.contextmanager
+    def _fresh(self) -> Iterator[Path]:
+        """A copy of the good files, with a second history that has other runs."""
+        with tempfile.TemporaryDirectory(dir=self.place) as name:
+            place = Path(name)
+            shutil.copytree(self._good, place, dirs_exist_ok=True)
+            shutil.copy(place / "ipexperf.db", place / "other.db")
+            with closing(sqlite3.connect(place / "other.db")) as connection:
+                connection.execute("UPDATE run SET uid = 'f' || substr(uid, 2)")
+                connection.commit()
+            yield place
+
+
+def _accepted(place: Path) -> int:
+    """How many accepted sessions the history has."""
+    return int(_query(place / "ipexperf.db", "SELECT count(*) FROM baseline")[0][0])
+
+
+def _damage(place: Path) -> str:
+    """What is wrong with the files of a folder, or an empty text."""
+    try:
+        for name in ("ipexperf.db", "copy.db"):
+            if (place / name).exists():
+                sqlite_files.check(place / name)
+        for key in baseline.machine_keys(place / "baselines"):
+            baseline.read(place / "baselines", key)
+    except IpexperfError as error:
+        return str(error)
+    report = place / "report"
+    if report.exists() and not (report / "ipexperf-report.json").exists():
+        return "half a report"
+    return ""
+
+
+def _of_kind(victim: str, tag: str) -> list[int]:
+    """The processes of a trial that are of this kind."""
+    return [pid for pid in _tagged(tag) if _kind(pid) == victim]
+
+
+def _kind(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "ipexperf-guard":
+            return "guard"
+        words = _words(pid)
+        if b"worker" in words:
+            return "worker"
+        if b"server" in words:  # a forked worker has the command line of its server
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            return "worker" if b"server" in _words(parent) else "fork server"
+    return ""
+
+
+def _words(pid: int) -> list[bytes]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
+def _tagged(tag: str) -> list[int]:
+    """The processes that were started in a trial, without those that are dead."""
+    mark = f"{TAG}={tag}\0".encode()
+    there = []
+    for name in os.listdir("/proc"):  # noqa: PTH208 - called often
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark in Path(f"/proc/{name}/environ").read_bytes():
+                    there.append(int(name))
+    return there
+
+
+def _orphans(tag: str) -> int:
+    """How many processes of a trial still live after a while. They are killed then."""
+    until = time.monotonic() + ORPHANED
+    while (left := _tagged(tag)) and time.monotonic() < until:
+        time.sleep(0.02)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return len(left)
+
+
+def _query(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone():
+            return [(0,)]
+        return connection.execute(sql).fetchall()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def examine(number: int, seed: int, jobs: int, say: Callable[[str], None]) -> list[Trial]:
+    """Make so many trials, in several processes. Each has a folder and a history of its own."""
+    assert cli is not None  # imported here, so that forked commands need not
+    nursery = Nursery()
+    with tempfile.TemporaryDirectory(prefix="ipexperf-reliability-") as name:
+        outer = Path(name)
+        children = [_job(outer / str(job), nursery, seed, range(job, number, jobs), say) for job in range(jobs)]
+        for pid in children:
+            os.waitpid(pid, 0)
+        lines = [line for job in range(jobs) for line in _text(outer / f"{job}.jsonl").splitlines()]
+    return sorted((Trial(**json.loads(line)) for line in lines), key=lambda trial: trial.number)
+
+
+def _job(place: Path, nursery: Nursery, seed: int, numbers: range, say: Callable[[str], None]) -> int:
+    """Start a process that makes these trials, and writes each into a file as soon as it is over."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        place.mkdir()
+        bench = Bench(place, nursery, seed)
+        with place.with_suffix(".jsonl").open("w") as file:
+            for done, number in enumerate(numbers, 1):
+                trial = bench.trial(number)
+                file.write(json.dumps(asdict(trial)) + "\n")
+                file.flush()
+                if not trial.well or done % 25 == 0:
+                    say(f"{done} of {len(numbers)}{'' if trial.well else f': {trial}'}")
+    except BaseException:  # noqa: BLE001 - the parent misses the trials then, and says so
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)

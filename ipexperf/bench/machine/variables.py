@@ -1,0 +1,88 @@
+"""Which variables tune libraries, and which values may be recorded. The others are recorded as a digest."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+TUNING = re.compile(
+    r"((OMP|KMP|GOMP|MKL|MKLDNN|ONEDNN|DNNL|ZE[ST]?|SYCL|UR|IPEX|TORCH[A-Z]*|ATEN|CUDA|MALLOC|PYTORCH)_"
+    r"|NEO|MKLROOT$|GLIBC_TUNABLES$|LD_PRELOAD$)",
+    re.ASCII,
+)
+"""Variables that tune libraries."""
+HARMLESS = re.compile(
+    r"((TBB|NUMEXPR|OPENBLAS|BLIS|INTEL|ONEAPI|I_MPI|CCL|NCCL|TRITON|CUDNN|LC)_|LD_LIBRARY_PATH$|PYTHON[A-Z]*$|LANG$)",
+    re.ASCII,
+)
+"""Other variables whose values may be recorded."""
+SECRET = re.compile(
+    r"TOKEN|SECRET|PASS|PWD|CREDENTIAL|PRIVATE|AUTH|COOKIE|SESSION|(^|_)(API)?KEYS?(_|$)", re.IGNORECASE
+)
+"""Names that are never recorded with their value, whatever they begin with."""
+SMALL = re.compile(r"[0-9]{0,3}|true|false|yes|no|on|off", re.IGNORECASE | re.ASCII)
+"""Values that are too small to be a secret."""
+ASSIGNMENT = re.compile(r"([^\W\d_]\w*)=(.*)", re.DOTALL)
+FLAG = re.compile(r"(-{0,2}[a-z][a-z0-9_-]*=)*", re.ASCII)
+"""What may stand before an arm in a word of the command line, such as `--perf-against=`."""
+HIDDEN = re.compile(r"hidden-[0-9a-f]{8}")
+"""A digest that stands for a value."""
+ROUNDS = 100_000
+"""Rounds of the digest: a twentieth of a second for each guess at a value."""
+
+
+def tuned(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that tune libraries."""
+    return {name: value for name, value in sorted(variables.items()) if tunes(name)}
+
+
+def tunes(name: str) -> bool:
+    """Whether a variable tunes a library."""
+    return bool(TUNING.match(name)) and not SECRET.search(name)
+
+
+def recorded(name: str, value: str) -> str:
+    """The value as it may be recorded and printed. Of a value that may be a secret that is a digest.
+
+    Two different values stay different, so that they are still two arms.
+    """
+    known = TUNING.match(name) or HARMLESS.match(name) or SMALL.fullmatch(value)
+    return value if known and not SECRET.search(name) else _digest(name, value)
+
+
+@functools.cache
+def _digest(name: str, value: str) -> str:
+    # 32 bits suffice to tell arms apart. Of a short password so many fit that a guess proves nothing.
+    key = hashlib.pbkdf2_hmac("sha256", value.encode(errors="surrogateescape"), name.encode(), ROUNDS)
+    return f"hidden-{key[:4].hex()}"
+
+
+def masked(words: Iterable[str]) -> list[str]:
+    """The words of an arm, with those values replaced by their digest that may not be recorded."""
+    return [_masked(word) for word in words]
+
+
+def _masked(word: str) -> str:
+    match = ASSIGNMENT.fullmatch(word)
+    if match is None or match[1].islower() or HIDDEN.fullmatch(match[2]):
+        return word  # axes, knobs and pytest's options have names without capitals
+    return f"{match[1]}={recorded(match[1], match[2])}"
+
+
+def masked_text(text: str) -> str:
+    """The text of an arm as it may be recorded. It is unchanged if it sets no variable that must be hidden."""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # nobody knows where a value ends
+        return re.sub(r"((?=\w*[A-Z])[^\W\d_]\w*)=.*", r"\1=hidden", text, count=1, flags=re.DOTALL)
+    hidden = masked(words)
+    return text if hidden == words else shlex.join(hidden)
+
+
+def masked_command(words: Sequence[str]) -> list[str]:
+    """The words of a command line as they may be recorded: the arms in them are masked."""
+    heads = [match[0] if (match := FLAG.match(word)) else "" for word in words]
+    return [head + masked_text(word[len(head) :]) for head, word in zip(heads, words, strict=True)]

@@ -1,0 +1,52 @@
+"""Which values of variables are recorded: those that tune libraries, and none that may be a secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipexperf.bench.machine import variables
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "baseline", "OMP_NUM_THREADS=1", "TORCHINDUCTOR_FREEZING=1 dtype=bf16", "python=/opt/a/bin/python level=O0",
+     "FLAG=on", "RUNS=12", "ONEAPI_DEVICE_SELECTOR=level_zero:0", "PYTHONPATH=/opt/a:/opt/b", "X=hidden-1a2b3c4d"],
+)  # fmt: skip
+def test_an_arm_without_secrets_is_recorded_as_it_was_written(text: str) -> None:
+    assert variables.masked_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["MY_API_TOKEN={}", "'MY_API_TOKEN={}'", 'MY_API_TOKEN="{}"', "OMP_NUM_THREADS=1 PLAIN={} dtype=bf16",
+     "TORCH_HUB_TOKEN={}", "OMP_SECRET={}", "URL={}", "éMY={}", "ZENODO={}", "API_KEY=12", "X=hidden-{}"],
+)  # fmt: skip
+def test_of_a_value_that_may_be_a_secret_only_a_digest_is_recorded(text: str) -> None:
+    """A digest, because two values are still two arms."""
+    one, same, other = (variables.masked_text(text.format(value)) for value in ("hunter22", "hunter22", "s3cret55"))
+    assert one == same
+    assert "hunter22" not in one
+    assert "=hidden-" in one
+    assert (one != other) == ("{}" in text)
+    assert variables.masked_text(one) == one
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["--perf-against=MY_TOKEN={}", "MY_TOKEN={}", "-oipexperf_against=MY_TOKEN={}", "MY_TOKEN='{}",
+     "--a=MY_TOKEN='x {}'", "--perf-against=baseline MY_TOKEN={}"],
+)  # fmt: skip
+def test_a_command_line_is_recorded_without_the_secrets_of_its_arms(word: str) -> None:
+    [shown] = variables.masked_command([word.format("hunter22")])
+    assert "hunter22" not in shown
+    assert "MY_TOKEN=hidden" in shown
+
+
+def test_other_words_of_a_command_line_are_recorded_as_they_are() -> None:
+    words = ["suites/", "--perf-knobs", "level=O0", "-k", "not it's", "--perf-db=a b.db", "-o", "addopts=-q"]
+    assert variables.masked_command(words) == words
+
+
+def test_a_variable_with_the_beginning_of_a_library_and_the_name_of_a_secret_tunes_nothing() -> None:
+    shell = {"OMP_NUM_THREADS": "2", "URL": "x", "ZENODO_TOKEN": "x", "TORCH_HUB_TOKEN": "x", "MKLROOT": "/opt"}
+    assert variables.tuned(shell) == {"MKLROOT": "/opt", "OMP_NUM_THREADS": "2"}

@@ -1,0 +1,121 @@
+"""Commands whose answer cannot be written, or whose words make no sense: one sentence, and never a traceback."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cli_answers import refused, run
+
+from ipexperf.case import Case
+from ipexperf.cli import main
+from ipexperf.history import History
+from ipexperf.result import Launch, Measurement, Verdict
+
+FORMULA = '=HYPERLINK("http://example.org")'
+HARDWARE = {
+    "machine_key": "xeon-2s",
+    "hardware": {},
+    "software": {},
+    "variables": {},
+    "git": {"commit": "a1b2c3d4", "branch": FORMULA, "dirty": False},
+}
+COMMANDS = ("show last", "export csv", "show last --json", "runs --csv", "report --markdown")
+
+
+@pytest.fixture
+def history(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("IPEXPERF_DB", raising=False)
+    case = Case(model="résnet", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
+    moment = "2026-05-04T10:00:00Z"
+    launch = Launch(0, "ok", metrics={"step_time": 0.0125, "throughput": 1280.0})
+    with History.open("ipexperf.db") as history:
+        uid = history.start_run(HARDWARE, {"started_at": moment})
+        measurement = Measurement(case, (launch,), HARDWARE, started_at=moment, finished_at=moment)
+        history.record(uid, measurement, Verdict("ok", "within the noise ✓", ratio=1.02))
+        history.finish_run(uid, "finished")
+    return tmp_path / "ipexperf.db"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_answer_that_cannot_be_written_is_one_sentence(history, command):
+    """Standard output is closed, or its disk is full, with standard error or without it."""
+    script = "; ".join(
+        f"{sys.executable} -m ipexperf.cli {command} {redirection}; echo $? >> statuses"
+        for redirection in (">&-", ">/dev/full", ">/dev/full 2>/dev/full", ">&- 2>&-")
+    )
+    process = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert Path("statuses").read_text().split() == ["2"] * 4
+    closed, full = process.stderr.splitlines()
+    start = "ipexperf: the answer cannot be written to standard output: "
+    assert closed == f"{start}it is closed; redirect to /dev/null instead"
+    assert full == f"{start}No space left on device"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_terminal_that_knows_ascii_alone_gets_escapes(history, command, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    process = subprocess.run(
+        [sys.executable, "-m", "ipexperf.cli", *command.split()], capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.isascii()
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_no_formula(history, capsys):
+    """As a branch has any name that its author wants. Numbers stay numbers."""
+    for words in (("export", "csv"), ("trend", "--csv"), ("runs", "--csv")):
+        rows = list(csv.DictReader(run(capsys, *words).splitlines()))
+        assert rows
+        assert {row["branch"] for row in rows} == {f"'{FORMULA}"}
+    assert float(rows[0].get("median") or 0) >= 0
+
+
+def test_a_failure_is_blamed_on_the_history_only_where_that_is_damaged(history, capsys, monkeypatch):
+    """Else its traceback is what a report of a defect needs."""
+    with closing(sqlite3.connect(history)) as connection:
+        connection.execute("UPDATE measurement SET median = 'fast'")
+        connection.commit()
+    assert "of another kind in the column median of measurement" in refused(capsys, "trend")
+    with closing(sqlite3.connect(history)) as connection:
+        connection.execute("UPDATE measurement SET median = 0.5")
+        connection.commit()
+    monkeypatch.setattr("ipexperf.history.trend_tables.trend_table", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["trend"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("show", "\udcff\udcfe"), ("trend", "--model", "\udcff"), ("show", "last", "--db", "x" * 300),
+     ("report", "--html", "x" * 300), ("report", "--html", "/"), ("db", "check", "--db", "x" * 300),
+     ("show", "9999-12-31"), ("compare", "9999-12-31", "last"), ("export", "csv", "--output", "x" * 300),
+     ("show", "last", "--db", "postgresql://me:s@cret@host/perf")],
+    ids=lambda words: ascii(" ".join(words))[:40],
+)  # fmt: skip
+def test_words_that_make_no_sense_are_one_sentence(history, capsys, words):
+    told = refused(capsys, *words)
+    assert "cret" not in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("show", "last", "--db=--"), ("speedup", "--over=--"), ("gate", "--case=--"), ("runs", "--limit", "9" * 30),
+     ("baseline", "accept", "last", "--baselines=--", "--reason", "x")],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_value_that_no_option_takes_is_a_wrong_use(history, capsys, words):
+    try:
+        status = main(words)  # a gate turns argparse's exit into its own status
+    except SystemExit as error:
+        status = error.code
+    assert status == 2
+    assert "error: argument --" in capsys.readouterr().err

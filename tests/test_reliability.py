@@ -1,0 +1,98 @@
+"""The benchmark of reliability in small, as a gate: a few kills and some inputs, of which none may fail."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LEFT_ALONE = """
+import json, os, subprocess, sys
+sys.path[:0] = [{folder!r}, {root!r}]
+import kills
+
+alive = subprocess.Popen(["sleep", "60"], env={{**os.environ, kills.TAG: "left"}})
+kills.ORPHANED = 0.2
+first = kills._orphans("left")
+alive.wait(10)
+print(json.dumps([first, kills._orphans("left"), alive.returncode]))
+"""
+WRONG = """
+import sys
+sys.path[:0] = [{folder!r}, {root!r}]
+import inputs
+
+def broken(chance, lab):
+    raise KeyError(chance.random())
+
+inputs.KINDS = {{"broken": (broken, 1)}}
+table = inputs.examine(5, 3, None, print)
+assert table["broken"].tracebacks == 5, table
+again = inputs.look("broken", 0, 3, None)
+assert again in table["broken"].examples[0], again
+"""
+LOST = """
+import sys
+from pathlib import Path
+sys.path[:0] = [{folder!r}, {root!r}]
+import good_files, kills
+
+sys.path.append({tests!r})
+import history_records
+
+bench = object.__new__(kills.Bench)
+bench.place = Path(sys.argv[1])
+path = good_files.fill(bench.place)
+trial = kills.Trial(0, "worker")
+there = history_records.make_case().id  # what the newest run has
+bench._check(trial, [there, "vgg16-fake-fp32-spin-plain"], 0)
+assert trial.lost == ["vgg16-fake-fp32-spin-plain"], trial
+data = bytearray(path.read_bytes())
+data[8192:12288] = bytes(4096)
+path.write_bytes(data)
+damaged = kills.Trial(0, "worker")
+bench._check(damaged, [], 0)
+assert damaged.damaged, damaged
+assert not damaged.well and not trial.well
+"""
+
+pytestmark = pytest.mark.process
+
+
+def python(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
+
+
+def filled(script: str) -> str:
+    return script.format(
+        folder=str(ROOT / "benchmarks" / "reliability"), root=str(ROOT), tests=str(ROOT / "tests" / "history")
+    )
+
+
+def test_nothing_is_lost_by_kills_and_no_input_ends_in_a_traceback() -> None:
+    done = python("benchmarks/reliability", "--kills", "6", "--inputs", "400", "--jobs", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all well after" in done.stdout
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| **all** |")]
+    assert [row.split(" | ")[1] for row in rows] == ["6", "393"]
+
+
+def test_an_input_that_ends_in_a_traceback_is_counted_and_can_be_made_again() -> None:
+    done = python("-c", filled(WRONG))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_process_that_outlives_its_run_is_counted_and_killed() -> None:
+    """So that the zeros of the benchmark are no blindness."""
+    done = python("-c", filled(LEFT_ALONE))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [1, 0, -9]
+
+
+def test_a_case_that_is_missing_and_a_page_that_is_damaged_are_seen(tmp_path: Path) -> None:
+    done = python("-c", filled(LOST), str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
