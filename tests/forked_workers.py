@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from worker_template import MESSAGE
 
-from ipexperf.bench.process.environment import tuned
+from ipexperf.bench.machine.variables import tuned
 from ipexperf.conduct import process, worker
 from ipexperf.conduct.server import GONE_SECONDS, Forked, Server
 

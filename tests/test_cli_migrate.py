@@ -258,4 +258,4 @@ def test_minutes_are_a_whole_number(arguments: list[str], capsys: pytest.Capture
     with pytest.raises(SystemExit) as ended:
         cli.main([*arguments, "--minutes", "0"])
     assert ended.value.code == cli.USAGE_ERROR
-    assert "argument --minutes: must be a whole number of at least 1" in capsys.readouterr().err
+    assert "argument --minutes: must be a whole number from 1 to 999999999" in capsys.readouterr().err

@@ -11,11 +11,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LEFT_ALONE = """
-import json, os, subprocess, sys
+import json, os, subprocess, sys, time
 sys.path[:0] = [{folder!r}, {root!r}]
 import kills
 
 alive = subprocess.Popen(["sleep", "60"], env={{**os.environ, kills.TAG: "left"}})
+while not kills._tagged("left"):
+    time.sleep(0.01)  # its variables show a moment after it has started
 kills.ORPHANED = 0.2
 first = kills._orphans("left")
 alive.wait(10)

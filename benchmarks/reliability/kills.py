@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import good_files
-import pytest
 
 from ipexperf import cli
 from ipexperf.errors import IpexperfError
@@ -109,8 +108,7 @@ class Nursery:
 
     def __init__(self) -> None:
         self._forked = _load(ROOT / "tests" / "plugin" / "forked_pytest.py")
-        with tempfile.TemporaryDirectory() as empty, open(os.devnull, "w") as null, contextlib.redirect_stdout(null):  # noqa: PTH123 - no file
-            pytest.main([*PLUGIN, f"--rootdir={empty}", empty], plugins=[self._forked.Preload()])
+        self._forked.preload(PLUGIN)
 
     def start(self, program: str, words: Sequence[str], place: Path, tag: str) -> int:
         """Start `pytest` or `ipexperf` with these words, and return its pid. `out` and `err` hold what it prints."""
@@ -140,6 +138,7 @@ class Nursery:
 
 
 def _load(path: Path) -> ModuleType:
+    sys.path.append(str(path.parent))  # of the modules beside it
     specification = importlib.util.spec_from_file_location(path.stem, path)
     assert specification is not None
     assert specification.loader is not None

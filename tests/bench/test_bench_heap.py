@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ipexperf.bench.machine import heap
+from ipexperf.bench.machine import heap, variables
 from ipexperf.bench.process import environment
 from ipexperf.conduct import process
 
@@ -22,7 +22,7 @@ BLOCK = 2**26
 STEPS = 5
 PROGRAM = f"""
 import ctypes, json, re
-from ipexperf.bench.machine import heap
+from ipexperf.bench.machine import heap, variables
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
@@ -93,7 +93,7 @@ def test_whoever_chooses_for_the_heap_has_the_choice_whole(
     given = process.environment_of(None, shell)
     assert (heap.KEEP.items() <= given.items()) is keeps
     assert shell.items() <= given.items()
-    assert all(environment.VARIABLES.match(name) for name in (*heap.KEEP, *heap.PLAIN))
+    assert all(variables.tunes(name) for name in (*heap.KEEP, *heap.PLAIN))
 
 
 def test_few_faults_or_cheap_ones_are_no_news() -> None:

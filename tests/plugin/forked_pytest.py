@@ -16,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
-from plugin_suite import CELL, CONFTEST, INI, SHORT, SUITE, TEMPLATE
+from plugin_suite import CELL, CONFTEST, SHORT, SUITE, TEMPLATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,18 +106,11 @@ def _import(options: Sequence[str], empty: str, names: Iterable[str] = ()) -> No
 
 def rehearse(options: Sequence[str], folder: str) -> list[str]:
     """The modules that a run, a command and a judged run import, by doing each once in a fork of this process."""
-    for name, text in (("pytest.ini", INI), ("conftest.py", CONFTEST), ("test_suite.py", SUITE)):
+    for name, text in (("pytest.ini", "[pytest]\n"), ("conftest.py", CONFTEST), ("test_suite.py", SUITE)):
         Path(folder, name).write_text(text)
-    measure = (
-        *options,
-        f"--perf-load={FAKE}",
-        "--model",
-        "tiny",
-        *CELL,
-        *SHORT,
-        "--perf-launches=2",
-        "--perf-baseline=stored",
-    )
+    cell = [word.replace("--", "--perf-", 1) for word in CELL]
+    length = (*SHORT, "--perf-launches=2", "--perf-baseline=stored")
+    measure = (*options, f"--perf-load={FAKE}", "--perf-model", "tiny", *cell, *length)
     accept = ("baseline", "accept", "last", "--reason", "rehearsed")
     names: set[str] = set()
     for program, words in (("pytest", measure), ("ipexperf", accept), ("pytest", measure)):
@@ -128,6 +122,8 @@ def rehearse(options: Sequence[str], folder: str) -> list[str]:
             except SystemExit as ending:
                 modules.write_text("\n".join(sys.modules))
                 os._exit(int(ending.code or 0))
+            except BaseException:  # noqa: BLE001 - this process must not become a second server
+                err.write_text(traceback.format_exc())
             finally:
                 os._exit(1)
         _, status = os.waitpid(pid, 0)
@@ -143,15 +139,20 @@ def _installed(name: str) -> bool:
     return False
 
 
-def serve(channel: Connection, options: Sequence[str]) -> None:
-    """Fork a run for each request, until there are no more. Each child ends as the run that it was asked for."""
-    names = channel.recv()
+def preload(options: Sequence[str], names: Sequence[str] | None = None) -> Sequence[str]:
+    """Import what runs import. Return the names of these modules, from a rehearsal unless they are given."""
     if names is None:
         with tempfile.TemporaryDirectory() as folder:
             _import(options, folder)
             names = rehearse(options, folder)
     with tempfile.TemporaryDirectory() as folder:
         _import(options, folder, names)
+    return names
+
+
+def serve(channel: Connection, options: Sequence[str]) -> None:
+    """Fork a run for each request, until there are no more. Each child ends as the run that it was asked for."""
+    names = preload(options, channel.recv())
     channel.send(names)
     while True:
         try:
