@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import socket
@@ -198,7 +197,7 @@ def test_more_ranks_than_cores_end_with_a_sentence() -> None:
         DdpSession(bench)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.torch
 def test_the_digest_of_weights_differs_by_a_single_bit() -> None:
     """Two ranks whose weights differ in the last bit of one number are not equal."""
     import torch

@@ -138,6 +138,7 @@ def test_a_case_on_an_accelerator_has_no_cpu_to_prove(monkeypatch: pytest.Monkey
     assert instructions.notes(card) == []
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("mode", ["infer", "train"])
 def test_a_session_on_a_processor_whose_amx_lies_idle_is_invalid(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """This processor is said to have AMX, and its kernels do without: the evidence is missing, whatever the speed."""
