@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
@@ -23,6 +23,9 @@ LaunchOutcome = Literal[
     "version_mismatch",
     "interrupted",
 ]
+LAUNCH_OUTCOMES: tuple[str, ...] = get_args(LaunchOutcome)
+NOT_BY_WORKERS = ("ok", "contended", "timed_out", "interrupted")
+"""The outcomes that only the controller can give a launch. A worker reports the others."""
 Role = Literal["case", "twin", "reference", "against"]
 """The role of an arm in a round: a launch of its case, its twin, the reference once more for a part of a group, or
 what the case in the next seat is compared with by `ab` or `--perf-against`."""

@@ -173,12 +173,8 @@ def test_nothing_begins_that_will_not_end_in_time(
     assert len(files.read(folder / "out" / NAME).cases) == 4
 
 
-def test_a_second_run_adds_what_the_first_did_not_reach(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It runs no case of a row that holds, and refuses to add to nothing and nothing to all."""
-    assert run("--add") == cli.USAGE_ERROR
-    assert "--add: out has no file of this machine and fake: leave it out" in capsys.readouterr().err
+def interrupted_after_six(monkeypatch: pytest.MonkeyPatch) -> list[Arm]:
+    """Run until Ctrl-C in the sixth case. Return the arms that were played, to which later runs add theirs."""
     seen: list[Arm] = []
 
     def stops(arm: Arm) -> float:
@@ -190,6 +186,16 @@ def test_a_second_run_adds_what_the_first_did_not_reach(
     played(monkeypatch, stops, HELD, environment=WHERE)
     monkeypatch.setattr("ipexperf.bench.process.environment.hardware", lambda: HARDWARE)
     assert run() == cli.INTERRUPTED
+    return seen
+
+
+def test_a_second_run_adds_what_the_first_did_not_reach(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs no case of a row that holds, and refuses to add to nothing and nothing to all."""
+    assert run("--add") == cli.USAGE_ERROR
+    assert "--add: out has no file of this machine and fake: leave it out" in capsys.readouterr().err
+    seen = interrupted_after_six(monkeypatch)
     first = files.read(folder / "out" / NAME)
     assert run("--add") == 0
     whole = files.read(folder / "out" / NAME)
@@ -204,17 +210,7 @@ def test_a_second_run_adds_what_the_first_did_not_reach(
 
 def test_evidence_of_other_software_is_not_mixed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is any of it lost."""
-    seen: list[Arm] = []
-
-    def stops(arm: Arm) -> float:
-        seen.append(arm)
-        if len(seen) == 6:
-            raise KeyboardInterrupt
-        return 1.0
-
-    played(monkeypatch, stops, HELD, environment=WHERE)
-    monkeypatch.setattr("ipexperf.bench.process.environment.hardware", lambda: HARDWARE)
-    assert run() == cli.INTERRUPTED
+    interrupted_after_six(monkeypatch)
     before = (folder / "out" / NAME).read_text()
     played(monkeypatch, second, HELD, environment={**WHERE, "software": {"torch": "2.9.0"}})
     assert run("--add") == 0

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeAlias
 
-from ipexperf.result import Check
+from ipexperf.result import LAUNCH_OUTCOMES, NOT_BY_WORKERS, Check
 
 Shape: TypeAlias = "Callable[[Any], bool]"
 GREETING = "greeting"
 """The name of what a worker says when it has started, without being asked."""
-OUTCOMES = ("error", "out_of_memory", "device_lost", "import_error", "version_mismatch", "crashed")
+OUTCOMES = frozenset(LAUNCH_OUTCOMES) - frozenset(NOT_BY_WORKERS)
 """The outcomes that a worker may report. `crashed` is that of a rank which died."""
 SHOWN = 80
 """Characters of a malformed reply in the message."""

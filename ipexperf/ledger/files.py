@@ -16,14 +16,15 @@ from ipexperf.ledger import NETWORKS, records
 from ipexperf.ledger.records import KEYS, OK, SCHEMA, STATES, CaseRecord, Evidence, RowRecord, Speed
 from ipexperf.plan import features, knobs
 from ipexperf.plan.features import KINDS, Row
-from ipexperf.result import METRICS, Check
+from ipexperf.result import LAUNCH_OUTCOMES, METRICS, Check
 
 FOLDER = Path("docs") / "evidence"
 """The folder of the files, from the root of a checkout."""
 LARGEST = 16 * 2**20
 """Bytes of a file that is still read."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_OUTCOMES = (OK, "error", "crashed", "timed_out", "out_of_memory", "device_lost", "import_error", "version_mismatch")
+_OUTCOMES = tuple(name for name in LAUNCH_OUTCOMES if name not in ("contended", "interrupted"))
+"""A launch that was contended or interrupted is evidence of nothing."""
 Item = TypeVar("Item")
 
 

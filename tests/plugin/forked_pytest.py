@@ -91,7 +91,7 @@ class Server:
 class Preload:
     """Import through pytest's import hook: it warns of plugins that were imported without it."""
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         self._names = names
 
     def pytest_collection(self) -> None:
