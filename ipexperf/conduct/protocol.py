@@ -59,6 +59,10 @@ def _sample(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(map(_number, value))
 
 
+def _outcome(value: Any) -> bool:
+    return _text(value) and value in OUTCOMES
+
+
 def _check(value: Any) -> bool:
     names = {field.name for field in fields(Check)}
     return isinstance(value, dict) and set(value) == names and _flag(value["ok"]) and _text(value["name"])
@@ -105,7 +109,7 @@ def parse(line: bytes, request: str) -> dict[str, Any]:
     if "say" in reply:
         return _checked(reply, {"say": _text}, line)
     if reply.get("ok") is False:
-        return _checked(reply, {"outcome": OUTCOMES.__contains__, "reason": _text}, line)
+        return _checked(reply, {"outcome": _outcome, "reason": _text}, line)
     if reply.get("ok") is not True:
         raise MalformedError(f"{_shown(line)} does not say whether all is ok")
     _checked(reply, FIELDS.get(request, {}), line)
