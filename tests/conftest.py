@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import os
 import re
@@ -73,11 +75,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("fast")
 
 
+class _RefusedLoader(importlib.abc.Loader):
+    """Fails whoever imports its module."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: object) -> NoReturn:
+        raise AssertionError("a fast test imports no torch: mark it with pytest.mark.torch")
+
+
+class _NoTorch(importlib.abc.MetaPathFinder):
+    """Finds torch where it is, so that tests can ask whether it is installed, and refuses to load it."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        if name != "torch" or (spec := importlib.machinery.PathFinder.find_spec(name)) is None:
+            return None
+        spec.loader = _RefusedLoader()
+        return spec
+
+
 @pytest.fixture(autouse=True)
-def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail a fast test that starts a process or imports torch."""
+def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail a fast test that starts a process or imports torch, also where an earlier test imported it."""
     if not request.node.get_closest_marker("fast"):
-        yield
         return
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
@@ -85,9 +106,8 @@ def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
     monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
     monkeypatch.setattr(os, "fork", refuse)
-    before = "torch" in sys.modules
-    yield
-    assert before or "torch" not in sys.modules, "a fast test imports no torch: mark it with pytest.mark.torch"
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [_NoTorch(), *sys.meta_path])
 
 
 @pytest.fixture(autouse=True)

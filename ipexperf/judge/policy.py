@@ -123,7 +123,7 @@ class Policy(Constants):
 class PairPolicy(Constants):
     """The policy for pairs, which are judged sequentially. Probabilities are one-sided."""
 
-    name: str = "pairs-1"
+    name: str = "pairs-2"
     tolerance: float = 0.05
     """Slowdowns up to this fraction are ignored."""
     harmless: float = 0.4
@@ -134,15 +134,15 @@ class PairPolicy(Constants):
     """Rate at which a case slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
     mde_power: float = 0.80
     """The stated smallest detectable slowdown is found with this probability."""
-    looks: tuple[int, ...] = (4, 6, 10, 15, 24)
+    looks: tuple[int, ...] = (4, 5, 6, 8, 10, 12, 15, 19, 24)
     """Numbers of pairs after which the judge looks. The last look is at the largest number allowed."""
     rho: float = 1.5
     """After n of 24 pairs, (n / 24) to this power of the alarm rate is spent."""
-    levels: tuple[float, ...] = (0.066, 0.049, 0.046, 0.134, 0.506)
+    levels: tuple[float, ...] = (0.066, 0.024, 0.031, 0.074, 0.028, 0.048, 0.083, 0.223, 0.347)
     """Level of the test at each look as a share of alpha, calibrated by benchmarks/detection/calibrate.py."""
-    ok_levels: tuple[float, ...] = (0.067, 0.070, 0.146, 0.294, 0.667)
+    ok_levels: tuple[float, ...] = (0.067, 0.047, 0.052, 0.091, 0.105, 0.150, 0.239, 0.383, 0.565)
     """Likewise as a share of ok_alpha."""
-    caution: float = 0.43
+    caution: float = 0.44
     """An earlier last look, possibly trimmed, spends this share of what is left. Calibrated likewise."""
     max_pairs: int = 24
     floor: float = 0.001

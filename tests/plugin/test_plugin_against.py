@@ -106,7 +106,7 @@ def test_real_workers_are_measured_in_pairs_and_recorded(suite: Suite) -> None:
     assert found["verdict"] in ("inconclusive", "ok")
     assert found["reason"].endswith("both arms are the same (A/A): any difference is noise")
     assert found["accuracy"] == "1"
-    assert found["policy"].startswith("pairs-1@")
+    assert found["policy"].startswith("pairs-2@")
     asked = "SELECT DISTINCT json_extract(params, '$.knobs.against') FROM launch JOIN 'case' ON \"case\".id = case_id"
     assert suite.query(asked) == [("itself",)]
     assert suite.query("SELECT number FROM round ORDER BY id") == [(1,), (2,)]
@@ -145,7 +145,7 @@ def test_a_proven_slowdown_fails_its_test_with_a_readable_block(suite: Suite) ->
         "SELECT v.outcome, v.ratio, p.doc, v.reason FROM verdict v JOIN policy p ON p.id = v.policy_id"
     )
     assert (outcome, ratio) == ("regressed", pytest.approx(float(found["ratio"]), rel=1e-4))
-    assert json.loads(policy)["looks"] == [4, 6, 10, 15, 24]
+    assert json.loads(policy)["looks"] == [4, 5, 6, 8, 10, 12, 15, 19, 24]
     assert len(json.loads(reason)["baseline"]["log_ratios"]) == 4
 
 
@@ -236,7 +236,7 @@ def test_a_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
     found = suite.query(
         "SELECT c.model, v.outcome, json_extract(p.doc, '$.tolerance') FROM verdict v "
         "JOIN policy p ON p.id = v.policy_id JOIN series s ON s.id = v.series_id "
-        "JOIN 'case' c ON c.id = s.case_id WHERE json_extract(p.doc, '$.name') = 'pairs-1' ORDER BY c.model"
+        "JOIN 'case' c ON c.id = s.case_id WHERE json_extract(p.doc, '$.name') = 'pairs-2' ORDER BY c.model"
     )
     assert found == [("other", "regressed", 0.04), ("tiny", "ok", 0.1)]
 
@@ -328,7 +328,7 @@ def test_several_cases_are_judged_under_one_policy(suite: Suite) -> None:
     many = [word if word != "fp32" else "fp32,bf16,fp16" for word in models]
     result = suite.raw(*suite.load, *many, "--perf-against=OMP_NUM_THREADS=1")
     result.assert_outcomes(passed=6)
-    [(policy,)] = suite.query("SELECT DISTINCT doc FROM policy WHERE json_extract(doc, '$.name') = 'pairs-1'")
+    [(policy,)] = suite.query("SELECT DISTINCT doc FROM policy WHERE json_extract(doc, '$.name') = 'pairs-2'")
     assert json.loads(policy)["alpha"] == 0.005
 
 
