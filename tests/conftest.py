@@ -78,17 +78,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class _RefusedLoader(importlib.abc.Loader):
     """Fails whoever imports its module."""
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+    def create_module(self, _: importlib.machinery.ModuleSpec) -> None:
         return None
 
-    def exec_module(self, module: object) -> NoReturn:
+    def exec_module(self, _: object) -> NoReturn:
         raise AssertionError("a fast test imports no torch: mark it with pytest.mark.torch")
 
 
 class _NoTorch(importlib.abc.MetaPathFinder):
     """Finds torch where it is, so that tests can ask whether it is installed, and refuses to load it."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
         if name != "torch" or (spec := importlib.machinery.PathFinder.find_spec(name)) is None:
             return None
         spec.loader = _RefusedLoader()

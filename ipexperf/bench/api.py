@@ -456,6 +456,9 @@ class Device(ABC):
         """Return what the process holds now in bytes, above the level at the reset. None: the device cannot tell."""
         return None
 
+    def warmed(self) -> None:  # noqa: B027 - optional
+        """Called once the steps are warm, before the samples: what grows from here on grows in every step."""
+
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any] | None:
         """Measure the peak rates of this device. None: as `bench.evidence.ceilings` does."""
         del say

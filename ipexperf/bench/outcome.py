@@ -15,6 +15,8 @@ FULL = re.compile(
     r"CUDA error: out of memory|C(?:UBLAS|UDNN)_STATUS_ALLOC_FAILED",
 )
 
+SHORT_OF = re.compile(r"OUT_OF_RESOURCES")
+"""Intel's runtime says this when a queue or a kernel fails, and often when memory is full."""
 INSIDE = "The following operation failed in the TorchScript interpreter."
 """First line of errors in a frozen graph. The reason is the last line."""
 
@@ -31,4 +33,5 @@ def sentence(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    return f"{type(error).__name__}: {lines[-1] if lines[0] == INSIDE else lines[0]}"
+    text = f"{type(error).__name__}: {lines[-1] if lines[0] == INSIDE else lines[0]}"
+    return f"{text}; the runtime says this of full memory too" if SHORT_OF.search(text) else text

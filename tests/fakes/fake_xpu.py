@@ -28,10 +28,11 @@ HOST = 1e-5
 HEAVY = 1e-2
 LIGHT = 1e-5
 """Seconds that the device takes for an operator: one that does arithmetic, and any other."""
-_ARITHMETIC = ("convolution", "addmm", "mm", "bmm")
+ARITHMETIC = ("convolution", "addmm", "mm", "bmm")
 _BLOCK = 2**21
 """What the caching allocator rounds up to."""
 LOST = "level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)"
+NO_FP64 = "Required aspect fp64 is not supported on the device"
 FALLBACK = (
     "Aten Op fallback from XPU to CPU happends. This may have performance implications. "
     "If need debug the fallback ops please set environment variable `PYTORCH_DEBUG_XPU_FALLBACK=1` "
@@ -168,6 +169,9 @@ class FakeXpu(types.ModuleType):
     def max_memory_reserved(self, device: Any = None) -> int:
         return self.reserved
 
+    def memory_allocated(self, device: Any = None) -> int:
+        return self.held
+
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         self.calls["reset_peak_memory_stats"] += 1
         self.peak = self.reserved = self.held
@@ -187,6 +191,8 @@ class FakeXpu(types.ModuleType):
 
     def wrap(self, inner: torch.Tensor) -> OnCard:
         """The tensor, now on the card."""
+        if inner.dtype == torch.float64 and not self.properties.has_fp64:
+            raise RuntimeError(NO_FP64)
         size = inner.numel() * inner.element_size()
         if self.held + size > self.properties.total_memory:
             raise torch.OutOfMemoryError(
@@ -221,7 +227,7 @@ class FakeXpu(types.ModuleType):
             self._warned = True
             torch.ops.aten._to_cpu([leaf.inner for leaf in leaves if isinstance(leaf, OnCard)])
             self._wait()
-        self.busy(HEAVY if name.removesuffix("_backward") in _ARITHMETIC else LIGHT)
+        self.busy(HEAVY if name.removesuffix("_backward") in ARITHMETIC else LIGHT)
         plain = tree_map(inner_of, (args, kwargs))
         out = func(*plain[0], **plain[1])
         reads = name in ("_local_scalar_dense", "equal") or (name == "copy_" and not isinstance(args[0], OnCard))
@@ -257,14 +263,14 @@ class FakeXpu(types.ModuleType):
         return made
 
 
-def install(monkeypatch: pytest.MonkeyPatch, count: int = 1) -> FakeXpu:
+def install(monkeypatch: pytest.MonkeyPatch, count: int = 1, kind: type[FakeXpu] | None = None) -> FakeXpu:
     """Puts the fake where `torch.xpu` is, and our clock where samples are timed."""
     import torch._dynamo  # optimizers import it, and it must find the torch.xpu that was built
 
     from ipexperf.bench import lazy, measure
     from ipexperf.bench.modes import _input
 
-    card = FakeXpu(count)
+    card = (kind or FakeXpu)(count)
     monkeypatch.setitem(sys.modules, "torch.xpu", card)
     for owner in (torch, lazy.torch):
         monkeypatch.setattr(owner, "xpu", card, raising=False)

@@ -19,6 +19,8 @@ from ipexperf.result import Check
 
 CLOCKED = 5
 """Number of blocks that are timed by the device's own clock, after the samples."""
+GROWN = 1.05
+"""A reserve of memory that is this many times what it was when the steps were warm has grown."""
 
 
 class Accelerator(Device):
@@ -37,6 +39,8 @@ class Accelerator(Device):
         self._stopwatch: Stopwatch | None = None
         self._seen: Seen | None = None
         self._reserved: int | None = None
+        self._reserved_warm: int | None = None
+        """What the allocator had reserved at most when the steps were warm."""
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch") or facts.accelerators.get(self.name, "it was not looked for") or None
@@ -66,7 +70,7 @@ class Accelerator(Device):
             pin = f"{self.variable}={os.environ.get(self.variable, '')}"
             raise WorkerError("error", f"{pin} should leave the worker one {self.name} device, but torch sees {count}")
         self._api.set_device(0)
-        self._stopwatch, self._seen, self._reserved = None, None, None
+        self._stopwatch, self._seen, self._reserved, self._reserved_warm = None, None, None, None
 
     def synchronise(self) -> None:
         self._api.synchronize()
@@ -88,6 +92,12 @@ class Accelerator(Device):
         # Read it now, before the proof and the accuracy pass take memory.
         self._reserved = int(self._api.max_memory_reserved())
         return int(self._api.max_memory_allocated())
+
+    def held_memory(self) -> int:
+        return int(self._api.memory_allocated())
+
+    def warmed(self) -> None:
+        self._reserved_warm = int(self._api.max_memory_reserved())
 
     def describe(self) -> dict[str, Any]:
         properties = self._api.get_device_properties(0)
@@ -138,6 +148,17 @@ class Accelerator(Device):
             return []  # nothing was measured yet
         unable = self._stopwatch.unable
         silent = [f"{self.name} has no timer here: {unable}"] if unable else []
+        silent += filter(None, [self._growth()])
         if self._seen.frequency is None:
             silent.append(f"the system does not report the clock rate of the {self.name} device")
         return [*silent, *self._seen.notes]
+
+    def _growth(self) -> str:
+        """Return what the allocator took in addition while warm steps were sampled, or an empty text."""
+        warm, end = self._reserved_warm, self._reserved
+        if not warm or end is None or end <= GROWN * warm:
+            return ""
+        return (
+            f"the allocator's reserve grew from {warm / 2**20:,.0f} to {end / 2**20:,.0f} MiB while warm steps were "
+            "sampled: memory fragments or leaks, and a longer run may find it full"
+        )

@@ -16,6 +16,8 @@ SLACK = 1.05
 """Tolerated relative difference between the two clocks."""
 GRAIN = 3e-4
 """Seconds per block that the two events may add to the device's time."""
+SHORT = 0.5
+"""Events stand at both ends of what the host times: a device that says less than this share of it has a wrong clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,11 @@ class Stopwatch:
         """Read the device's clock. Called after the host has stopped its clock, and so after synchronising."""
         done = bool(self._end.query())
         self._end.synchronize()
-        self.readings.append(Reading(host, self._elapsed(), done, steps))
+        elapsed = self._elapsed()
+        if elapsed is not None and elapsed < SHORT * host - GRAIN:
+            self.unable = f"its clock says {elapsed:.4g} s for a block that took {host:.4g} s"
+            elapsed = None
+        self.readings.append(Reading(host, elapsed, done, steps))
 
     def _elapsed(self) -> float | None:
         if self.unable:
@@ -74,7 +80,9 @@ class Stopwatch:
 
     @property
     def device_time(self) -> float | None:
-        """Return the seconds per step on the device: the median over blocks."""
+        """Return the seconds per step on the device: the median over blocks. None without a clock to be trusted."""
+        if self.unable:
+            return None
         times = [reading.device / reading.steps for reading in self.readings if reading.device is not None]
         return statistics.median(times) if times else None
 

@@ -30,6 +30,8 @@ BRANCHES = (
     "BUILD_SOURCEBRANCHNAME",  # Azure
 )
 """Variables in which CI systems report the branch, in order of preference."""
+UNITS = ("max_compute_units", "multi_processor_count")
+"""Properties that say how many parts of a card a process may use."""
 
 
 def _read(path: str) -> str | None:
@@ -77,6 +79,10 @@ def machine_key(machine: dict[str, Any]) -> str:
         "memory_gib": round(machine["memory"] / 2**30),
         "accelerator": accelerator.get("properties"),
     }
+    if accelerator:
+        # One card has several sizes under one name: a tile or all of them, a slice or the whole.
+        parts["accelerator_gib"] = round((accelerator.get("memory") or 0) / 2**30)
+        parts["accelerator_units"] = next((accelerator[name] for name in UNITS if name in accelerator), None)
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
     words = re.sub(r"\(.*?\)|@.*|CPU|Processor", " ", accelerator.get("properties") or machine["cpu"])
     name = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:32].strip("-")

@@ -193,6 +193,7 @@ class Worker:
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
         reply = measure.warm(session.step, device.synchronise)
+        device.warmed()
         self._block = int(reply["block"])
         gc.collect()
         gc.freeze()  # keep garbage collections during samples short
