@@ -1,4 +1,4 @@
-"""`ipexperf merge`, `db` and `prune`: histories as files, taken together, checked, copied and cut back."""
+"""`ipexperf merge`, `share`, `db` and `prune`: histories as files, joined, copied for others, checked and cut back."""
 
 from __future__ import annotations
 
@@ -38,6 +38,29 @@ def run_merge(arguments: argparse.Namespace) -> int:
         )
         went_on = f", and {plural(merged.updated, 'run')} went on" if merged.updated else ""
         console.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
+    return 0
+
+
+def add_share(subparsers: console.Subparsers) -> None:
+    purpose = "copy runs to a file for others, without names of hosts, users and folders"
+    parser = subparsers.add_parser("share", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    console.add_history(parser)
+    parser.add_argument("copy", type=Path, metavar="FILE", help="the new history file")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{console.RUN} (default: all runs)")
+    parser.add_argument("--hide", action="append", default=[], metavar="WORD", help="hide this word too (repeatable)")
+    parser.add_argument("--logs", action="store_true", help="keep what workers printed, with names hidden")
+    parser.set_defaults(run=run_share)
+
+
+def run_share(arguments: argparse.Namespace) -> int:
+    from ipexperf.history import sharing
+
+    shared = sharing.share(arguments.db, arguments.copy, arguments.runs, words=arguments.hide, keep_logs=arguments.logs)
+    names = (plural(shared.hosts, "host"), plural(shared.users, "user"), plural(shared.folders, "folder"))
+    console.say(f"{shared.path}: {plural(shared.runs, 'run')}; hidden: {', '.join(names)}")
+    if shared.logs:
+        console.say(f"{plural(shared.logs, 'log')} of workers left out (--logs keeps them)")
+    console.say("look at it before you publish it: branches, names of networks and messages are as they were")
     return 0
 
 
@@ -148,4 +171,4 @@ def _accepted(folder: Path) -> set[str]:
     return {session.run for file in files for case in file.cases for session in case.sessions}
 
 
-COMMANDS = (add_merge, add_prune, add_db)
+COMMANDS = (add_merge, add_share, add_prune, add_db)

@@ -76,7 +76,7 @@ def prune(
         protected |= {number for number, uid in old.items() if uid in accepted}
         going = [number for number in old if number not in protected]
         tables = (samples,) if what == "samples" else FACTS
-        rows = {table.name: sum(_count(connection, table, part) for part in _parts(going)) for table in tables}
+        rows = {table.name: sum(_count(connection, table, part) for part in parts(going)) for table in tables}
         if delete_them:
             _delete(connection, going, tables, runs=what == "runs")
     return Pruned(
@@ -91,7 +91,7 @@ def _older(begin: str) -> Select[tuple[int, str]]:
     return select(run.c.id, run.c.uid).where(run.c.started_at < begin).order_by(run.c.started_at, run.c.uid)
 
 
-def _parts(numbers: list[int]) -> list[list[int]]:
+def parts(numbers: list[int]) -> list[list[int]]:
     """Split values into parts, because a statement takes a limited number."""
     return [numbers[begin : begin + 500] for begin in range(0, len(numbers), 500)]
 
@@ -106,8 +106,13 @@ def _count(connection: Connection, table: Table, numbers: list[int]) -> int:
     return int(connection.execute(select(func.count()).select_from(table).where(_of(table, numbers))).scalar_one())
 
 
+def delete_runs(connection: Connection, going: list[int]) -> None:
+    """Delete these runs with all of their rows, and what nothing refers to any more."""
+    _delete(connection, going, FACTS, runs=True)
+
+
 def _delete(connection: Connection, going: list[int], tables: tuple[Table, ...], *, runs: bool) -> None:
-    for part in _parts(going):
+    for part in parts(going):
         for table in tables:
             connection.execute(delete(table).where(_of(table, part)))
         if runs:
