@@ -79,7 +79,7 @@ def machine_key(machine: dict[str, Any]) -> str:
         "memory_gib": round(machine["memory"] / 2**30),
         "accelerator": accelerator.get("properties"),
     }
-    if accelerator:
+    if accelerator.get("properties"):
         # One card has several sizes under one name: a tile or all of them, a slice or the whole.
         parts["accelerator_gib"] = round((accelerator.get("memory") or 0) / 2**30)
         parts["accelerator_units"] = next((accelerator[name] for name in UNITS if name in accelerator), None)
