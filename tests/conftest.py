@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -35,7 +36,7 @@ settings.load_profile("ipexperf")
 TIERS = ("process", "torch", "server", "browser")
 """What a test needs: processes of its own, torch, PostgreSQL, Chromium. A test that needs none of them is `fast`."""
 BY_FIXTURE = {"suite": "process", "torch_suite": "torch", "pytester": "process", "window": "browser"}
-TORCH_AT_HEAD = re.compile(r'^(torch = pytest\.importorskip\("torch"\)|(from|import) bench_cases\b)', re.MULTILINE)
+TORCH_AT_HEAD = re.compile(r'^((torch = )?pytest\.importorskip\("torch"\)|(from|import) bench_cases\b)', re.MULTILINE)
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 FAKE = Path(__file__).parent / "fakes" / "fake.py"
@@ -52,9 +53,12 @@ def _over(pid: int) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """With `-m fast`, leave out files whose head imports torch: that takes longer than all fast tests of a file."""
-    if config.option.markexpr == "fast" and collection_path.suffix == ".py":
-        return True if TORCH_AT_HEAD.search(collection_path.read_text()) else None
-    return None
+    return True if config.option.markexpr == "fast" and _imports_torch(collection_path) else None
+
+
+@functools.cache
+def _imports_torch(path: Path) -> bool:
+    return path.suffix == ".py" and TORCH_AT_HEAD.search(path.read_text()) is not None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -67,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         where = getattr(getattr(item, "callspec", None), "params", {}).values()
         if "postgresql" in where or (item.path.parent.name == "history" and "server" in item.fixturenames):
             item.add_marker("server")
-        if hasattr(getattr(item, "module", None), "torch"):
+        if hasattr(getattr(item, "module", None), "torch") or _imports_torch(item.path):
             item.add_marker("torch")
         if not HAS_TORCH and item.get_closest_marker("torch"):
             item.add_marker(pytest.mark.skip(reason="needs torch"))

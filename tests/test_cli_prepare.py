@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -134,7 +133,7 @@ def test_a_wrong_name_is_refused(prepare: Callable[..., int], capsys: pytest.Cap
 
 
 @pytest.mark.process
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.torch
 def test_ctrl_c_leaves_nothing_half(tmp_path: Path, gone: Callable[[int], bool]) -> None:
     """In the middle of a training: exit status 130, no worker, no weights, and no part of any."""
     (tmp_path / "slow.py").write_text(SLOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,17 +13,53 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
+_swallowed = threading.Event()
+"""Set after a KeyboardInterrupt that nobody got."""
+
+
+def check() -> None:
+    """Raise the KeyboardInterrupt that Python swallowed, if there was one.
+
+    A signal may arrive while a destructor or a callback of a weak reference runs. What its handler raises there ends
+    nothing: Python only prints it.
+    """
+    if _swallowed.is_set() and threading.current_thread() is threading.main_thread():
+        _swallowed.clear()
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _noticing() -> Iterator[None]:
+    """Inside the block a KeyboardInterrupt that Python swallows is kept for `check`."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            _swallowed.set()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        _swallowed.clear()
+        if sys.unraisablehook is hook:
+            sys.unraisablehook = before
+
+
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
     """Inside the block the first SIGTERM raises KeyboardInterrupt. A second one ends the process.
 
-    Does nothing if SIGTERM already has a handler.
+    Does nothing to SIGTERM if it already has a handler. In any case no interruption gets lost: see `check`.
     """
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if ours:
         signal.signal(signal.SIGTERM, _interrupt)
     try:
-        yield
+        with _noticing():
+            yield
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.bench.process import guard
-from ipexperf.conduct import memory_limit, protocol
+from ipexperf.conduct import interrupts, memory_limit, protocol
 from ipexperf.conduct.process import BOOT, environment_of, last_lines, start_worker, variables_for
 from ipexperf.errors import UsageError, WorkerError
 
@@ -151,6 +151,7 @@ class Worker:
 
     def send(self, do: str, **request: Any) -> None:
         """Send a request without waiting for its reply."""
+        interrupts.check()
         if self._killed:
             raise self._condemned()
         self._request = do

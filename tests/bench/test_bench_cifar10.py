@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Batches = dict[str, tuple[Any, list[int]]]
 
 pytestmark = [
+    pytest.mark.torch,
     pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:torchvision"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:torch"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
-import importlib.util
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from ipexperf.errors import WorkerError
 if TYPE_CHECKING:
     from ipexperf.bench.api import Examples, Packaged
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+pytestmark = pytest.mark.torch
 
 HELD_OUT = 2
 LINES = {

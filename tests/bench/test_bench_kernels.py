@@ -148,6 +148,7 @@ def test_a_convolution_in_a_graph_takes_nothing_that_waits_for_a_later_operator(
     assert (kernel.dtype, kernel.layout) == ("bfloat16", "channels_last")
 
 
+@pytest.mark.torch
 def test_faster_rcnn_in_a_graph_in_bf16_is_all_bf16() -> None:
     """The real one: two convolutions of its pyramid run while a map waits for them."""
     torch = pytest.importorskip("torch")

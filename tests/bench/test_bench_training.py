@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -25,7 +24,7 @@ from ipexperf.dtypes import CURVE_STEPS, DTYPES
 from ipexperf.result import Check
 
 pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch"),
+    pytest.mark.torch,
     # The profiler's, where a machine has a part of a driver.
     pytest.mark.filterwarnings("ignore::UserWarning:torch"),
 ]

@@ -184,3 +184,42 @@ def ctrl_c_at(moment: int) -> None:
             send(signal.SIGTERM)
     finally:
         sys.settrace(before)
+
+
+class Dying:
+    """Gets a signal while it is destroyed, where Python swallows what the handler raises."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_interruption_that_python_swallows_is_not_lost(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It comes up where the next worker is asked for something, once."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with interrupts.sigterm_as_interrupt():
+        interrupts.check()
+        Dying(number)  # at once, for nothing refers to it
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+        interrupts.check()
+    assert capsys.readouterr().err == ""
+
+
+def test_other_errors_in_destructors_are_told_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_type))
+
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError
+
+    with interrupts.sigterm_as_interrupt():
+        Broken()
+        interrupts.check()
+    assert told == [ValueError]

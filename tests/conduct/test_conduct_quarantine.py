@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +91,7 @@ def test_a_lost_device_is_left_alone_for_the_rest_of_the_run(measure: Callable[[
     assert measure(case("tiny", "fake")).failure == ""
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.torch
 def test_a_device_that_went_away_after_the_plan_is_lost(
     measure: Callable[[Case], Measurement], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.util
 import os
 import signal
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch"),
+    pytest.mark.torch,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks need two cores"),
 ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 from pathlib import Path
 
 import conduct_play
@@ -18,7 +17,7 @@ from ipexperf.plan.options import Options
 FAKES = Path(__file__).parents[1] / "fakes"
 SMALLNET, FAKE_XPU = str(FAKES / "smallnet.py"), str(FAKES / "xpu_here.py")
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+pytestmark = pytest.mark.torch
 
 
 @pytest.mark.process

@@ -304,6 +304,7 @@ def test_an_unknown_work_is_refused() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("work", ["convolution", "product"])
+@pytest.mark.torch
 def test_a_work_is_done_in_its_dtype(work: str, dtype: str) -> None:
     """What the layer answers has the dtype that it was asked for."""
     torch = pytest.importorskip("torch")

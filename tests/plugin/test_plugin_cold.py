@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ PATIENCE = 300
 """Workers that import torch may have to share their cores with other tests."""
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.torch
 def test_a_cold_start_is_launched_as_often_as_asked_and_kept_in_its_phases(torch_suite: Suite) -> None:
     """Two launches are two samples; the history has a series for each phase, and none for percentiles."""
     shutil.copy(EXAMPLES / "test_tinynet.py", torch_suite.path / "test_suite.py")

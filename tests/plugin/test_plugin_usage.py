@@ -87,7 +87,7 @@ def test_a_bad_variable_is_refused(
     refused(suite.raw(), told)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="asks torch for an accelerator")
+@pytest.mark.torch
 def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
     """--device xpu without one is refused with what torch says of it: nothing runs on the CPU instead."""
     # Not by importing torch here: pytester takes back every import of its test, and torch bears no second one.
