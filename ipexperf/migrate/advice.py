@@ -57,10 +57,17 @@ def _answer(one: Finding, best: Candidate) -> str:
         Verdict.UNCLEAR: f"{lacking}{name} is {ratio} times as fast: no difference was seen, and none is excluded",
     }[one.verdict]
     if (lost := one.less_accurate) is not None:
-        text += f"; its accuracy is {100 * lost:.1f} points lower, more than rounding explains: do not move unchecked"
+        text += f"; its accuracy is {100 * lost:.1f} points lower, {_doubt(best)}"
     if one.old.peak and best.shown.peak and best.shown.peak > MORE_MEMORY * one.old.peak:
         text += f"; it takes {units.digits(best.shown.peak / one.old.peak)} times the memory"
     return text
+
+
+def _doubt(best: Candidate) -> str:
+    """What a lower accuracy means. A training amplifies rounding, so one short training each says little."""
+    if registry.modes.get(best.shown.case.mode).trains:
+        return "after one short training each, which rounding alone can move: train yours to the end before you move"
+    return "more than rounding explains: do not move unchecked"
 
 
 def _worth(one: Worth) -> str:
