@@ -8,7 +8,7 @@ import math
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.errors import UsageError
+from ipexperf.errors import UnreachableError, UsageError
 from ipexperf.plan import start
 from ipexperf.result import PRIMARY
 
@@ -40,7 +40,15 @@ def check(options: Options) -> None:
 class Known:
     """The baselines of a run's cases, and the alarm rate that the cases share."""
 
-    def __init__(self, options: Options, cases: Sequence[Case], history: Callable[[], History]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        cases: Sequence[Case],
+        history: Callable[[], History],
+        lost: Callable[[UnreachableError], None],
+    ) -> None:
+        """`lost` is called if the server of the history went away. Cases have no earlier runs then."""
+        self._lost = lost
         self._options = options
         self._cases = cases
         self._history = history
@@ -104,7 +112,11 @@ class Known:
         """The last runs of a case on this machine. Cached for the run."""
         key = (case.uid, *self._where(measurement))
         if key not in self._windows:
-            self._windows[key] = self._last.of(case, measurement.environment, measurement.started_at)
+            try:
+                self._windows[key] = self._last.of(case, measurement.environment, measurement.started_at)
+            except UnreachableError as error:
+                self._lost(error)
+                self._windows[key] = None
         return self._windows[key]
 
     def _where(self, measurement: Measurement) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ IpexperfError
 ├── BaselineError       a baseline file cannot be read, written or accepted into
 ├── EvidenceError       a file of evidence cannot be read, or claims what it does not hold
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
+    └── UnreachableError    its server does not answer any more, or not in time
 """
 
 from __future__ import annotations
@@ -50,3 +51,7 @@ class EvidenceError(IpexperfError):
 
 class HistoryError(IpexperfError):
     """The database cannot be opened, is newer than this program, or lacks what was asked for."""
+
+
+class UnreachableError(HistoryError):
+    """The server of a history does not answer any more, or not in time. What was to be written can be written later."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ipexperf.bench.machine.variables import masked_command
 from ipexperf.conduct import interrupts
-from ipexperf.errors import IpexperfError
+from ipexperf.errors import HistoryError, IpexperfError, UnreachableError
 from ipexperf.judge import remeasure
+from ipexperf.report.units import plural
 
 if TYPE_CHECKING:
+    from ipexperf.history.spool import Spool
     from ipexperf.history.store import History, Status
     from ipexperf.judge.bisection_record import BisectionRecord
     from ipexperf.judge.policy import Constants
@@ -20,25 +22,52 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, RoundRecord, Verdict
 
+T = TypeVar("T")
+
 
 class Recorder:
-    """One run in the history, created with its first case. Signals wait until a write is complete."""
+    """One run in the history, created with its first case. Signals wait until a write is complete.
 
-    def __init__(self, options: Options, folder: Path, command: Sequence[str]) -> None:
+    If the history is on a server that goes away, the whole run is kept in a file of this host, from where it is
+    delivered once the server is back.
+    """
+
+    def __init__(
+        self, options: Options, folder: Path, command: Sequence[str], say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """`say` hears of a server that went away and of what was delivered to it."""
         self.uid: str | None = None
         self._options = options
         self._folder = folder
         self.command = command
+        self._say = say
         self._history: History | None = None
         self._recorded: set[str] = set()
+        self._spool: Spool | None = None
+        self._written: list[Callable[[History], None]] = []
+        """Everything that was written to a server, to be written again if it goes away."""
+        self._kept = contextlib.ExitStack()
+        """The claim on the file of this run while it is written in place of the server."""
+        self.waits: Path | None = None
+        """The file of this run while the server is away."""
 
     def open(self) -> None:
         """Open the history before anything is measured, so that a bad path fails now and not after an hour."""
         if self._options.no_record or self._history is not None:
             return
+        from ipexperf.history.spool import Spool
         from ipexperf.history.store import History
 
-        self._history = History.open(self._options.db)
+        self._spool = Spool.of(self._options.db, self._options.cache or self._folder / ".ipexperf")
+        try:
+            self._history = History.open(self._options.db)
+            if self._spool is not None:
+                self._spool.reached()
+                self._deliver(self._history)
+        except UnreachableError as error:
+            if self._spool is None or not self._spool.known:
+                raise
+            self.keep_here(error)
 
     @property
     def history(self) -> History | None:
@@ -50,16 +79,77 @@ class Recorder:
         assert self._history is not None  # noqa: S101 - options that ask for this are refused without one
         return self._history
 
+    def ask(self, question: Callable[[History], T], otherwise: T) -> T:
+        """What the history answers; `otherwise` if nothing is recorded or its server went away."""
+        if self._history is None:
+            return otherwise
+        try:
+            return question(self._history)
+        except UnreachableError as error:
+            self.keep_here(error)
+            return otherwise
+
+    def keep_here(self, error: UnreachableError) -> None:
+        """Go on in a file of this host, which gets all that was written of this run so far."""
+        if self.waits is not None:
+            return
+        if self._spool is None:
+            raise error
+        from ipexperf.history.store import History
+        from ipexperf.history.values import run_uid
+
+        with interrupts.deferred():
+            path = self._spool.folder / f"{self.uid or run_uid()}.db"
+            if not self._kept.enter_context(self._spool.claimed(path)):
+                raise error
+            kept = History.open(path)
+            for write in self._written:
+                write(kept)
+            if self._history is not None:
+                self._history.close()
+            self._history, self.waits = kept, path
+        self._say(f"{error} The run goes on, and is kept for it in {path}")
+
+    def _write(self, write: Callable[[History], None]) -> None:
+        """Write something of this run, to the server or to the file that stands in for it."""
+        with interrupts.deferred():
+            try:
+                write(self.required())
+            except UnreachableError as error:
+                self.keep_here(error)
+                write(self.required())
+            if self._spool is not None and self.waits is None:
+                self._written.append(write)
+
+    def _deliver(self, server: History) -> None:
+        assert self._spool is not None  # noqa: S101 - the caller has one
+        delivered = self._spool.deliver(server)
+        if delivered.files:
+            self._say(f"{plural(delivered.files, 'run')} that waited on this host for the server: delivered")
+        for problem in delivered.problems:
+            self._say(f"a run that waits on this host cannot be delivered: {problem}")
+
     def case(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> None:
         """Write one case, replacing what this run wrote of it before."""
         if self._history is None:
             return
         with interrupts.deferred():
             if self.uid is None:
-                self.uid = self._history.start_run(measurement.environment, self._meta())
-            uid = measurement.case.uid
-            self._history.record(self.uid, measurement, verdict, policy, again=uid in self._recorded)
-            self._recorded.add(uid)
+                self._begin(measurement.environment)
+            run, again = self.uid or "", measurement.case.uid in self._recorded
+            self._write(lambda history: history.record(run, measurement, verdict, policy, again=again))
+            self._recorded.add(measurement.case.uid)
+
+    def _begin(self, environment: Mapping[str, Any]) -> None:
+        from ipexperf.history.values import now, run_uid
+
+        uid, began, meta = run_uid(), now(), self._meta()
+
+        def begin(history: History) -> None:
+            history.start_run(environment, meta, uid=uid, started_at=began)
+
+        self._write(begin)
+        self.uid = uid
 
     def so_far(
         self,
@@ -89,15 +179,14 @@ class Recorder:
         """Write a round whose cases are already recorded."""
         if self._history is None or self.uid is None:
             return
-        with interrupts.deferred():
-            self._history.record_round(self.uid, one)
+        run = self.uid
+        self._write(lambda history: history.record_round(run, one))
 
     def bisection(self, record: BisectionRecord) -> None:
         """Write what a search for a culprit found. One that measured nothing is not written."""
         if self._history is None or not record.machine_key:
             return
-        with interrupts.deferred():
-            self._history.record_bisection(record, self._folder.name)
+        self._write(lambda history: history.record_bisection(record, self._folder.name))
 
     def finish(
         self, status: Status, settled: RunVerdict | None = None, tested: Mapping[str, Verdict] | None = None
@@ -107,16 +196,34 @@ class Recorder:
 
         if self._history is None or self.uid is None:
             return
+        run = self.uid
         with interrupts.deferred():
             if settled is not None and self._recorded:
                 names = ("line", "shift", "fails", "slower", "spoilt")
                 whole = {name: getattr(settled, name) for name in names}
                 moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != (tested or {}).get(x)}
                 changed = {x: verdict for x, verdict in moved.items() if x in self._recorded}
-                self._history.settle(self.uid, whole, changed, Policy().for_run())
-            self._history.finish_run(self.uid, status)
+                policy = Policy().for_run()
+                self._write(lambda history: history.settle(run, whole, changed, policy))
+            self._write(lambda history: history.finish_run(run, status))
 
     def close(self) -> None:
-        if self._history is not None:
-            self._history.close()
-            self._history = None
+        """Close the history. A run that was kept on this host is delivered if the server is back."""
+        if self._history is None:
+            return
+        self._history.close()
+        self._history = None
+        self._kept.close()
+        if self.waits is not None:
+            self._deliver_at_last()
+
+    def _deliver_at_last(self) -> None:
+        from ipexperf.history.store import History
+
+        try:
+            with History.open(self._options.db) as server:
+                self._deliver(server)
+        except HistoryError as error:
+            self._say(f"{error} {self.waits} waits: the next run delivers it, and so does `ipexperf db deliver`")
+        else:
+            self.waits = None

@@ -108,8 +108,8 @@ class Run:
         """The verdict of each case, by the uid of the case."""
         self._conductor = Conductor(options, folder, say)
         self._folder = folder
-        self._recorder = Recorder(options, folder, ())
-        self._known = baseline_source.Known(options, self.plan.cases, self._recorder.required)
+        self._recorder = Recorder(options, folder, (), say)
+        self._known = baseline_source.Known(options, self.plan.cases, self._recorder.required, self._recorder.keep_here)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
         """Cases that looked slower, until they are measured again."""
@@ -402,11 +402,7 @@ class Run:
         """The fingerprint of the run whose baseline was accepted, if this history has it."""
         from ipexperf.history import recorded_fingerprints
 
-        return (
-            recorded_fingerprints.accepted(self._recorder.history, before)
-            if self._recorder.history is not None
-            else None
-        )
+        return self._recorder.ask(lambda history: recorded_fingerprints.accepted(history, before), None)
 
     def settled(self) -> RunVerdict:
         """The verdict on the run as a whole."""
@@ -438,10 +434,8 @@ class Run:
         measured = next((one for one in self.measurements if one.launches), None)
         if self._recorder.history is None or measured is None or not self.rounds:
             return PRIORS
-        before = self._recorder.history.rounds_of_machine(
-            measured.environment["machine_key"], before=min(one.started_at for one in self.measurements)
-        )
-        return earlier(before)
+        machine_key, began = measured.environment["machine_key"], min(one.started_at for one in self.measurements)
+        return self._recorder.ask(lambda history: earlier(history.rounds_of_machine(machine_key, before=began)), PRIORS)
 
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:

@@ -110,11 +110,11 @@ class Nursery:
         self._forked = _load(ROOT / "tests" / "plugin" / "forked_pytest.py")
         self._forked.preload(PLUGIN)
 
-    def start(self, program: str, words: Sequence[str], place: Path, tag: str) -> int:
+    def start(self, program: str, words: Sequence[str], place: Path, tag: str, **variables: str) -> int:
         """Start `pytest` or `ipexperf` with these words, and return its pid. `out` and `err` hold what it prints."""
         path = os.pathsep.join((str(ROOT / "tests" / "fakes" / "no_torch"), str(ROOT)))
         shell = {name: value for name, value in os.environ.items() if not name.startswith("IPEXPERF_")}
-        environment = {**shell, "PYTHONPATH": path, TAG: tag}
+        environment = {**shell, "PYTHONPATH": path, TAG: tag, **variables}
         sys.stdout.flush()
         pid = os.fork()
         if pid:
@@ -393,10 +393,14 @@ def _orphans(tag: str) -> int:
 
 
 def _query(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    return _query_with(path, sql, ()) or [(0,)]
+
+
+def _query_with(path: Path, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """The rows of an answer, or none if the history has no tables yet."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone():
-            return [(0,)]
-        return connection.execute(sql).fetchall()
+        there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone()
+        return connection.execute(sql, values).fetchall() if there else []
 
 
 def _text(path: Path) -> str:

@@ -74,9 +74,9 @@ def run_ab(arguments: argparse.Namespace) -> int:
                 raise UsageError(f"--steps: a turn of {case.mode} is one replay of its requests: leave it out")
     effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
-    recorder = Recorder(options, Path.cwd(), ("ab", *sys.argv[2:]))
-    recorder.open()
     progress = Progress()
+    recorder = Recorder(options, Path.cwd(), ("ab", *sys.argv[2:]), progress.say)
+    recorder.open()
     conductor = Conductor(options, Path.cwd(), progress.say)
     answer = _Answer(against, recorder, as_json=arguments.json)
     status: Status = "failed"

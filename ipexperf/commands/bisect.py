@@ -95,14 +95,14 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     count = task.searched.differences
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    recorder = Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]))
+    recorder = Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]), progress.say)
     recorder.open()
     laboratory = Laboratory(
         case,
         task.good,
         cache,
         conductor,
-        lambda: _opened(Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]))),
+        lambda: _opened(Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]), progress.say)),
         policy,
         progress,
         log,

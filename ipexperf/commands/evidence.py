@@ -141,7 +141,7 @@ def _run(arguments: argparse.Namespace) -> int:
         more = "nothing more" if before else "nothing"
         raise UsageError(f"{device} can show {more} here: {next(iter(cover.impossible.values()), 'no row is known')}")
     progress.say(f"{len(cover.planned)} cases to run")
-    recorder = Recorder(options, Path.cwd(), ("evidence", *sys.argv[2:]))
+    recorder = Recorder(options, Path.cwd(), ("evidence", *sys.argv[2:]), progress.say)
     recorder.open()
     experiment = Experiment(planner, cover.planned, options, progress.say)
     status: Status = "failed"

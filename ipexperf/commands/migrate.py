@@ -65,7 +65,7 @@ def run_migrate(arguments: argparse.Namespace) -> int:
     plan, software, options = _planned(arguments, options, progress.say)
     progress.say(f"{len(plan.rows)} rows in {len(plan.contests)} rounds of {len(plan.cases)} cases")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    recorder = Recorder(options, Path.cwd(), ("migrate", *sys.argv[2:]))
+    recorder = Recorder(options, Path.cwd(), ("migrate", *sys.argv[2:]), progress.say)
     recorder.open()
     experiment = Experiment(plan.contests, options.launches or LAUNCHES, software, conductor, progress.say)
     status: Status = "failed"

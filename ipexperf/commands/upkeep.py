@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
-from ipexperf.errors import HistoryError
+from ipexperf.errors import HistoryError, UsageError
 from ipexperf.report.units import plural
+
+if TYPE_CHECKING:
+    from ipexperf.history.merging import Merged
 
 
 def add_merge(subparsers: console.Subparsers) -> None:
@@ -19,11 +24,15 @@ def add_merge(subparsers: console.Subparsers) -> None:
 
 
 def run_merge(arguments: argparse.Namespace) -> int:
-    from ipexperf.history import merging
+    from ipexperf.history import addresses, merging
 
-    path = merging.check(arguments.db, arguments.others)
+    if addresses.file_of(arguments.db) is None:
+        path, merge = addresses.hidden(arguments.db), functools.partial(_merge_into_server, arguments)
+    else:
+        path = merging.check(arguments.db, arguments.others)
+        merge = functools.partial(merging.merge, path)
     for other in arguments.others:
-        merged = merging.merge(path, other)
+        merged = merge(other)
         if not merged.new:
             console.say(f"{other}: nothing that {path} does not have already")
             continue
@@ -39,6 +48,15 @@ def run_merge(arguments: argparse.Namespace) -> int:
         went_on = f", and {plural(merged.updated, 'run')} went on" if merged.updated else ""
         console.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
     return 0
+
+
+def _merge_into_server(arguments: argparse.Namespace, other: Path) -> Merged:
+    from ipexperf.history import copying, merging
+    from ipexperf.history.store import History
+
+    merging.check_other(other)
+    with console.open_history(arguments) as server, History.open(other, create=False) as history:
+        return copying.copy(history, server)
 
 
 def add_share(subparsers: console.Subparsers) -> None:
@@ -65,19 +83,22 @@ def run_share(arguments: argparse.Namespace) -> int:
 
 
 def add_db(subparsers: console.Subparsers) -> None:
-    purpose = "check, upgrade, vacuum or back up a history"
+    purpose = "check, upgrade, vacuum or back up a history, or deliver to a server"
     parser = subparsers.add_parser("db", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    below = parser.add_subparsers(metavar="check|upgrade|vacuum|backup", required=True)
+    below = parser.add_subparsers(metavar="check|upgrade|vacuum|backup|deliver", required=True)
     for name, purpose, run in (
         ("check", "read every page and every reference", run_check),
         ("upgrade", "bring the schema up to date, after a backup", run_upgrade),
         ("vacuum", "free the space of deleted rows", run_vacuum),
         ("backup", "copy the history, while others may write to it", run_backup),
+        ("deliver", "copy runs to the server that they waited for on this host", run_deliver),
     ):
         one = below.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         console.add_history(one)
         if name == "backup":
             one.add_argument("copy", type=Path, nargs="?", metavar="FILE", help="default: beside it, with the time")
+        if name == "deliver":
+            one.add_argument("--cache", type=Path, metavar="DIR", help="cache folder of the runs (default: .ipexperf)")
         one.set_defaults(run=run)
 
 
@@ -121,6 +142,23 @@ def run_backup(arguments: argparse.Namespace) -> int:
     from ipexperf.history import sqlite_files
 
     console.say(f"{arguments.db}: copied to {sqlite_files.backup(arguments.db, arguments.copy)}")
+    return 0
+
+
+def run_deliver(arguments: argparse.Namespace) -> int:
+    from ipexperf.history.spool import Spool
+
+    spool = Spool.of(arguments.db, arguments.cache or Path.cwd() / ".ipexperf")
+    if spool is None:
+        raise UsageError(f"{arguments.db} is a file, and runs wait for servers only: name a server with --db")
+    if not spool.waiting():
+        console.say("no run waits on this host")
+        return 0
+    with console.open_history(arguments) as server:
+        delivered = spool.deliver(server)
+    console.say(f"{plural(delivered.files, 'run')} delivered, {len(spool.waiting())} left")
+    if delivered.problems:
+        raise HistoryError(delivered.problems[0])
     return 0
 
 

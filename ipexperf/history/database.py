@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.exc import DBAPIError, NoResultFound, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SQLAlchemyError
 
-from ipexperf.errors import HistoryError
+from ipexperf.errors import HistoryError, UnreachableError
 from ipexperf.history import gc_pause, schema
 from ipexperf.history.addresses import file_of, hidden, url_of
 
@@ -29,6 +29,8 @@ TURN = 0x69706578
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, TypeError, ValueError, struct.error)
 """What raises where a row lacks something or has another type than its column says."""
 MIGRATIONS = Path(__file__).parent / "migrations"
+LOST = ("08", "53", "57P", "55P03")
+"""SQLSTATEs of a server that is gone, is full, shuts down, or let a writer wait for too long."""
 
 
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
@@ -39,7 +41,12 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
         _check_path(path, create=create)
         _prepare_file(path, name, create=create)
     try:
-        engine = create_engine(url, connect_args=_arguments(url.get_backend_name()), json_deserializer=_finite_json)
+        engine = create_engine(
+            url,
+            connect_args=_arguments(url.get_backend_name()),
+            json_deserializer=_finite_json,
+            pool_pre_ping=path is None,  # a server may have restarted since the last case
+        )
     except ImportError as error:
         raise HistoryError(f"the {name} cannot be opened: {error}; {_missing(url.get_backend_name())}.") from error
     except SQLAlchemyError as error:
@@ -63,7 +70,8 @@ def translated(name: str) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
-        raise HistoryError(f"the {name} cannot be used: {_first_line(error)}.") from error
+        kind = UnreachableError if _lost(error) else HistoryError
+        raise kind(f"the {name} cannot be used: {_first_line(error)}.") from error
     except json.JSONDecodeError as error:
         raise HistoryError(f"the {name} is damaged: it holds a document that is not JSON: {error}.") from error
     except UnicodeEncodeError as error:
@@ -73,10 +81,11 @@ def translated(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def writing(engine: Engine, name: str) -> Iterator[Connection]:
+def writing(engine: Engine, name: str, *, migrates: bool = False) -> Iterator[Connection]:
     """Open a transaction that takes the write lock at once. Taking it later is how concurrent writers fail.
 
     On PostgreSQL too, only one process writes at a time, so what a writer has read does not change before it writes.
+    Unless it `migrates` the schema itself, it is refused if another program has done so since the history was opened.
     """
     with translated(name), engine.connect() as plain:
         connection = plain.execution_options(writes=True)
@@ -84,7 +93,17 @@ def writing(engine: Engine, name: str) -> Iterator[Connection]:
             if engine.dialect.name == "postgresql":
                 connection.execute(text(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'"))
                 connection.execute(text("SELECT pg_advisory_xact_lock(:turn)"), {"turn": TURN})
+            if not migrates:
+                _check_still_ours(connection, name)
             yield connection
+
+
+def _check_still_ours(connection: Connection, name: str) -> None:
+    revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    if revision != schema.REVISION:
+        # A newer program can read what this one keeps beside a server, and deliver it.
+        kind = HistoryError if connection.dialect.name == "sqlite" else UnreachableError
+        raise kind(f"the {name} was changed to schema {revision} meanwhile, and this program writes {schema.REVISION}.")
 
 
 @contextmanager
@@ -119,6 +138,16 @@ def _finite_json(text: str) -> Any:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
+
+
+def _lost(error: Exception) -> bool:
+    """Whether a server cannot be reached now: the same statement may succeed later."""
+    if not isinstance(error, DBAPIError) or isinstance(error.orig, sqlite3.Error):
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None:  # nobody answered
+        return error.connection_invalidated or isinstance(error, OperationalError)
+    return bool(state.startswith(LOST))
 
 
 def _first_line(error: Exception) -> str:
@@ -227,7 +256,7 @@ def _migrate(engine: Engine, path: Path | None, name: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    with writing(engine, name) as connection:
+    with writing(engine, name, migrates=True) as connection:
         revision = _revision(connection)  # again: another process may have migrated while this one waited
         if revision == schema.REVISION:
             return

@@ -59,11 +59,16 @@ def check(target: str | os.PathLike[str], others: list[Path]) -> Path:
         sqlite_files.path_of(other)
         if other.resolve() == path.resolve():
             raise HistoryError(f"{other} is the history itself: there is nothing to merge.")
-        with sqlite_files.opened(other) as connection:
-            _check_revision(sqlite_files.revision(connection, other), other)
+        check_other(other)
     with sqlite_files.opened(path) as connection:
         _check_revision(sqlite_files.revision(connection, path), path)
     return path
+
+
+def check_other(other: Path) -> None:
+    """Refuse a file that cannot be merged. It belongs to somebody else, so it is never migrated on the way."""
+    with sqlite_files.opened(sqlite_files.path_of(other)) as connection:
+        _check_revision(sqlite_files.revision(connection, other), other)
 
 
 def merge(path: Path, other: Path) -> Merged:

@@ -85,9 +85,14 @@ class History(Queries):
     ) -> None:
         self.close()
 
-    def start_run(self, environment: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
-        """Begin a run and return its uid. `meta` can hold the `suite` and, for an import, `started_at`."""
-        uid = run_uid()
+    def start_run(
+        self, environment: Mapping[str, Any], meta: Mapping[str, Any], *, uid: str = "", started_at: str = ""
+    ) -> str:
+        """Begin a run and return its uid. `meta` can hold the `suite` and, for an import, `started_at`.
+
+        With `uid` and `started_at` it is a run that began before, in another history.
+        """
+        uid = uid or run_uid()
         git = environment.get("git") or {}
         document = finite({**meta, "git": git} if git else meta)
         content_uid(document)
@@ -96,7 +101,7 @@ class History(Queries):
                 insert(run).values(
                     uid=uid,
                     environment_id=environment_of(connection, environment),
-                    started_at=utc(meta["started_at"]) if "started_at" in meta else now(),
+                    started_at=utc(meta["started_at"]) if "started_at" in meta else started_at or now(),
                     status="running",
                     meta=document,
                     **rows.versions(environment),
@@ -121,7 +126,7 @@ class History(Queries):
         with writing(self._engine, self._name) as connection:
             row = self._run(connection, run_uid)
             if again:
-                _withdraw(connection, row.id, measurement.case.uid)
+                withdraw(connection, row.id, measurement.case.uid)
             _Recorder(connection, row, measurement).record(verdict, policy)
 
     def record_round(self, run_uid: str, one: RoundRecord) -> None:
@@ -268,7 +273,7 @@ class _Recorder:
         return {row.uid: row for row in answered}
 
 
-def _withdraw(connection: Connection, run_id: int, case_uid: str) -> None:
+def withdraw(connection: Connection, run_id: int, case_uid: str) -> None:
     """Delete what an unfinished run recorded of a case."""
     of_case = select(case.c.id).where(case.c.uid == case_uid)
     its_series = select(series.c.id).where(series.c.case_id.in_(of_case))

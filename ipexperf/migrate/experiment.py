@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ipexperf.bench import registry
 from ipexperf.compare.group import GroupRun
 from ipexperf.judge import screen
 from ipexperf.judge.policy import Policy
@@ -66,12 +67,16 @@ class Experiment:
         return False
 
     def _expected(self, one: GroupRun) -> float:
-        """The seconds that a round takes: as long as its last one, or as others by their number of cases. Else 0."""
+        """The seconds that a round takes: as its last one, or as others of its kind by their number of cases. Else 0.
+
+        A round of trainings trains on to its accuracy, which may take ten times as long as one of inferences.
+        """
         place = self._runs.index(one)
         if place in self._costs:
             return self._costs[place]
-        arms = sum(len(self._runs[other].group.cases) for other in self._costs)
-        return sum(self._costs.values()) / arms * len(one.group.cases) if arms else 0.0
+        alike = [other for other in self._costs if _trains(self._runs[other]) == _trains(one)] or list(self._costs)
+        arms = sum(len(self._runs[other].group.cases) for other in alike)
+        return sum(self._costs[other] for other in alike) / arms * len(one.group.cases) if arms else 0.0
 
     def _advance(self, one: GroupRun, recorder: Recorder) -> bool:
         began = self._clock()
@@ -103,6 +108,10 @@ class Experiment:
             self.rounds.append(record)
 
         one.hand_over(keep)
+
+
+def _trains(one: GroupRun) -> bool:
+    return registry.modes.get(one.group.cases[0].mode).trains
 
 
 def judged(measured: Measurement) -> Verdict:

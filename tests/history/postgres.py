@@ -37,8 +37,8 @@ class Server:
         self._sockets = sockets
         self._numbers = itertools.count()
 
-    def url(self, database: str, password: str = PASSWORD) -> str:
-        address = URL.create("postgresql", USER, password, database=database, query={"host": str(self._sockets)})
+    def url(self, database: str, password: str = PASSWORD, user: str = USER) -> str:
+        address = URL.create("postgresql", user, password, database=database, query={"host": str(self._sockets)})
         return address.render_as_string(hide_password=False)
 
     def execute(self, sql: str, database: str = "postgres") -> None:

@@ -16,13 +16,6 @@ from test_plugin_usage import refused
 
 ID = "tiny-fake-fp32-spin-plain"
 CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
-SHORT = """
-import functools
-
-from ipexperf.compare import against
-
-against.Effort = functools.partial(against.Effort, turns=3, most=3)
-"""
 RAN = """
 honest = Together.play
 
@@ -95,8 +88,6 @@ def properties(suite: Suite) -> dict[str, str]:
 
 def test_real_workers_are_measured_in_pairs_and_recorded(suite: Suite) -> None:
     """An A/A of two pairs: nothing is claimed, the launches are those of the case, in a series of its own."""
-    with (suite.path / "conftest.py").open("a") as conftest:
-        conftest.write(SHORT)
     result = against(suite, "--perf-max-pairs", "2", arm="")
     result.assert_outcomes(passed=1)
     assert suite.launches() == [("tiny", "ok")] * 2

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pytest
-from test_plugin_against import CELL, SHORT
+from test_plugin_against import CELL
 from test_plugin_usage import refused
 
 if TYPE_CHECKING:
@@ -196,8 +196,6 @@ def test_every_launch_is_fresh_where_a_time_is_judged_that_only_those_tell(suite
 def test_pairs_judge_the_memory_of_fresh_processes(suite: Suite, monkeypatch: pytest.MonkeyPatch, times: float) -> None:
     """The variable is one arm's alone: its workers take more."""
     taking(times, monkeypatch)
-    with (suite.path / "conftest.py").open("a") as conftest:
-        conftest.write(SHORT)
     # So small a tolerance that speed is not decided before the eighth pair.
     words = ("--perf-against=FAKE_MEMORY=1", "--perf-max-pairs=8", "--perf-tolerance=0.1%", "--perf-start=fresh")
     result = suite.raw(*suite.load, *CELL, *words)

@@ -23,13 +23,6 @@ from ipexperf.environments import make
 ID = "paced-fake-fp32-spin-plain"
 CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 SHORT = ("--perf-launches", "2", "--perf-samples", "5", "--perf-seconds", "0.05")
-TURNS = """
-import functools
-
-from ipexperf.compare import against
-
-against.Effort = functools.partial(against.Effort, turns=3, most=3)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +61,6 @@ def accepted(suite: Suite, pythons: dict[str, str], accepted_once: Path) -> Suit
     """A suite whose case was accepted on 1.0, with its packages kept."""
     if suite.kept_in(accepted_once):
         return suite
-    with (suite.path / "conftest.py").open("a") as conftest:
-        conftest.write(TURNS)
     run(suite, pythons["1.0"]).assert_outcomes(passed=1)
     words = ("baseline", "accept", "last", "--reason", "right", "--by", "me", "--name", "old", "--keep", "all")
     command(suite, *words)

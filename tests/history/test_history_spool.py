@@ -1,0 +1,393 @@
+"""A server that goes away in the middle of a run: every case is on this host, and later on the server, once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cli_answers
+import cut_line
+import pytest
+from history_records import ENVIRONMENT, OK, four_runs, make_case, make_launch, make_measurement, make_round, make_seat
+from sqlalchemy import select, text
+
+from ipexperf.baseline_source import Known
+from ipexperf.errors import HistoryError, UnreachableError
+from ipexperf.history import History, copying, database, schema
+from ipexperf.history.spool import Spool
+from ipexperf.judge.policy import Policy
+from ipexperf.plan.options import Options
+from ipexperf.recorder import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from postgres import Server
+
+pytestmark = pytest.mark.server
+
+MODELS = ("one", "two", "three", "four")
+TIMED = {**ENVIRONMENT, "hardware": {"cpu": "Xeon 8480+", "threads": 2}}
+LOCAL = ("id", "uid", "judged_at", "started_at", "finished_at")
+"""Columns that differ from history to history, or from run to run."""
+
+
+@pytest.fixture
+def line(server: Server) -> Iterator[cut_line.Line]:
+    with cut_line.line(server._sockets) as line:
+        yield line
+
+
+@pytest.fixture
+def direct(server: Server) -> str:
+    """The address of a history on the server, without the line."""
+    url = server.database()
+    History.open(url).close()
+    return url
+
+
+@pytest.fixture
+def target(direct: str, line: cut_line.Line) -> str:
+    """The same history through the line."""
+    return line.url(direct.rpartition("/")[2].partition("?")[0])
+
+
+class Played:
+    """A run of four cases, each recorded twice, as runs do it: unfinished after a round, then whole."""
+
+    def __init__(self, target: str, folder: Path) -> None:
+        self.said: list[str] = []
+        self.recorder = Recorder(Options(db=target, cache=folder), folder, ("pytest", "suites/"), self.said.append)
+
+    def play(self, between: Callable[[str], None] = lambda _: None) -> str:
+        self.recorder.open()
+        for number, model in enumerate(MODELS):
+            between(model)
+            case = make_case(model)
+            launches = (make_launch(0, 0.01 + number / 1000),)
+            for steps in (launches, (*launches, make_launch(1, 0.012))):
+                self.recorder.case(make_measurement(case, launches=steps, environment=ENVIRONMENT), OK, Policy())
+            arms = (make_seat(case, 0.01), make_seat(case, 0.01, "twin"))
+            self.recorder.round(make_round(*arms, number=number + 1))
+        between("end")
+        self.recorder.finish("finished")
+        self.recorder.close()
+        return self.recorder.uid or ""
+
+
+def content(target: str) -> dict[str, Any]:
+    """What a history has, without the numbers of its rows, and of this very run without what differs each time."""
+    found: dict[str, Any] = {}
+    with History.open(target) as history, history._engine.connect() as connection:
+        for table in schema.metadata.sorted_tables:
+            named = [column for column in table.columns if column.name not in LOCAL and not column.foreign_keys]
+            rows = connection.execute(select(*named)).all() if named else []
+            found[table.name] = sorted(map(repr, rows))
+    return found
+
+
+@pytest.fixture
+def whole(server: Server, tmp_path: Path) -> dict[str, Any]:
+    """What the run leaves on a server that is always there."""
+    url = server.database()
+    Played(url, tmp_path / "elsewhere").play()
+    return content(url)
+
+
+def waiting(target: str, folder: Path) -> list[Path]:
+    spool = Spool.of(target, folder)
+    assert spool is not None
+    return spool.waiting()
+
+
+def test_a_server_that_is_there_gets_everything_itself(target: str, whole: dict[str, Any], tmp_path: Path) -> None:
+    run = Played(target, tmp_path)
+    run.play()
+    assert run.said == []
+    assert waiting(target, tmp_path) == []
+    assert content(target) == whole
+
+
+@pytest.mark.parametrize("moment", [*MODELS, "end"])
+def test_a_server_that_goes_away_gets_the_run_from_the_next_one(
+    moment: str, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    """The first run says where it is kept; the next one delivers it before it begins."""
+    run = Played(target, tmp_path)
+    uid = run.play(lambda at: line.down() if at == moment else None)
+    assert "The run goes on, and is kept for it in" in run.said[0]
+    assert "waits: the next run delivers it" in run.said[1]
+    assert [path.stem for path in waiting(target, tmp_path)] == [uid]
+    with History.open(waiting(target, tmp_path)[0]) as kept:
+        assert kept.show("last").status == "finished"
+
+    line.up = True
+    other = Played(target, tmp_path)
+    other.recorder.open()
+    assert other.said == ["1 run that waited on this host for the server: delivered"]
+    other.recorder.close()
+    assert waiting(target, tmp_path) == []
+    assert list(tmp_path.rglob("*.lock")) == []
+    assert content(direct) == whole
+
+
+def test_a_server_that_comes_back_gets_the_run_at_its_end(
+    target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    def between(at: str) -> None:
+        if at == "two":
+            line.down()
+        if at == "end":
+            line.up = True
+
+    run = Played(target, tmp_path)
+    run.play(between)
+    assert run.said[1:] == ["1 run that waited on this host for the server: delivered"]
+    assert content(direct) == whole
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("commit", [1, 2, 3, 5, 8, 13])
+def test_a_commit_that_is_cut_is_neither_lost_nor_there_twice(
+    when: str, commit: int, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    """`after`: the server has committed, and nobody heard of it."""
+    left = commit
+
+    def cut(data: bytes) -> str:
+        nonlocal left
+        left -= b"COMMIT" in data
+        return when if left == 0 and b"COMMIT" in data else ""
+
+    run = Played(target, tmp_path)
+    run.recorder.open()
+    line.cut_when = cut
+    run.play()
+    assert "kept for it in" in run.said[0]
+    line.cut_when, line.up = lambda _: "", True
+    assert cli_deliver(target, tmp_path) == 1
+    assert content(direct) == whole
+
+
+def cli_deliver(target: str, folder: Path) -> int:
+    spool = Spool.of(target, folder)
+    assert spool is not None
+    with History.open(target) as server:
+        return spool.deliver(server).files
+
+
+def test_random_cuts_lose_nothing_and_double_nothing(
+    server: Server, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    """Anywhere in what is sent, also while a run that waited is delivered."""
+    cuts = 0
+    for seed in range(12):
+        chance = random.Random(seed)  # noqa: S311 - moments, no secret
+        direct = server.database()
+        History.open(direct).close()
+        target, folder = line.url(direct.rpartition("/")[2].partition("?")[0]), tmp_path / str(seed)
+
+        def cut(_: bytes, chance: random.Random = chance) -> str:
+            return chance.choice(["before", "after"]) if chance.random() < 0.03 else ""
+
+        run = Played(target, folder)
+        run.recorder.open()
+        line.cut_when = cut
+        run.play()
+        for _ in range(20):
+            line.up = True
+            try:
+                cli_deliver(target, folder)
+            except UnreachableError:
+                cuts += 1
+        line.cut_when, line.up = lambda _: "", True
+        cli_deliver(target, folder)
+        assert waiting(target, folder) == []
+        assert content(direct) == whole, seed
+    assert cuts > 0
+
+
+def test_a_server_that_was_never_reached_is_an_error(target: str, line: cut_line.Line, tmp_path: Path) -> None:
+    """A wrong address must not look like a server that is away."""
+    line.down()
+    run = Played(target, tmp_path)
+    with pytest.raises(UnreachableError):
+        run.recorder.open()
+    assert list(tmp_path.rglob("*.db")) == []
+
+
+def test_a_server_that_is_away_at_the_start_gets_the_run_later(
+    target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    first = Played(target, tmp_path)
+    first.recorder.open()  # it was reached once
+    first.recorder.close()
+    line.down()
+    run = Played(target, tmp_path)
+    run.play()
+    assert len(waiting(target, tmp_path)) == 1
+    line.up = True
+    assert cli_deliver(target, tmp_path) == 1
+    assert content(direct) == whole
+
+
+def test_a_file_that_is_being_written_is_left_alone(target: str, line: cut_line.Line, tmp_path: Path) -> None:
+    run = Played(target, tmp_path)
+
+    def between(at: str) -> None:
+        if at == "two":
+            line.down()
+        if at == "four":
+            line.up = True
+            assert len(waiting(target, tmp_path)) == 1
+            assert cli_deliver(target, tmp_path) == 0
+
+    run.play(between)
+    assert waiting(target, tmp_path) == []  # delivered at its end
+
+
+def test_a_damaged_file_stays_and_does_not_hold_up_the_others(
+    target: str, line: cut_line.Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Played(target, tmp_path)
+    run.play(lambda at: line.down() if at == "one" else None)
+    damaged = waiting(target, tmp_path)[0].with_name("0000.db")
+    damaged.write_bytes(b"no history at all" * 100)
+    line.up = True
+    error = cli_answers_deliver(capsys, target, tmp_path)
+    assert "0000.db" in error
+    assert waiting(target, tmp_path) == [damaged]
+    other = Played(target, tmp_path)
+    other.recorder.open()
+    assert other.said[0].startswith("a run that waits on this host cannot be delivered: ")
+    other.recorder.close()
+
+
+def cli_answers_deliver(capsys: pytest.CaptureFixture[str], target: str, folder: Path) -> str:
+    from ipexperf.cli import main
+
+    assert main(["db", "deliver", "--db", target, "--cache", str(folder)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "1 run delivered, 1 left\n"
+    return captured.err
+
+
+def test_the_command_says_what_it_delivered(
+    target: str, line: cut_line.Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--db", target, "--cache", str(tmp_path))
+    assert cli_answers.run(capsys, "db", "deliver", *where) == "no run waits on this host\n"
+    Played(target, tmp_path).play(lambda at: line.down() if at == "three" else None)
+    assert "cannot be used" in cli_answers.refused(capsys, "db", "deliver", *where)
+    line.up = True
+    assert cli_answers.run(capsys, "db", "deliver", *where) == "1 run delivered, 0 left\n"
+    file = str(tmp_path / "a.db")
+    assert "is a file, and runs wait for servers only" in cli_answers.refused(capsys, "db", "deliver", "--db", file)
+
+
+def test_a_writer_that_waited_too_long_keeps_its_run(
+    target: str, direct: str, whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody holds the lock of writers: after the limit the run goes on here."""
+    monkeypatch.setattr(database, "BUSY_SECONDS", 1)
+    run = Played(target, tmp_path)
+    run.recorder.open()
+    with History.open(direct) as other, database.writing(other._engine, other._name):
+        run.recorder.case(make_measurement(make_case("one"), environment=ENVIRONMENT), OK, Policy())
+    assert "lock timeout" in run.said[0]
+    run.recorder.finish("finished")
+    run.recorder.close()
+    with History.open(direct) as history:
+        assert history.show("last").status == "finished"
+
+
+def test_cases_have_no_earlier_runs_while_the_server_is_away(target: str, line: cut_line.Line, tmp_path: Path) -> None:
+    """Each question finds the server gone; the first one says so, and no case is lost for it."""
+    run = Played(target, tmp_path)
+    run.recorder.open()
+    options = Options(db=target, baseline_from="history")
+    known = Known(options, [make_case(model) for model in MODELS], run.recorder.required, run.recorder.keep_here)
+    line.down()
+    for model in MODELS:
+        assert known.baseline(make_measurement(make_case(model), environment=TIMED)) is None
+    assert len(run.said) == 1
+    assert run.recorder.ask(lambda history: history.runs(), None) is not None
+    run.recorder.close()
+
+
+def test_a_history_is_copied_into_a_server_once(
+    direct: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ipexperf merge` for a server: as for a file, and a second time changes nothing."""
+    source = tmp_path / "h.db"
+    with History.open(source) as history:
+        four_runs(history)
+    said = cli_answers.run(capsys, "merge", str(source), "--db", direct)
+    assert "4 runs, 2 cases" in said
+    assert content(direct) == content(str(source))
+    assert "nothing that" in cli_answers.run(capsys, "merge", str(source), "--db", direct)
+    assert content(direct) == content(str(source))
+
+
+def test_it_is_copied_back_from_the_server_too(direct: str, tmp_path: Path) -> None:
+    back = tmp_path / "back.db"
+    with History.open(direct) as server, History.open(back) as history:
+        four_runs(server)
+        assert copying.copy(server, history).runs == 4
+    assert content(str(back)) == content(direct)
+
+
+def refused(target: str, statement: str) -> HistoryError:
+    """What comes of a statement that the database refuses."""
+
+    def execute() -> None:
+        with History.open(target) as history, database.writing(history._engine, history._name) as connection:
+            connection.execute(text(statement))
+
+    with pytest.raises(HistoryError) as raised:
+        execute()
+    return raised.value
+
+
+def test_a_foreign_error_is_no_server_that_is_away(direct: str) -> None:
+    assert not isinstance(refused(direct, "SELECT nothing FROM nowhere"), UnreachableError)
+
+
+def test_a_schema_that_changes_during_a_run_keeps_the_run_here(
+    target: str, direct: str, tmp_path: Path, server: Server
+) -> None:
+    """What an old program measures is never written into tables that it does not know."""
+    run = Played(target, tmp_path)
+
+    def upgrade(at: str) -> None:
+        if at == "three":
+            name = direct.rpartition("/")[2].partition("?")[0]
+            server.execute("UPDATE alembic_version SET version_num = '9999'", name)
+
+    run.play(upgrade)
+    assert "was changed to schema 9999 meanwhile" in run.said[0]
+    assert "newer than" in run.said[1]  # so it cannot deliver either
+    [kept] = waiting(target, tmp_path)
+    with History.open(kept) as history:
+        assert history.show("last").status == "finished"
+
+
+def test_the_role_of_the_page_can_record_and_cannot_delete(
+    direct: str, server: Server, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "database.md").read_text()
+    sql = page.partition("```sql\n")[2].partition("```")[0]
+    name = direct.rpartition("/")[2].partition("?")[0]
+    for statement in filter(str.strip, sql.split(";")):
+        server.execute(statement, name)
+    try:
+        as_writer = server.url(name, "CHANGE ME", user="perf_writer")
+        run = Played(as_writer, tmp_path)
+        run.play()
+        assert run.said == []
+        assert content(direct) == whole
+        assert "permission denied" in str(refused(as_writer, "DELETE FROM run"))
+    finally:
+        server.execute("DROP OWNED BY perf_writer", name)
+        server.execute("DROP ROLE perf_writer", name)
