@@ -185,10 +185,14 @@ def plainness(case: Case) -> tuple[int, int, str]:
     return len(case.knobs), GRAPHS.index(registry.modes.get(case.mode).graph), case.id
 
 
-def _value(case: Case) -> tuple[bool, bool, int, int, bool, str]:
-    """The order in which rows are measured: inference and training in batches, then what fewer people do."""
+def _value(case: Case) -> tuple[bool, int, int, int, bool, str]:
+    """The order in which rows are measured: inference and training in batches, then what fewer people do.
+
+    A decoder is there to read and to write texts, so that comes before its inference as any network's.
+    """
     mode = registry.modes.get(case.mode)
-    return mode.cold, bool(mode.family), len(work(case)), list(DTYPES).index(case.dtype), mode.trains, case.id
+    rank = 0 if mode.by_tokens else 2 if mode.family else 1
+    return mode.cold, rank, len(work(case)), list(DTYPES).index(case.dtype), mode.trains, case.id
 
 
 def _settings(rows: Sequence[Row], old: Side, new: Side) -> Iterator[Setting]:

@@ -29,6 +29,14 @@ def test_each_thing_that_the_old_stack_does_is_a_row() -> None:
     ]
 
 
+def test_a_decoder_reads_and_writes_texts_first() -> None:
+    """Whoever moves a language model wants to know that before the minutes are over."""
+    modes = ("load", "train", "infer", "realtime", "serve", "prefill", "decode")
+    cases = [Case("llama_small", "cpu", "bf16", mode, "ipex", 1, 8) for mode in modes]
+    ordered = [case.mode for case in sorted(cases, key=migration._value)]
+    assert ordered == ["decode", "prefill", "serve", "infer", "train", "realtime", "load"]
+
+
 def test_candidates_do_the_same_work_the_plainest_first() -> None:
     """Every mode of the same kind of step, and each of them with each setting of its stack turned."""
     [spin, streamed, teach, own, quick] = plan().rows
