@@ -8,6 +8,7 @@ import pytest
 from migrate_records import HERE, plan
 
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import migration
 from ipexperf.plan.migration import Side
