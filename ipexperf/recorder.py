@@ -148,8 +148,12 @@ class Recorder:
         def begin(history: History) -> None:
             history.start_run(environment, meta, uid=uid, started_at=began)
 
-        self._write(begin)
         self.uid = uid
+        try:
+            self._write(begin)
+        except IpexperfError:
+            self.uid = None
+            raise
 
     def so_far(
         self,

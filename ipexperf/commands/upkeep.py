@@ -12,6 +12,8 @@ from ipexperf.errors import HistoryError, UsageError
 from ipexperf.report.units import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ipexperf.history.merging import Merged
 
 
@@ -26,11 +28,12 @@ def add_merge(subparsers: console.Subparsers) -> None:
 def run_merge(arguments: argparse.Namespace) -> int:
     from ipexperf.history import addresses, merging
 
+    merge: Callable[[Path], Merged]
     if addresses.file_of(arguments.db) is None:
         path, merge = addresses.hidden(arguments.db), functools.partial(_merge_into_server, arguments)
     else:
-        path = merging.check(arguments.db, arguments.others)
-        merge = functools.partial(merging.merge, path)
+        file = merging.check(arguments.db, arguments.others)
+        path, merge = str(file), functools.partial(merging.merge, file)
     for other in arguments.others:
         merged = merge(other)
         if not merged.new:

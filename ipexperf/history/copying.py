@@ -59,7 +59,7 @@ def _take(here: Connection, table: Table, rows: Sequence[Mapping[str, Any]], ids
     """Insert the missing ones of these rows. Row ids are local, so references are translated."""
     values = []
     for row in rows:
-        value = {}
+        value: dict[str, Any] = {}
         for column in table.columns:
             key = next(iter(column.foreign_keys), None)
             own = key is not None and key.column.table is table

@@ -6,6 +6,7 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -76,7 +77,7 @@ def running(programs: Path) -> Iterator[Server]:
             _wait(process, home / "log", lambda: server.execute("SELECT 1"))
             yield server
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGINT)  # it does not wait for clients that are still connected
             process.wait(timeout=START_SECONDS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.server
 
+JUDGED = replace(OK, policy=Policy().label)
 MODELS = ("one", "two", "three", "four")
 TIMED = {**ENVIRONMENT, "hardware": {"cpu": "Xeon 8480+", "threads": 2}}
 LOCAL = ("id", "uid", "judged_at", "started_at", "finished_at")
@@ -58,7 +60,7 @@ class Played:
 
     def __init__(self, target: str, folder: Path) -> None:
         self.said: list[str] = []
-        self.recorder = Recorder(Options(db=target, cache=folder), folder, ("pytest", "suites/"), self.said.append)
+        self.recorder = Recorder(Options(db=target, cache=folder), Path("suite"), ("pytest",), self.said.append)
 
     def play(self, between: Callable[[str], None] = lambda _: None) -> str:
         self.recorder.open()
@@ -67,7 +69,7 @@ class Played:
             case = make_case(model)
             launches = (make_launch(0, 0.01 + number / 1000),)
             for steps in (launches, (*launches, make_launch(1, 0.012))):
-                self.recorder.case(make_measurement(case, launches=steps, environment=ENVIRONMENT), OK, Policy())
+                self.recorder.case(make_measurement(case, launches=steps, environment=ENVIRONMENT), JUDGED, Policy())
             arms = (make_seat(case, 0.01), make_seat(case, 0.01, "twin"))
             self.recorder.round(make_round(*arms, number=number + 1))
         between("end")
@@ -120,7 +122,7 @@ def test_a_server_that_goes_away_gets_the_run_from_the_next_one(
     assert "waits: the next run delivers it" in run.said[1]
     assert [path.stem for path in waiting(target, tmp_path)] == [uid]
     with History.open(waiting(target, tmp_path)[0]) as kept:
-        assert kept.show("last").status == "finished"
+        assert kept.runs()[0].status == "finished"
 
     line.up = True
     other = Played(target, tmp_path)
@@ -294,12 +296,12 @@ def test_a_writer_that_waited_too_long_keeps_its_run(
     run = Played(target, tmp_path)
     run.recorder.open()
     with History.open(direct) as other, database.writing(other._engine, other._name):
-        run.recorder.case(make_measurement(make_case("one"), environment=ENVIRONMENT), OK, Policy())
+        run.recorder.case(make_measurement(make_case("one"), environment=ENVIRONMENT), JUDGED, Policy())
     assert "lock timeout" in run.said[0]
     run.recorder.finish("finished")
     run.recorder.close()
     with History.open(direct) as history:
-        assert history.show("last").status == "finished"
+        assert history.runs()[0].status == "finished"
 
 
 def test_cases_have_no_earlier_runs_while_the_server_is_away(target: str, line: cut_line.Line, tmp_path: Path) -> None:
@@ -370,7 +372,7 @@ def test_a_schema_that_changes_during_a_run_keeps_the_run_here(
     assert "newer than" in run.said[1]  # so it cannot deliver either
     [kept] = waiting(target, tmp_path)
     with History.open(kept) as history:
-        assert history.show("last").status == "finished"
+        assert history.runs()[0].status == "finished"
 
 
 def test_the_role_of_the_page_can_record_and_cannot_delete(
