@@ -379,7 +379,7 @@ def test_the_role_of_the_page_can_record_and_cannot_delete(
     direct: str, server: Server, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "database.md").read_text()
-    sql = page.partition("```sql\n")[2].partition("```")[0]
+    sql = page.partition("```postgresql\n")[2].partition("```")[0]
     name = direct.rpartition("/")[2].partition("?")[0]
     for statement in filter(str.strip, sql.split(";")):
         server.execute(statement, name)

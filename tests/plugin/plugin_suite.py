@@ -53,7 +53,7 @@ from ipexperf.conduct import gate
 from ipexperf.judge.policy import GatePolicy
 
 gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
-against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=3, seconds=0.02)
+against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=5, seconds=0.02)
 """
 BUSY = """
 from ipexperf.compare.together import Together
