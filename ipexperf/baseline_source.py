@@ -8,7 +8,7 @@ import math
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.errors import UnreachableError, UsageError
+from ipexperf.errors import UsageError
 from ipexperf.plan import start
 from ipexperf.result import PRIMARY
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import Policy
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, Verdict
+
+    Question = Callable[[History], CaseBaseline | None]
+    Ask = Callable[[Question, None], CaseBaseline | None]
 
 HISTORY = "history"
 
@@ -40,18 +43,11 @@ def check(options: Options) -> None:
 class Known:
     """The baselines of a run's cases, and the alarm rate that the cases share."""
 
-    def __init__(
-        self,
-        options: Options,
-        cases: Sequence[Case],
-        history: Callable[[], History],
-        lost: Callable[[UnreachableError], None],
-    ) -> None:
-        """`lost` is called if the server of the history went away. Cases have no earlier runs then."""
-        self._lost = lost
+    def __init__(self, options: Options, cases: Sequence[Case], ask: Ask) -> None:
+        """`ask` puts a question about earlier runs to the history. The answer is None if its server went away."""
         self._options = options
         self._cases = cases
-        self._history = history
+        self._ask = ask
         self._files: dict[str, Baselines] = {}
         self._policies: dict[tuple[Any, ...], Policy] = {}
         self._windows: dict[tuple[Any, ...], CaseBaseline | None] = {}
@@ -112,11 +108,8 @@ class Known:
         """The last runs of a case on this machine. Cached for the run."""
         key = (case.uid, *self._where(measurement))
         if key not in self._windows:
-            try:
-                self._windows[key] = self._last.of(case, measurement.environment, measurement.started_at)
-            except UnreachableError as error:
-                self._lost(error)
-                self._windows[key] = None
+            where, before = measurement.environment, measurement.started_at
+            self._windows[key] = self._ask(lambda history: self._last(history).of(case, where, before), None)
         return self._windows[key]
 
     def _where(self, measurement: Measurement) -> tuple[Any, ...]:
@@ -127,11 +120,11 @@ class Known:
         threads = environment["hardware"].get("threads") if self.rolling else None
         return environment["machine_key"], yardstick.content(environment), threads
 
-    @functools.cached_property
-    def _last(self) -> Windows:
+    @functools.cache  # noqa: B019 - as above
+    def _last(self, history: History) -> Windows:
         from ipexperf.history.windows import Windows
 
-        return Windows(self._history(), self._options.window)
+        return Windows(history, self._options.window)
 
     def _accepted(self, measurement: Measurement) -> CaseBaseline | None:
         """The accepted baseline of this case on its machine."""

@@ -32,9 +32,7 @@ class Recorder:
     delivered once the server is back.
     """
 
-    def __init__(
-        self, options: Options, folder: Path, command: Sequence[str], say: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def __init__(self, options: Options, folder: Path, command: Sequence[str], say: Callable[[str], None]) -> None:
         """`say` hears of a server that went away and of what was delivered to it."""
         self.uid: str | None = None
         self._options = options
@@ -67,16 +65,11 @@ class Recorder:
         except UnreachableError as error:
             if self._spool is None or not self._spool.known:
                 raise
-            self.keep_here(error)
+            self._keep_here(error)
 
     @property
     def history(self) -> History | None:
         """The open history, or None if nothing is recorded."""
-        return self._history
-
-    def required(self) -> History:
-        """The open history, for callers whose options require one."""
-        assert self._history is not None  # noqa: S101 - options that ask for this are refused without one
         return self._history
 
     def ask(self, question: Callable[[History], T], otherwise: T) -> T:
@@ -86,10 +79,10 @@ class Recorder:
         try:
             return question(self._history)
         except UnreachableError as error:
-            self.keep_here(error)
+            self._keep_here(error)
             return otherwise
 
-    def keep_here(self, error: UnreachableError) -> None:
+    def _keep_here(self, error: UnreachableError) -> None:
         """Go on in a file of this host, which gets all that was written of this run so far."""
         if self.waits is not None:
             return
@@ -100,24 +93,27 @@ class Recorder:
 
         with interrupts.deferred():
             path = self._spool.folder / f"{self.uid or run_uid()}.db"
-            if not self._kept.enter_context(self._spool.claimed(path)):
-                raise error
-            kept = History.open(path)
-            for write in self._written:
-                write(kept)
+            with contextlib.ExitStack() as claim:
+                if not claim.enter_context(self._spool.claimed(path)):
+                    raise error
+                kept = History.open(path)
+                for write in self._written:
+                    write(kept)
+                self._kept = claim.pop_all()
             if self._history is not None:
                 self._history.close()
             self._history, self.waits = kept, path
-        self._say(f"{error} The run goes on, and is kept for it in {path}")
+        self._say(f"{error} The run goes on; until the server is back it is kept in {path}")
 
     def _write(self, write: Callable[[History], None]) -> None:
         """Write something of this run, to the server or to the file that stands in for it."""
+        assert self._history is not None  # noqa: S101 - the callers write nothing without one
         with interrupts.deferred():
             try:
-                write(self.required())
+                write(self._history)
             except UnreachableError as error:
-                self.keep_here(error)
-                write(self.required())
+                self._keep_here(error)
+                write(self._history)
             if self._spool is not None and self.waits is None:
                 self._written.append(write)
 
@@ -125,7 +121,7 @@ class Recorder:
         assert self._spool is not None  # noqa: S101 - the caller has one
         delivered = self._spool.deliver(server)
         if delivered.files:
-            self._say(f"{plural(delivered.files, 'run')} that waited on this host for the server: delivered")
+            self._say(f"delivered to the server: {plural(delivered.files, 'run')} that waited on this host")
         for problem in delivered.problems:
             self._say(f"a run that waits on this host cannot be delivered: {problem}")
 

@@ -109,7 +109,7 @@ class Run:
         self._conductor = Conductor(options, folder, say)
         self._folder = folder
         self._recorder = Recorder(options, folder, (), say)
-        self._known = baseline_source.Known(options, self.plan.cases, self._recorder.required, self._recorder.keep_here)
+        self._known = baseline_source.Known(options, self.plan.cases, self._recorder.ask)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
         """Cases that looked slower, until they are measured again."""

@@ -19,9 +19,9 @@ alive = subprocess.Popen(["sleep", "60"], env={{**os.environ, kills.TAG: "left"}
 while not kills._tagged("left"):
     time.sleep(0.01)  # its variables show a moment after it has started
 kills.ORPHANED = 0.2
-first = kills._orphans("left")
+first = kills.orphans("left")
 alive.wait(10)
-print(json.dumps([first, kills._orphans("left"), alive.returncode]))
+print(json.dumps([first, kills.orphans("left"), alive.returncode]))
 """
 WRONG = """
 import sys

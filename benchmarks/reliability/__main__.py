@@ -13,8 +13,9 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
@@ -22,11 +23,13 @@ import inputs  # noqa: E402 - beside this file
 import kills  # noqa: E402 - as above
 import together  # noqa: E402 - as above
 
+T = TypeVar("T")
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python benchmarks/reliability", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="how many processes to kill (default: 100)")
-    parser.add_argument("--together", type=int, default=10, metavar="N", help="runs at the same time (default: 10)")
+    parser.add_argument("--together", type=int, default=10, metavar="N", help="trials of several runs (default: 10)")
     parser.add_argument("--inputs", type=int, default=2000, metavar="N", help="how many inputs to try (default: 2000)")
     parser.add_argument("--seed", type=int, default=1, help="what the trials and inputs follow from (default: 1)")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="how many trials at once")
@@ -62,53 +65,48 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _of_kills(trials: Iterable[kills.Trial]) -> str:
-    groups: dict[str, list[kills.Trial]] = defaultdict(list)
-    for trial in trials:
-        groups[f"{trial.victim}, {trial.how}"].append(trial)
-    groups = dict(sorted(groups.items()))
-    rows = [
-        "\n| killed | trials | in time | finished | lost | damaged | orphans | next run failed | other trouble |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    everything = [trial for group in groups.values() for trial in group]
-    for name, group in [*groups.items(), ("**all**", everything)]:
-        figures = (
-            len(group),
-            sum(trial.hit for trial in group),
-            sum(trial.finished for trial in group),
-            sum(len(trial.lost) for trial in group),
-            sum(bool(trial.damaged) for trial in group),
-            sum(trial.orphans for trial in group),
-            sum(bool(trial.next_failed) for trial in group),
-            sum(bool(trial.trouble) for trial in group),
-        )
-        rows.append(f"| {name} | {' | '.join(map(str, figures))} |")
-    return "\n".join(rows)
+def _of_kills(trials: Sequence[kills.Trial]) -> str:
+    columns: dict[str, Callable[[Sequence[kills.Trial]], int]] = {
+        "trials": len,
+        "in time": lambda group: sum(trial.hit for trial in group),
+        "finished": lambda group: sum(trial.finished for trial in group),
+        "lost": lambda group: sum(len(trial.lost) for trial in group),
+        "damaged": lambda group: sum(bool(trial.damaged) for trial in group),
+        "orphans": lambda group: sum(trial.orphans for trial in group),
+        "next run failed": lambda group: sum(bool(trial.next_failed) for trial in group),
+        "other trouble": lambda group: sum(bool(trial.trouble) for trial in group),
+    }
+    return _grouped("killed", trials, lambda trial: f"{trial.victim}, {trial.how}", columns)
 
 
-def _of_several(trials: Iterable[together.Trial]) -> str:
-    groups: dict[str, list[together.Trial]] = defaultdict(list)
+def _of_several(trials: Sequence[together.Trial]) -> str:
+    columns: dict[str, Callable[[Sequence[together.Trial]], int]] = {
+        "trials": len,
+        "runs": lambda group: sum(trial.runs for trial in group),
+        "most at once": lambda group: max((trial.runs for trial in group), default=0),
+        "finished": lambda group: sum(trial.finished for trial in group),
+        "lost": lambda group: sum(trial.lost for trial in group),
+        "damaged": lambda group: sum(bool(trial.damaged) for trial in group),
+        "orphans": lambda group: sum(trial.orphans for trial in group),
+        "other runs failed": lambda group: sum(trial.failed for trial in group),
+    }
+
+    def name(trial: together.Trial) -> str:
+        return f"{trial.lease}, {'one is killed' if trial.killed else 'none is killed'}"
+
+    return _grouped("`--perf-lease`", trials, name, columns)
+
+
+def _grouped(
+    head: str, trials: Sequence[T], name: Callable[[T], str], columns: Mapping[str, Callable[[Sequence[T]], int]]
+) -> str:
+    """A table with a row for the trials of each name, and one for all."""
+    groups: dict[str, list[T]] = defaultdict(list)
     for trial in trials:
-        groups[f"{trial.lease}, {'one is killed' if trial.killed else 'none is killed'}"].append(trial)
-    groups = dict(sorted(groups.items()))
-    rows = [
-        "\n| `--perf-lease` | trials | runs | most at once | finished | lost | damaged | orphans | other runs failed |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    everything = [trial for group in groups.values() for trial in group]
-    for name, group in [*groups.items(), ("**all**", everything)]:
-        figures = (
-            len(group),
-            sum(trial.runs for trial in group),
-            max((trial.runs for trial in group), default=0),
-            sum(trial.finished for trial in group),
-            sum(trial.lost for trial in group),
-            sum(bool(trial.damaged) for trial in group),
-            sum(trial.orphans for trial in group),
-            sum(trial.failed for trial in group),
-        )
-        rows.append(f"| {name} | {' | '.join(map(str, figures))} |")
+        groups[name(trial)].append(trial)
+    rows = [f"\n| {head} | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 1)}"]
+    for group_name, group in [*sorted(groups.items()), ("**all**", list(trials))]:
+        rows.append(f"| {group_name} | {' | '.join(str(figure(group)) for figure in columns.values())} |")
     return "\n".join(rows)
 
 

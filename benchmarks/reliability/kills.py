@@ -147,6 +147,38 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
+def fill(place: Path) -> None:
+    """Write a suite of fakes."""
+    for name, text in (("pytest.ini", "[pytest]\n"), ("conftest.py", CONFTEST), ("test_suite.py", SUITE)):
+        (place / name).write_text(text)
+
+
+def run_of(models: str, *more: str) -> list[str]:
+    """The words of a run of these models."""
+    plugin = () if INSTALLED else ("-p", "ipexperf.plugin")
+    load = (f"--perf-load={ROOT / 'tests' / 'fakes' / 'fake.py'}", f"--perf-model={models}")
+    return [*PLUGIN, *plugin, "-q", "test_suite.py", *CELL, *SHORT, *load, *more]
+
+
+def wait(pid: int) -> int | None:
+    """The exit status of a run, or None if it hangs: then it is killed."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+def finished_in(place: Path) -> list[str]:
+    """The cases whose tests have ended in this folder, without their knobs."""
+    lines = _text(place / "finished").splitlines()
+    return sorted({line.partition("[")[2].rstrip("]").partition("+")[0] for line in lines})
+
+
 class Bench:
     """A folder with a suite of fakes and one history, in which trials follow one another."""
 
@@ -154,9 +186,7 @@ class Bench:
         self.place = place
         self._nursery = nursery
         self._seed = seed
-        (place / "pytest.ini").write_text("[pytest]\n")
-        (place / "conftest.py").write_text(CONFTEST)
-        (place / "test_suite.py").write_text(SUITE)
+        fill(place)
         self._good = place / "good"
         self._good.mkdir()
         good_files.fill(self._good)
@@ -181,7 +211,7 @@ class Bench:
         start = "fork" if forked else "auto"
         if start not in self._seconds:
             began = time.monotonic()
-            self._wait(self._begin("tiny,other", 2, "first", start))
+            wait(self._begin("tiny,other", 2, "first", start))
             self._seconds[start] = time.monotonic() - began
         tag = f"{os.getpid()}-{trial.number}"
         (self.place / "finished").unlink(missing_ok=True)
@@ -192,10 +222,10 @@ class Bench:
         pid = self._begin("tiny,other", 2, tag, start)
         time.sleep(max(0.0, moment - time.monotonic()))
         trial.hit, status = self._strike(trial.victim, pid, number, tag, chance)
-        status = self._wait(pid) if status is None else status
-        finished = self._finished()
+        status = wait(pid) if status is None else status
+        finished = finished_in(self.place)
         trial.finished = len(finished)
-        trial.orphans = _orphans(tag)
+        trial.orphans = orphans(tag)
         told = _text(self.place / "out") + _text(self.place / "err")
         if status is None:
             trial.trouble = f"did not end within {PATIENCE:g} s"
@@ -207,13 +237,7 @@ class Bench:
         self._next(trial)
 
     def _begin(self, models: str, launches: int, tag: str, start: str = "auto") -> int:
-        words = [*PLUGIN, *(() if INSTALLED else ("-p", "ipexperf.plugin")), "-q", "test_suite.py", *CELL, *SHORT]
-        words += [
-            f"--perf-load={ROOT / 'tests' / 'fakes' / 'fake.py'}",
-            f"--perf-model={models}",
-            f"--perf-launches={launches}",
-            f"--perf-start={start}",
-        ]
+        words = run_of(models, f"--perf-launches={launches}", f"--perf-start={start}")
         return self._nursery.start("pytest", words, self.place, tag)
 
     def _strike(
@@ -231,26 +255,9 @@ class Bench:
                     return True, None
             time.sleep(0.005)
 
-    def _wait(self, pid: int) -> int | None:
-        """The exit status of a run, or None if it hangs: then it is killed."""
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.01)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        return None
-
-    def _finished(self) -> list[str]:
-        """The cases whose tests have ended, without their knobs."""
-        lines = _text(self.place / "finished").splitlines()
-        return sorted({line.partition("[")[2].rstrip("]").partition("+")[0] for line in lines})
-
     def _recorded_runs(self) -> int:
         path = self.place / "ipexperf.db"
-        return int(_query(path, "SELECT count(*) FROM run")[0][0]) if path.exists() and path.stat().st_size else 0
+        return int(query(path, "SELECT count(*) FROM run")[0][0]) if path.exists() and path.stat().st_size else 0
 
     def _check(self, trial: Trial, finished: Sequence[str], before: int) -> None:
         path = self.place / "ipexperf.db"
@@ -263,7 +270,7 @@ class Bench:
             trial.damaged = str(error)
             return
         new = self._recorded_runs() - before
-        rows = _query(
+        rows = query(
             path,
             "SELECT DISTINCT c.model || '-' || c.device || '-' || c.dtype || '-' || c.mode || '-' || c.stack"
             ' FROM measurement m JOIN series s ON s.id = m.series_id JOIN "case" c ON c.id = s.case_id'
@@ -271,7 +278,7 @@ class Bench:
         )
         there = {name for (name,) in rows} if new else set()
         trial.lost = [name for name in finished if name not in there]
-        [(status,)] = _query(path, "SELECT status FROM run ORDER BY id DESC LIMIT 1") if new else [("",)]
+        [(status,)] = query(path, "SELECT status FROM run ORDER BY id DESC LIMIT 1") if new else [("",)]
         killed = trial.victim == "pytest" and trial.how == "SIGKILL"
         if status == "running" and not killed and not trial.trouble:
             trial.trouble = "the run is said to be running, and has ended"
@@ -279,10 +286,10 @@ class Bench:
     def _next(self, trial: Trial) -> None:
         """A run in the same folder and history, which nobody kills."""
         before = self._recorded_runs()
-        status = self._wait(self._begin("tiny", 1, "next"))
+        status = wait(self._begin("tiny", 1, "next"))
         if status != 0 or self._recorded_runs() != before + 1:
             trial.next_failed = f"ended with {status}: {_text(self.place / 'out')[-300:]}"
-        trial.orphans += _orphans("next")
+        trial.orphans += orphans("next")
 
     def _command(self, trial: Trial, chance: random.Random) -> None:
         name = chance.choice(list(COMMANDS))
@@ -290,10 +297,10 @@ class Bench:
         if name not in self._seconds:
             with self._fresh() as place:
                 began = time.monotonic()
-                status = self._wait(self._nursery.start("ipexperf", COMMANDS[name], place, "command"))
+                status = wait(self._nursery.start("ipexperf", COMMANDS[name], place, "command"))
                 self._seconds[name] = time.monotonic() - began
                 assert status == 0, f"{name}: {_text(place / 'err')}"
-                self._runs[name] = int(_query(place / "ipexperf.db", "SELECT count(*) FROM run")[0][0])
+                self._runs[name] = int(query(place / "ipexperf.db", "SELECT count(*) FROM run")[0][0])
         with self._fresh() as place:
             pid = self._nursery.start("ipexperf", COMMANDS[name], place, "command")
             time.sleep(chance.uniform(0, self._seconds[name]))
@@ -301,13 +308,13 @@ class Bench:
             if trial.hit:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-            trial.orphans = _orphans("command")
+            trial.orphans = orphans("command")
             trial.damaged = _damage(place)
             if trial.damaged:
                 return
             (place / "copy.db").unlink(missing_ok=True)
-            status = self._wait(self._nursery.start("ipexperf", COMMANDS[name], place, "command"))
-            runs = int(_query(place / "ipexperf.db", "SELECT count(*) FROM run")[0][0])
+            status = wait(self._nursery.start("ipexperf", COMMANDS[name], place, "command"))
+            runs = int(query(place / "ipexperf.db", "SELECT count(*) FROM run")[0][0])
             told = f"{_text(place / 'err')} {_text(place / 'out')}"
             again = name == "baseline accept" and ACCEPTED in told and _accepted(place) == 1
             if (status != 0 and not again) or runs != self._runs[name] or _damage(place):
@@ -328,7 +335,7 @@ class Bench:
 
 def _accepted(place: Path) -> int:
     """How many accepted sessions the history has."""
-    return int(_query(place / "ipexperf.db", "SELECT count(*) FROM baseline")[0][0])
+    return int(query(place / "ipexperf.db", "SELECT count(*) FROM baseline")[0][0])
 
 
 def _damage(place: Path) -> str:
@@ -381,7 +388,7 @@ def _tagged(tag: str) -> list[int]:
     return there
 
 
-def _orphans(tag: str) -> int:
+def orphans(tag: str) -> int:
     """How many processes of a trial still live after a while. They are killed then."""
     until = time.monotonic() + ORPHANED
     while (left := _tagged(tag)) and time.monotonic() < until:
@@ -392,15 +399,11 @@ def _orphans(tag: str) -> int:
     return len(left)
 
 
-def _query(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    return _query_with(path, sql, ()) or [(0,)]
-
-
-def _query_with(path: Path, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """The rows of an answer, or none if the history has no tables yet."""
+def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone()
-        return connection.execute(sql, values).fetchall() if there else []
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone():
+            return [(0,)]
+        return connection.execute(sql).fetchall()
 
 
 def _text(path: Path) -> str:

@@ -17,11 +17,11 @@ from ipexperf.errors import IpexperfError
 from ipexperf.history import sqlite_files
 
 MOST = 8
-MODELS = ("tiny", "other")
-OF_RUN = (
-    "SELECT r.status, count(DISTINCT s.case_id) FROM run r LEFT JOIN measurement m ON m.run_id = r.id "
-    "LEFT JOIN series s ON s.id = m.series_id WHERE r.meta LIKE ? GROUP BY r.id"
+RUNS = (
+    "SELECT r.status, count(DISTINCT s.case_id), json_extract(r.meta, '$.suite') FROM run r "
+    "LEFT JOIN measurement m ON m.run_id = r.id LEFT JOIN series s ON s.id = m.series_id GROUP BY r.id"
 )
+"""Of each run its status, how many cases it has, and the name of the folder that it ran in."""
 
 
 @dataclass(slots=True)
@@ -65,62 +65,39 @@ def _trial(number: int, chance: random.Random, folder: Path, nursery: kills.Nurs
     places = [folder / f"run-{index}" for index in range(trial.runs)]
     pids = [_begin(place, folder, trial.lease, nursery, tag) for place in places]
     victim = chance.randrange(trial.runs) if trial.killed else None
+    ended: dict[int, int | None] = {}
     if victim is not None:
         time.sleep(chance.uniform(0.2, 2.0 * trial.runs))
-        if os.waitpid(pids[victim], os.WNOHANG)[0] == 0:
+        pid, status = os.waitpid(pids[victim], os.WNOHANG)
+        if pid:  # it had ended before
+            ended[victim] = os.waitstatus_to_exitcode(status)
+            trial.killed, victim = False, None
+        else:
             os.kill(pids[victim], signal.SIGKILL)
             os.waitpid(pids[victim], 0)
-        else:
-            trial.killed, victim = False, None  # it had ended, and well or not is seen below
-    for index, (pid, place) in enumerate(zip(pids, places, strict=True)):
-        if index == victim:
-            continue
-        status = _wait(pid)
-        trial.failed += status not in (0, None)
-        trial.finished += len(_finished(place))
-    trial.orphans = kills._orphans(tag)  # noqa: SLF001 - beside this file
+    for index, pid in enumerate(pids):
+        if index != victim and index not in ended:
+            ended[index] = kills.wait(pid)
+    trial.orphans = kills.orphans(tag)
     path = folder / "shared.db"
     try:
         sqlite_files.check(path)
     except IpexperfError as error:
         trial.damaged = str(error)
         return trial
+    runs = {name: (status, cases) for status, cases, name in kills.query(path, RUNS)}
     for index, place in enumerate(places):
-        rows = kills._query_with(path, OF_RUN, (f"%{place.name}%",))  # noqa: SLF001 - as above
-        there = rows[0][1] if rows else 0
-        trial.lost += max(0, len(_finished(place)) - there)
-        if index != victim and (len(rows) != 1 or rows[0][0] != "finished"):
-            trial.failed += 1
+        finished = len(kills.finished_in(place))
+        status, cases = runs.get(place.name, ("", 0))
+        trial.finished += finished
+        trial.lost += max(0, finished - cases)
+        trial.failed += index != victim and (ended[index], status) != (0, "finished")
     return trial
 
 
 def _begin(place: Path, folder: Path, lease: str, nursery: kills.Nursery, tag: str) -> int:
     place.mkdir()
-    for name, text in (("pytest.ini", "[pytest]\n"), ("conftest.py", kills.CONFTEST), ("test_suite.py", kills.SUITE)):
-        (place / name).write_text(text)
-    words = [*kills.PLUGIN, *(() if kills.INSTALLED else ("-p", "ipexperf.plugin")), "-q", "test_suite.py"]
-    words += [*kills.CELL, *kills.SHORT, f"--perf-load={kills.ROOT / 'tests' / 'fakes' / 'fake.py'}"]
-    words += [f"--perf-model={','.join(MODELS)}", "--perf-launches=2", f"--perf-lease={lease}"]
-    words += [f"--perf-db={folder / 'shared.db'}", f"--perf-cache={place / 'cache'}"]
+    kills.fill(place)
+    where = (f"--perf-db={folder / 'shared.db'}", f"--perf-cache={place / 'cache'}")
+    words = kills.run_of("tiny,other", "--perf-launches=2", f"--perf-lease={lease}", *where)
     return nursery.start("pytest", words, place, tag, IPEXPERF_LEASES=str(folder / "leases"))
-
-
-def _wait(pid: int) -> int | None:
-    """The exit status of a run, -1 if it hangs, or None if it was waited for already."""
-    until = time.monotonic() + kills.PATIENCE
-    while time.monotonic() < until:
-        try:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            return None
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.02)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return -1
-
-
-def _finished(place: Path) -> set[str]:
-    path = place / "finished"
-    return set(path.read_text().splitlines()) if path.exists() else set()

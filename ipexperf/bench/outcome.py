@@ -34,4 +34,4 @@ def sentence(error: BaseException) -> str:
     if not lines:
         return type(error).__name__
     text = f"{type(error).__name__}: {lines[-1] if lines[0] == INSIDE else lines[0]}"
-    return f"{text}; the runtime says this of full memory too" if SHORT_OF.search(text) else text
+    return f"{text}; the runtime reports full memory by this error too" if SHORT_OF.search(text) else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,26 +28,17 @@ def copy(source: History, target: History, *, newer: bool = False) -> Merged:
     With `newer`, what the source has of a run that is still running in the target replaces what is there.
     """
     with reading(source._engine, source._name) as there, writing(target._engine, target._name) as here:  # noqa: SLF001 - private to this package
-        _make_room(there, here, newer=newer)
+        running = _running(here)
+        _make_room(there, here, running, newer=newer)
         ids: dict[str, dict[int, int]] = {}
         counts: Counter[str] = Counter()
         for table in (*DIMENSIONS, *FACTS):
             counts[table.name] = sum(_take(here, table, part, ids) for part in _parts(there, table))
             if "uid" in table.c:
                 ids[table.name] = dict(_same(there, here, table))
-        updated = _go_on(there, here, ids)
+        updated = _go_on(there, here, running, ids)
         _supersede(there, here, ids)
-    return Merged(
-        path=source._name,  # noqa: SLF001 - as above
-        runs=counts["run"],
-        cases=counts["case"],
-        measurements=counts["measurement"],
-        launches=counts["launch"],
-        trials=counts["selftest"],
-        bisections=counts["bisection"],
-        rounds=counts["round"],
-        updated=updated,
-    )
+    return Merged.of(source._name, counts, updated)  # noqa: SLF001 - as above
 
 
 def _parts(there: Connection, table: Table) -> Iterator[Sequence[Any]]:
@@ -61,16 +52,15 @@ def _take(here: Connection, table: Table, rows: Sequence[Mapping[str, Any]], ids
     for row in rows:
         value: dict[str, Any] = {}
         for column in table.columns:
-            key = next(iter(column.foreign_keys), None)
-            own = key is not None and key.column.table is table
-            if column.name == "id" and "uid" in table.c:
+            if column.name == "id":
                 continue
-            if own:
-                value[column.name] = None  # linked afterwards
-            elif key is not None and row[column.name] is not None:
-                value[column.name] = ids[key.column.table.name][row[column.name]]
-            else:
+            key = next(iter(column.foreign_keys), None)
+            if key is None or row[column.name] is None:
                 value[column.name] = row[column.name]
+            elif key.column.table is table:
+                value[column.name] = None  # linked afterwards
+            else:
+                value[column.name] = ids[key.column.table.name][row[column.name]]
         values.append(value)
     insert = postgresql.insert if here.dialect.name == "postgresql" else sqlite.insert
     statement = insert(table).on_conflict_do_nothing().returning(*table.primary_key)
@@ -88,41 +78,44 @@ def _same(there: Connection, here: Connection, table: Table) -> Iterator[tuple[i
         yield from ((row.id, numbers[row.uid]) for row in part)
 
 
-def _launches(connection: Connection) -> dict[tuple[str, str], int]:
-    """How many launches each case has in each run, by their uids."""
+def _running(here: Connection) -> dict[str, int]:
+    """The number of each unfinished run, by its uid."""
+    query = select(schema.run.c.uid, schema.run.c.id).where(schema.run.c.status == "running")
+    return {row.uid: row.id for row in here.execute(query)}
+
+
+def _launches(connection: Connection, run: str) -> Counter[str]:
+    """How many launches each case of a run has, by the uid of the case."""
     query = (
-        select(schema.run.c.uid, schema.case.c.uid)
+        select(schema.case.c.uid)
         .join_from(schema.launch, schema.run, schema.launch.c.run_id == schema.run.c.id)
         .join(schema.case, schema.launch.c.case_id == schema.case.c.id)
+        .where(schema.run.c.uid == run)
     )
-    return Counter((run, case) for run, case in connection.execute(query))
+    return Counter(connection.execute(query).scalars())
 
 
-def _make_room(there: Connection, here: Connection, *, newer: bool) -> None:
+def _make_room(there: Connection, here: Connection, running: Mapping[str, int], *, newer: bool) -> None:
     """Delete cases of an unfinished run that the source has more launches of, or all that it has if it is newer."""
-    running = {
-        row.uid: row.id
-        for row in here.execute(select(schema.run.c.uid, schema.run.c.id).where(schema.run.c.status == "running"))
-    }
-    offered = {key: count for key, count in _launches(there).items() if key[0] in running}
-    if not offered:
-        return
-    mine: dict[tuple[str, str], int] = defaultdict(int, _launches(here))
-    for (run, case), count in offered.items():
-        if newer or 0 < mine[run, case] < count:
-            store.withdraw(here, running[run], case)
+    for run, number in running.items():
+        mine = _launches(here, run)
+        for case, count in _launches(there, run).items():
+            if newer or 0 < mine[case] < count:
+                store.withdraw(here, number, case)
 
 
-def _go_on(there: Connection, here: Connection, ids: Ids) -> int:
-    """Complete the runs that are still running here, and have ended in the source."""
+def _go_on(there: Connection, here: Connection, running: Mapping[str, int], ids: Ids) -> int:
+    """Complete the runs that were still running here, and have ended in the source. Return how many."""
     run = schema.run
     columns = [column for column in run.columns if column.name not in ("id", "uid", "environment_id")]
     updated = 0
-    for row in there.execute(select(run).where(run.c.status != "running")).mappings():
-        values = {column.name: row[column.name] for column in columns}
-        values["environment_id"] = ids["environment"][row["environment_id"]]
-        unfinished = (run.c.id == ids["run"][row["id"]], run.c.status == "running")
-        updated += here.execute(update(run).where(*unfinished).values(values)).rowcount
+    for uid, number in running.items():
+        ended = select(run).where(run.c.uid == uid, run.c.status != "running")
+        if (row := there.execute(ended).mappings().one_or_none()) is not None:
+            values = {column.name: row[column.name] for column in columns}
+            values["environment_id"] = ids["environment"][row["environment_id"]]
+            here.execute(update(run).where(run.c.id == number).values(values))
+            updated += 1
     return updated
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,21 @@ class Merged:
     rounds: int
     updated: int
 
+    @classmethod
+    def of(cls, path: str, counts: Mapping[str, int], updated: int) -> Merged:
+        """The record of one merge. `counts` has the number of new rows of each table."""
+        return cls(
+            path=path,
+            runs=counts["run"],
+            cases=counts["case"],
+            measurements=counts["measurement"],
+            launches=counts["launch"],
+            trials=counts["selftest"],
+            bisections=counts["bisection"],
+            rounds=counts["round"],
+            updated=updated,
+        )
+
     @property
     def new(self) -> bool:
         counts = (self.runs, self.cases, self.measurements, self.launches, self.trials, self.bisections, self.rounds)
@@ -83,17 +98,7 @@ def merge(path: Path, other: Path) -> Merged:
             counts = {table.name: _take(connection, table) for table in (*DIMENSIONS, *FACTS)}
             updated = _go_on(connection)
             _supersede(connection)
-    return Merged(
-        path=str(other),
-        runs=counts["run"],
-        cases=counts["case"],
-        measurements=counts["measurement"],
-        launches=counts["launch"],
-        trials=counts["selftest"],
-        bisections=counts["bisection"],
-        rounds=counts["round"],
-        updated=updated,
-    )
+    return Merged.of(str(other), counts, updated)
 
 
 def _check_revision(revision: str, path: Path) -> None:

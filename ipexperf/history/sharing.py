@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Text, delete, select, update
+from sqlalchemy import Column, Table, Text, delete, select, update
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history import pruning, schema, sqlite_files
 from ipexperf.history.database import writing
+from ipexperf.history.rows import acceptance_uid
 from ipexperf.history.schema import baseline, bisection, lock, run, selftest
 from ipexperf.history.selectors import resolve
 from ipexperf.history.store import History
@@ -126,8 +127,7 @@ def share(
         _check_nothing_left(copy, scrubber)
         sqlite_files.check(copy)
     except BaseException:
-        for path in (copy, *(copy.with_name(f"{copy.name}{tail}") for tail in ("-wal", "-shm", "-journal"))):
-            path.unlink(missing_ok=True)
+        sqlite_files.delete(copy)
         raise
     return Shared(copy, count, scrubber.met("host"), scrubber.met("user"), len(scrubber.folders), logs)
 
@@ -160,13 +160,9 @@ def _scrub(connection: sqlite3.Connection, words: Sequence[str], *, keep_logs: b
     if not keep_logs:
         logs = connection.execute("UPDATE launch SET log = '' WHERE log != ''").rowcount
     scrubber = Scrubber(*_names(connection), tuple(words))
-    for name, table in schema.metadata.tables.items():
-        keys = [column.name for column in table.primary_key]
-        for column in table.columns:
-            if isinstance(column.type, schema.Document) or (
-                isinstance(column.type, Text) and column.name not in AS_THEY_ARE
-            ):
-                _scrub_column(connection, scrubber, name, keys, column.name)
+    for table, column in _text_columns():
+        if column.name not in AS_THEY_ARE:
+            _scrub_column(connection, scrubber, table, column)
     _name_by_content(connection)
     connection.execute("COMMIT")
     return scrubber, logs
@@ -180,8 +176,9 @@ def _names(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
         hosts |= {host, host.partition(".")[0]} if isinstance(host, str) else set()
     for (text,) in connection.execute("SELECT accepted_by FROM baseline"):
         users |= {text.partition("<")[0].strip()}
-    for text in _texts(connection):
-        users |= set(HOME.findall(text))
+    for table, column in _text_columns():
+        for (text,) in connection.execute(f'SELECT DISTINCT "{column.name}" FROM "{table.name}"'):  # noqa: S608 - ours
+            users |= set(HOME.findall(text)) if isinstance(text, str) else set()
     return _telling(hosts), _telling(users)
 
 
@@ -189,29 +186,26 @@ def _telling(names: Collection[str]) -> list[str]:
     return sorted(name for name in names if len(name) > 1 and name.lower() not in NOBODY)
 
 
-def _texts(connection: sqlite3.Connection) -> Iterator[str]:
-    """Every text of the history."""
-    for name, table in schema.metadata.tables.items():
-        for column in table.columns:
-            if isinstance(column.type, Text | schema.Document):
-                for (text,) in connection.execute(f'SELECT DISTINCT "{column.name}" FROM "{name}"'):  # noqa: S608 - ours
-                    if isinstance(text, str):
-                        yield text
+def _text_columns() -> Iterator[tuple[Table, Column[Any]]]:
+    """Every column that holds texts or documents. Uids and times have a fixed width, and are none."""
+    for table in schema.metadata.sorted_tables:
+        yield from ((table, column) for column in table.columns if isinstance(column.type, Text | schema.Document))
 
 
-def _scrub_column(
-    connection: sqlite3.Connection, scrubber: Scrubber, table: str, keys: Sequence[str], column: str
-) -> None:
+def _scrub_column(connection: sqlite3.Connection, scrubber: Scrubber, table: Table, column: Column[Any]) -> None:
+    keys = [key.name for key in table.primary_key]
     where = " AND ".join(f'"{key}" = ?' for key in keys)
-    chosen = ", ".join(f'"{name}"' for name in (*keys, column))
-    rows = connection.execute(f'SELECT {chosen} FROM "{table}" WHERE "{column}" != \'\'').fetchall()  # noqa: S608 - ours
-    document = isinstance(schema.metadata.tables[table].c[column].type, schema.Document)
+    chosen = ", ".join(f'"{name}"' for name in (*keys, column.name))
+    query = f'SELECT {chosen} FROM "{table.name}" WHERE "{column.name}" != \'\''  # noqa: S608 - names of ours
+    change = f'UPDATE "{table.name}" SET "{column.name}" = ? WHERE {where}'  # noqa: S608 - names of ours
+    rows = connection.execute(query).fetchall()
+    document = isinstance(column.type, schema.Document)
     for *key, text in rows:
         if not isinstance(text, str):
             continue
         new = json.dumps(scrubber.document(json.loads(text))) if document else scrubber.text(text)
         if new != text:
-            connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {where}', (new, *key))  # noqa: S608 - ours
+            connection.execute(change, (new, *key))
 
 
 def _name_by_content(connection: sqlite3.Connection) -> None:
@@ -230,6 +224,21 @@ def _name_by_content(connection: sqlite3.Connection) -> None:
     for number, case_uid, machine_key, metric in series:
         uid = series_uid(case_uid, machine_key, metric)
         connection.execute("UPDATE series SET uid = ? WHERE id = ?", (uid, number))
+
+    acceptances = connection.execute(
+        "SELECT b.id, s.uid, r.uid, b.accepted_at, b.accepted_by, b.reason FROM baseline b "
+        "JOIN series s ON s.id = b.series_id JOIN run r ON r.id = b.run_id"
+    ).fetchall()
+    for number, name, run_uid, *accepted in acceptances:
+        uid = acceptance_uid(name, run_uid, dict(zip(("accepted_at", "accepted_by", "reason"), accepted, strict=True)))
+        connection.execute("UPDATE baseline SET uid = ? WHERE id = ?", (uid, number))
+    texts = [column.name for column in bisection.columns if column.name not in ("id", "uid", "case_id")]
+    searches = connection.execute(
+        f"SELECT b.id, c.uid, {', '.join(f'b.{name}' for name in texts)} FROM bisection b "  # noqa: S608 - names of ours
+        'JOIN "case" c ON c.id = b.case_id'
+    ).fetchall()
+    for number, *values in searches:
+        connection.execute("UPDATE bisection SET uid = ? WHERE id = ?", (content_uid(values), number))
 
 
 def _check_nothing_left(copy: Path, scrubber: Scrubber) -> None:

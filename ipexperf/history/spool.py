@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipexperf.errors import HistoryError, UnreachableError
-from ipexperf.history import addresses, copying
+from ipexperf.history import addresses, copying, sqlite_files
 from ipexperf.history.store import History
 from ipexperf.history.values import content_uid
 
@@ -37,7 +37,7 @@ class Spool:
     @classmethod
     def of(cls, target: str, cache: Path) -> Spool | None:
         """The spool for this address in a cache folder. None if the history is a file: nothing is in between then."""
-        if addresses.file_of(target) is not None or addresses.url_of(target).get_backend_name() == "sqlite":
+        if addresses.url_of(target).get_backend_name() == "sqlite":
             return None
         return cls(target, cache / FOLDER / content_uid(addresses.hidden(target))[:12])
 
@@ -91,8 +91,7 @@ class Spool:
                 except HistoryError as error:
                     problems.append(str(error))
                     continue
-                for tail in ("", "-wal", "-shm"):
-                    path.with_name(f"{path.name}{tail}").unlink(missing_ok=True)
+                sqlite_files.delete(path)
                 path.with_suffix(".lock").unlink(missing_ok=True)
                 delivered += 1
         return Delivered(delivered, tuple(problems))

@@ -104,7 +104,7 @@ def test_a_launch_with_a_failed_kernel_is_an_error(card: Any, ask: Callable[...,
     card.fails_at = after
     reply = failed(ask("warm", "sample", count=40, block=1))
     assert reply["outcome"] == "error"
-    assert reply["reason"] == f"RuntimeError: {lying_xpu.LATE}; the runtime says this of full memory too"
+    assert reply["reason"] == f"RuntimeError: {lying_xpu.LATE}; the runtime reports full memory by this error too"
 
 
 def test_a_kernel_that_fails_after_the_samples_leaves_no_launch_either(card: Any, ask: Callable[..., Any]) -> None:

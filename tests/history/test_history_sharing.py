@@ -16,12 +16,15 @@ from hypothesis import strategies as st
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, merging, schema, sqlite_files
+from ipexperf.history.records import Accepted
+from ipexperf.history.rows import baseline_row
 from ipexperf.history.sharing import AS_THEY_ARE, Scrubber, share
 from ipexperf.history.values import content_uid, series_uid
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+AT = "2026-05-05T10:00:00Z"
 SECRETS = ("basalt17", "mlovelace", "glacier-project")
 """The name of a host, of a user, and of a folder."""
 
@@ -109,6 +112,22 @@ def test_what_was_scrubbed_is_named_by_its_new_content(tmp_path: Path) -> None:
     after = {uid for (uid,) in connection.execute("SELECT uid FROM environment")}
     assert len(after) == len(before)
     assert len(after - before) == 1  # the one with names
+
+
+def test_who_accepted_a_baseline_cannot_be_proven_by_its_uid(tmp_path: Path) -> None:
+    """The uid of an acceptance is made of the name, too."""
+    source, copy = record(tmp_path), tmp_path / "shared.db"
+    with History.open(source) as history:
+        [run, *_] = history.runs()
+        one = Accepted(run.uid, make_case(), make_case(), "xeon-8480-2s", frozenset({run.uid}), AT, "mlovelace", "x")
+        with history.accepting([one]):
+            pass
+    [(before,)] = sqlite3.connect(source).execute("SELECT uid FROM baseline")
+    assert before == baseline_row(one)["uid"]
+    share(str(source), copy)
+    [(after, by)] = sqlite3.connect(copy).execute("SELECT uid, accepted_by FROM baseline")
+    assert by.startswith("user-")
+    assert after == baseline_row(replace(one, by=by))["uid"] != before
 
 
 def test_two_hosts_and_two_folders_stay_two(tmp_path: Path) -> None:

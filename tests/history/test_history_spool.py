@@ -118,7 +118,7 @@ def test_a_server_that_goes_away_gets_the_run_from_the_next_one(
     """The first run says where it is kept; the next one delivers it before it begins."""
     run = Played(target, tmp_path)
     uid = run.play(lambda at: line.down() if at == moment else None)
-    assert "The run goes on, and is kept for it in" in run.said[0]
+    assert "The run goes on; until the server is back it is kept in" in run.said[0]
     assert "waits: the next run delivers it" in run.said[1]
     assert [path.stem for path in waiting(target, tmp_path)] == [uid]
     with History.open(waiting(target, tmp_path)[0]) as kept:
@@ -127,7 +127,7 @@ def test_a_server_that_goes_away_gets_the_run_from_the_next_one(
     line.up = True
     other = Played(target, tmp_path)
     other.recorder.open()
-    assert other.said == ["1 run that waited on this host for the server: delivered"]
+    assert other.said == ["delivered to the server: 1 run that waited on this host"]
     other.recorder.close()
     assert waiting(target, tmp_path) == []
     assert list(tmp_path.rglob("*.lock")) == []
@@ -145,7 +145,7 @@ def test_a_server_that_comes_back_gets_the_run_at_its_end(
 
     run = Played(target, tmp_path)
     run.play(between)
-    assert run.said[1:] == ["1 run that waited on this host for the server: delivered"]
+    assert run.said[1:] == ["delivered to the server: 1 run that waited on this host"]
     assert content(direct) == whole
 
 
@@ -166,13 +166,13 @@ def test_a_commit_that_is_cut_is_neither_lost_nor_there_twice(
     run.recorder.open()
     line.cut_when = cut
     run.play()
-    assert "kept for it in" in run.said[0]
+    assert "it is kept in" in run.said[0]
     line.cut_when, line.up = lambda _: "", True
-    assert cli_deliver(target, tmp_path) == 1
+    assert deliver(target, tmp_path) == 1
     assert content(direct) == whole
 
 
-def cli_deliver(target: str, folder: Path) -> int:
+def deliver(target: str, folder: Path) -> int:
     spool = Spool.of(target, folder)
     assert spool is not None
     with History.open(target) as server:
@@ -200,11 +200,11 @@ def test_random_cuts_lose_nothing_and_double_nothing(
         for _ in range(20):
             line.up = True
             try:
-                cli_deliver(target, folder)
+                deliver(target, folder)
             except UnreachableError:
                 cuts += 1
         line.cut_when, line.up = lambda _: "", True
-        cli_deliver(target, folder)
+        deliver(target, folder)
         assert waiting(target, folder) == []
         assert content(direct) == whole, seed
     assert cuts > 0
@@ -230,7 +230,7 @@ def test_a_server_that_is_away_at_the_start_gets_the_run_later(
     run.play()
     assert len(waiting(target, tmp_path)) == 1
     line.up = True
-    assert cli_deliver(target, tmp_path) == 1
+    assert deliver(target, tmp_path) == 1
     assert content(direct) == whole
 
 
@@ -243,7 +243,7 @@ def test_a_file_that_is_being_written_is_left_alone(target: str, line: cut_line.
         if at == "four":
             line.up = True
             assert len(waiting(target, tmp_path)) == 1
-            assert cli_deliver(target, tmp_path) == 0
+            assert deliver(target, tmp_path) == 0
 
     run.play(between)
     assert waiting(target, tmp_path) == []  # delivered at its end
@@ -309,7 +309,7 @@ def test_cases_have_no_earlier_runs_while_the_server_is_away(target: str, line: 
     run = Played(target, tmp_path)
     run.recorder.open()
     options = Options(db=target, baseline_from="history")
-    known = Known(options, [make_case(model) for model in MODELS], run.recorder.required, run.recorder.keep_here)
+    known = Known(options, [make_case(model) for model in MODELS], run.recorder.ask)
     line.down()
     for model in MODELS:
         assert known.baseline(make_measurement(make_case(model), environment=TIMED)) is None

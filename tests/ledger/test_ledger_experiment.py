@@ -43,7 +43,7 @@ def test_failures_end_as_said_and_the_next_case_runs(planner: Planner) -> None:
     chosen: list[Planned] = [*failing, decode]
     options = planner._options
     experiment = Experiment(planner, chosen, options, lambda _: None)
-    recorder = Recorder(options, Path.cwd(), ("evidence",))
+    recorder = Recorder(options, Path.cwd(), ("evidence",), lambda _: None)
     try:
         experiment.run(recorder)
     finally:
