@@ -52,6 +52,19 @@ class Case:
         return cls(**{**document, "knobs": tuple(sorted(document.get("knobs", {}).items()))})
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A case of an invocation, and the host of a fleet that measures it. The name of this host is empty."""
+
+    case: Case
+    host: str = ""
+
+    @property
+    def id(self) -> str:
+        """The name of its test."""
+        return f"{self.case.id}@{self.host}" if self.host else self.case.id
+
+
 def identify(cell: Any) -> str:
     """The id for these axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`."""
     turned = "".join(f"+{name}:{value}" for name, value in cell.knobs)

@@ -6,6 +6,7 @@ IpexperfError
 ├── WorkerError         a launch ended without a measurement; `outcome` says how
 ├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
+├── HostLostError       a host of the fleet does not answer any more
 ├── EvidenceError       a file of evidence cannot be read, or claims what it does not hold
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
     └── UnreachableError    its server does not answer any more, or not in time
@@ -43,6 +44,10 @@ class ForkError(IpexperfError):
 
 class BaselineError(IpexperfError):
     """A baseline file cannot be read, written or accepted into."""
+
+
+class HostLostError(IpexperfError):
+    """A host of the fleet does not answer any more. The message is the reason."""
 
 
 class EvidenceError(IpexperfError):

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf import pytest_private
-from ipexperf.case import AXES, Case
+from ipexperf.case import AXES, Case, Planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from ipexperf.invocation import Invocation
     from ipexperf.plan.gates import Wish
     from ipexperf.plan.options import Options
-    from ipexperf.run import Run
 
 OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
-RUN_KEY: pytest.StashKey[Run] = pytest.StashKey()
+RUN_KEY: pytest.StashKey[Invocation] = pytest.StashKey()
 ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
 TAKEN_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
@@ -103,14 +103,14 @@ def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
         raise pytest.UsageError(XDIST)
 
 
-def _run(config: pytest.Config) -> Run:
-    """The run of this session, planned on first use."""
+def _run(config: pytest.Config) -> Invocation:
+    """The run of this session, planned on first use, or those of its hosts."""
     if RUN_KEY not in config.stash:
         from ipexperf.errors import UsageError
-        from ipexperf.run import Run
+        from ipexperf.invocation import Invocation
 
         try:
-            config.stash[RUN_KEY] = Run(config.stash[OPTIONS_KEY], config.invocation_params.dir, _teller(config))
+            config.stash[RUN_KEY] = Invocation(config.stash[OPTIONS_KEY], config.invocation_params.dir, _teller(config))
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
         _register_marks(config)
@@ -150,7 +150,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(FIXTURE, [pytest.param(None, id=XDIST_MARK)], indirect=True)
         return
     try:
-        cases = _run(metafunc.config).plan.cases
+        cases = _run(metafunc.config).cases
     except pytest.UsageError as error:
         # Raised here it would be a collection error. Raised after collection it is one sentence and exit code 4.
         metafunc.config.stash[ERROR_KEY] = str(error)
@@ -164,13 +164,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             name = metafunc.definition.nodeid
             arguments = matrix.mark_arguments(metafunc.definition.iter_markers("perf"), name)
             gates.wish(arguments, name)
-            chosen = matrix.selected(cases, arguments, name)
+            selected = set(matrix.selected([planned.case for planned in cases], arguments, name))
+            chosen = [planned for planned in cases if planned.case in selected]
         except UsageError as error:
             metafunc.config.stash[ERROR_KEY] = str(error)
-    chosen_models = [case.model for case in chosen]
+    chosen_models = [planned.case.model for planned in chosen]
     taken: frozenset[str] = metafunc.config.stash.get(TAKEN_KEY, frozenset[str]()).union(chosen_models)
     metafunc.config.stash[TAKEN_KEY] = taken
-    parameters = [pytest.param(case, id=case.id, marks=_marks(case)) for case in chosen]
+    parameters = [pytest.param(one, id=one.id, marks=_marks(one.case)) for one in chosen]
     metafunc.parametrize(FIXTURE, parameters or [pytest.param(None, id=NO_CASE)], indirect=True)
 
 
@@ -197,7 +198,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return  # no performance tests
     if "model" in config.stash[OPTIONS_KEY].sources:
         taken = config.stash[TAKEN_KEY]
-        idle = {case.model for case in _run(config).plan.cases if case.model not in taken}
+        idle = {one.case.model for one in _run(config).cases if one.case.model not in taken}
         if idle:
             names = ", ".join(sorted(idle))
             raise pytest.UsageError(f"no test takes the model {names}: mark one with @pytest.mark.perf(models=[...])")
@@ -213,7 +214,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
 
     specifications = (getattr(item, "callspec", None) for item in session.items)
     wanted = any(
-        specification and isinstance(specification.params.get(FIXTURE), Case) for specification in specifications
+        specification and isinstance(specification.params.get(FIXTURE), Planned) for specification in specifications
     )
     if wanted and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
         from ipexperf.conduct import interrupts
@@ -230,14 +231,14 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     return (yield)
 
 
-def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, Wish]]:
+def _expected(items: list[pytest.Item]) -> Iterator[tuple[Planned, Wish]]:
     """The cases of these tests, each with the wish of its test."""
     from ipexperf.plan import gates, matrix
 
     for item in items:
-        case = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
-        if isinstance(case, Case):
-            yield case, gates.wish(matrix.mark_arguments(item.iter_markers("perf"), item.nodeid), item.nodeid)
+        planned = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
+        if isinstance(planned, Planned):
+            yield planned, gates.wish(matrix.mark_arguments(item.iter_markers("perf"), item.nodeid), item.nodeid)
 
 
 @pytest.fixture
@@ -272,7 +273,7 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
             ecosystem.feed(benchmark, measurement, verdict)
             request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
         if verdict.fails or (verdict.outcome, run.options.inconclusive) == ("inconclusive", "fail"):
-            pytest.fail(run.block(measurement, verdict), pytrace=False)
+            pytest.fail(run.block(request.param, measurement, verdict), pytrace=False)
         if (verdict.outcome, run.options.inconclusive) == ("inconclusive", "skip"):
             pytest.skip(f"inconclusive: {verdict.reason}")
 
@@ -300,7 +301,7 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run a performance test. If its case must be measured again, report nothing and run it once more at the end."""
     callspec = getattr(item, "callspec", None)
-    if callspec is None or not isinstance(callspec.params.get(FIXTURE), Case):
+    if callspec is None or not isinstance(callspec.params.get(FIXTURE), Planned):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = pytest_private.run_protocol(item, nextitem)
@@ -332,18 +333,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if JUNIT_KEY in session.config.stash:
-            from ipexperf.report import junit
-
-            for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well):
+            for name, value in run.properties(well=well):
                 session.config.stash[JUNIT_KEY](name, value)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the summary of the run."""
     run = config.stash.get(RUN_KEY, None)
-    if run is not None and (run.measurements or run.plan.left_out):
+    if run is not None and run.worth_telling:
         terminalreporter.section("ipexperf")
-        for line in run.summary():
-            terminalreporter.write_line(line)
-        for line in run.for_ci(os.environ):
+        for line in run.summary(os.environ):
             terminalreporter.write_line(line)

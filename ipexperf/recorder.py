@@ -32,13 +32,21 @@ class Recorder:
     delivered once the server is back.
     """
 
-    def __init__(self, options: Options, folder: Path, command: Sequence[str], say: Callable[[str], None]) -> None:
-        """`say` hears of a server that went away and of what was delivered to it."""
+    def __init__(
+        self,
+        options: Options,
+        folder: Path,
+        command: Sequence[str],
+        say: Callable[[str], None],
+        meta: Callable[[], Mapping[str, object]] = dict,
+    ) -> None:
+        """`say` hears of a server that went away and of what was delivered to it. `meta`: more to record of the run."""
         self.uid: str | None = None
         self._options = options
         self._folder = folder
         self.command = command
         self._say = say
+        self._more = meta
         self._history: History | None = None
         self._recorded: set[str] = set()
         self._spool: Spool | None = None
@@ -173,7 +181,7 @@ class Recorder:
         from ipexperf.history.addresses import hidden
 
         command = [hidden(word) for word in masked_command(self.command)]
-        return {"suite": self._folder.name, "command": command, "preset": self._options.preset}
+        return {"suite": self._folder.name, "command": command, "preset": self._options.preset, **self._more()}
 
     def round(self, one: RoundRecord) -> None:
         """Write a round whose cases are already recorded."""

@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ipexperf import baseline_source, live_baseline
+from ipexperf import baseline_source, live_baseline, site
 from ipexperf.bench import registry
 from ipexperf.compare import against
-from ipexperf.conduct import interrupts, placement, process, yardstick
-from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.worker import ask_facts
+from ipexperf.conduct import interrupts, process, yardstick
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
 from ipexperf.judge.metrics import SURE
@@ -25,11 +23,12 @@ from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
 from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
+from ipexperf.site import Here, Running, Site
 
 if TYPE_CHECKING:
+    from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
     from ipexperf.compare.against import Against, AgainstRun
-    from ipexperf.compare.group import GroupRun
     from ipexperf.compare.sequence import Comparison
     from ipexperf.history.store import Status
     from ipexperf.judge.baseline import CaseBaseline
@@ -61,14 +60,11 @@ class Postponed:
     """A case that must be measured again after all others: it looked slower, or the machine was busy."""
 
 
-def plan(options: Options) -> matrix.Plan:
-    """Make the plan for these options on this machine. Checks all names before torch is imported."""
+def plan(options: Options, facts: Callable[[Options], Facts] = site.facts) -> matrix.Plan:
+    """Make the plan for these options on a machine with these facts. Checks all names before torch is imported."""
     registry.load(options.load)
     matrix.check_names(options)
-    devices = matrix.accelerators(options)
-    placed = placement.find(options)
-    facts = ask_facts(options.python, devices, matrix.variables(options, devices), matrix.packages())
-    return matrix.make(options, placement.facts_of(facts, placed))
+    return matrix.make(options, facts(options))
 
 
 def _check_rounds(options: Options) -> None:
@@ -88,12 +84,14 @@ def _check_rounds(options: Options) -> None:
 class Run:
     """One invocation of the suite. Each case is recorded as soon as it is measured."""
 
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], where: Site | None = None) -> None:
+        """`where` the cases are measured: on this host, unless another site is given."""
         self.options = options
+        self._site = where or Here(options, folder, say)
         baseline_source.check(options)
         live_baseline.check(options)
         _check_rounds(options)
-        self.plan = plan(options)
+        self.plan = plan(options, self._site.facts)
         gates.gate(options)  # refuses unknown names, now that everything is loaded
         self._against = against.find(options, self.plan.cases)
         self._live = live_baseline.LiveBaselines()
@@ -106,9 +104,8 @@ class Run:
         """How much ratios usually vary on this machine, from earlier runs."""
         self.verdicts: dict[str, Verdict] = {}
         """The verdict of each case, by the uid of the case."""
-        self._conductor = Conductor(options, folder, say)
         self._folder = folder
-        self._recorder = Recorder(options, folder, (), say)
+        self._recorder = Recorder(options, folder, (), say, self._site.meta)
         self._known = baseline_source.Known(options, self.plan.cases, self._recorder.ask)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
@@ -119,6 +116,8 @@ class Run:
         """The cases still to be measured, each with the wish of its test."""
         self._judged: dict[Case, Judged | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
+        self._ahead: dict[str, Running] = {}
+        """The groups that another host measures already, by their names."""
         self._wishes: dict[Case, Wish] = {}
         """The wish that each measured case was judged by."""
         self.trouble = ""
@@ -166,7 +165,13 @@ class Run:
         for case, wish in cases:
             self._expected.setdefault(case, wish)
         # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
-        self._conductor.reserve(self._expected)
+        self._site.reserve(self._expected)
+        if self._site.ahead:
+            self._wishes.update(self._expected)
+            for case in self._expected:
+                group = self._group(case)
+                if group.name not in self._ahead:
+                    self._ahead[group.name] = self._running(group)
 
     def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
@@ -228,7 +233,7 @@ class Run:
         from ipexperf.compare.against import AgainstRun
 
         cases = [(case, self._wishes[case]) for case in group.cases]
-        running = AgainstRun(against, cases, self._conductor, self._say)
+        running = AgainstRun(against, cases, self._site.conductor, self._say)
         try:
             running.run(
                 lambda: self._recorder.so_far(
@@ -271,24 +276,24 @@ class Run:
         watched = live_baseline.machine(comparison, accepted, policy)
         return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.evidence, machine=watched))
 
-    def _measure_rounds(self, group: Group) -> None:
-        from ipexperf.compare.group import GroupRun
-
-        before = {case: self._disturbed.pop(case)[0] for case in group.cases if case in self._disturbed}
+    def _running(self, group: Group) -> Running:
+        """Prepare the rounds of a group."""
         looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
         # A single odd process may hold more than others: several fresh ones tell.
         doubtful = any(_odd(self._suspects[case][1]) for case in looked)
-        running = GroupRun(
+        return self._site.running(
             group,
             max(self.plan.launches, SURE) if doubtful else self.plan.launches,
-            self._conductor,
-            self._say,
             twin=matrix.twin(self.options),
             precision=matrix.ratio_precision(self.options),
-            before=before,
+            before={case: self._disturbed[case][0] for case in group.cases if case in self._disturbed},
             numbers=looked,
             fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
         )
+
+    def _measure_rounds(self, group: Group) -> None:
+        running = self._ahead.pop(group.name, None) or self._running(group)
+        before = {case for case in group.cases if self._disturbed.pop(case, None)}
         try:
             running.run(lambda: self._keep_so_far(running))
         except KeyboardInterrupt:
@@ -348,7 +353,7 @@ class Run:
         gate = self._gate(case)
         return remeasure.unsettled(self._known.judge(measurement, gate), gated=PRIMARY in gate)
 
-    def _keep_so_far(self, running: GroupRun) -> None:
+    def _keep_so_far(self, running: Running) -> None:
         """Record what a group has so far, so that a killed run loses only the round in flight."""
         if self._recorder.history is None:
             return
@@ -358,7 +363,7 @@ class Run:
                     self._recorder.case(*self._screened(measurement, self._unsettled(case, measurement)))
             self._keep_rounds(running)
 
-    def _keep_rounds(self, running: GroupRun | AgainstRun) -> None:
+    def _keep_rounds(self, running: Running | AgainstRun) -> None:
         """Record the new rounds. Their cases must be recorded first."""
         with interrupts.deferred():
             running.hand_over(self._keep_round)
@@ -414,7 +419,7 @@ class Run:
     def finish(self, status: Status) -> bool:
         """Record how the run ended and its verdict, and close the history. Returns whether all is well."""
         with interrupts.deferred():
-            self._conductor.close()
+            self._site.close()
             try:
                 self._keep_waiting()
                 self._prior = self._usual()

@@ -11,8 +11,8 @@ from ipexperf.plan.options import Options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the suite's options on a subcommand."""
-    table.add_arguments(parser.add_argument_group("what is measured, and how").add_argument, short=True)
+    """Declare the suite's options on a subcommand, but for those that pytest alone has."""
+    table.add_arguments(parser.add_argument_group("what is measured, and how").add_argument, short=True, command=True)
 
 
 def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None:

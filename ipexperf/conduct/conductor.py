@@ -109,6 +109,10 @@ class Conductor:
         """Take the lease on the devices of these cases now, rather than when each is ready to be measured."""
         self._prerequisites.reserve(cases)
 
+    def give_back(self) -> None:
+        """Give the devices back until the next case is ready. Fork servers and the like stay."""
+        self._prerequisites.lease.close()
+
     def _feeler(self, case: Case) -> Worker:
         """A worker that times the pulse kernels on the device of this case."""
         variables = registry.devices.get(case.device).variables(self._options.device_index, os.environ)

@@ -1,4 +1,4 @@
-"""All pages except those of the cases: overview, runs, each newest run, pairs, speed-ups."""
+"""All pages except those of the cases: overview, runs, each newest run, pairs, speed-ups, hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
-from ipexperf.history import selftests
+from ipexperf.history import host_tables, selftests
 from ipexperf.history.ratio_tables import counted, twin_text
 from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from ipexperf.dashboard.story import Entry, Story
     from ipexperf.history import History
     from ipexperf.history.board import Board, BoardRun
+    from ipexperf.history.host_times import Kind
 
 MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
 """The kinds of change to show on the overview, the most urgent first."""
+LINE = (160, 28)
+"""Width and height of the line of a host's nights."""
 TOLD = 200
 """The most changes to show on the overview."""
 
@@ -106,6 +109,30 @@ def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[Entry, int]]]) -
             }
         )
     return rows
+
+
+def hosts(kinds: Sequence[Kind]) -> dict[str, Any]:
+    """Return the page of equal hosts: a table of each kind, with the nights of each host drawn."""
+    return {
+        "title": "Hosts",
+        "sentences": host_tables.sentences(kinds),
+        "explanation": host_tables.EXPLANATION,
+        "kinds": [
+            {"machine_key": kind.machine_key, "hosts": [(one, _line(one.course, kind)) for one in kind.hosts]}
+            for kind in kinds
+        ],
+        "width": LINE[0],
+        "height": LINE[1],
+    }
+
+
+def _line(course: Sequence[float], kind: Kind) -> str:
+    """The nights of a host as points of a line. The middle of all hosts is half way up, slower is higher."""
+    farthest = max(0.02, *(abs(value - 1) for host in kind.hosts for value in host.course))
+    width, height = LINE
+    across = width / max(len(course) - 1, 1)
+    places = (height / 2 * (1 - (value - 1) / farthest) for value in course)
+    return " ".join(f"{number * across:.1f},{place:.1f}" for number, place in enumerate(places))
 
 
 def run_page(story: Story, place: int, entries: Sequence[tuple[Entry, int]]) -> dict[str, Any]:

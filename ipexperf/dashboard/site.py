@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,12 +18,13 @@ from ipexperf.case import AGAINST
 from ipexperf.dashboard import case_page, folder, pages
 from ipexperf.dashboard.story import by_run, gather
 from ipexperf.dtypes import DTYPES
-from ipexperf.history import gc_pause
+from ipexperf.history import gc_pause, host_times
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from ipexperf.dashboard.story import Entry, Story
     from ipexperf.history import History
+    from ipexperf.history.host_times import Kind
 
 HERE = Path(__file__).parent
 SECURITY = (
@@ -56,14 +57,15 @@ def write(history: History, target: Path, limit: int = RUNS) -> Written:
     """Write a report of the newest runs. An older report in the same place is replaced when this one is complete."""
     with folder.whole(target) as new, gc_pause.held_off():
         story = gather(history, limit)
-        _Site(new, story).write(history)
+        kinds = host_times.kinds(history, since=story.board.runs[0].started_at) if story.board.runs else []
+        _Site(new, story, kinds).write(history)
     return Written(target / "index.html", len(story.entries), len(story.board.runs), story.board.older)
 
 
 class _Site:
     """The pages of one report. `paged` are the runs with a page of their own."""
 
-    def __init__(self, root: Path, story: Story) -> None:
+    def __init__(self, root: Path, story: Story, kinds: Sequence[Kind]) -> None:
         self._root = root
         self._story = story
         newest = {entry.spots[-1].run for entry in story.entries}
@@ -71,6 +73,7 @@ class _Site:
         self._paged = {*sorted(newest)[-RUN_PAGES:], *last}
         self._pairs = any(AGAINST in dict(entry.case.knobs) for entry in story.entries)
         self._gains = pages.gains(story)
+        self._kinds = kinds
         self._pages = _pages(
             paged=self._paged,
             runs=story.board.runs,
@@ -79,6 +82,7 @@ class _Site:
                 ("runs.html", "Runs"),
                 *((("speedups.html", "Speed-ups"),) if self._gains["data"]["rows"] else ()),
                 *((("pairs.html", "A/B"),) if self._pairs else ()),
+                *((("hosts.html", "Hosts"),) if kinds else ()),
             ],
         )
 
@@ -97,6 +101,8 @@ class _Site:
             self._draw("speedups.html", "speedups.html", self._gains)
         if self._pairs:
             self._draw("pairs.html", "pairs.html", pages.pairs(self._story))
+        if self._kinds:
+            self._draw("hosts.html", "hosts.html", pages.hosts(self._kinds))
         for place in sorted(self._paged):
             name = f"runs/{self._story.board.runs[place].uid}.html"
             self._draw(name, "run.html", pages.run_page(self._story, place, entries_of[place]))

@@ -174,6 +174,8 @@ def _names(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
     for (text,) in connection.execute("SELECT doc FROM environment"):
         host = (json.loads(text).get("hardware") or {}).get("host")
         hosts |= {host, host.partition(".")[0]} if isinstance(host, str) else set()
+    for (text,) in connection.execute("SELECT meta FROM run"):
+        hosts |= set((json.loads(text).get("fleet") or {}).get("hosts") or ())
     for (text,) in connection.execute("SELECT accepted_by FROM baseline"):
         users |= {text.partition("<")[0].strip()}
     for table, column in _text_columns():

@@ -11,6 +11,7 @@ from ipexperf.bench import registry
 from ipexperf.migrate.findings import Verdict
 from ipexperf.plan import migration
 from ipexperf.report import units
+from ipexperf.report.lines import shortened
 from ipexperf.report.words import Words
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _sentence(one: Finding) -> str:
     if one.verdict is Verdict.NONE:
         return f"{subject}: has no equal: {one.why_not}. Keep it where it is, or do without"
     if one.best is None:
-        return f"{subject}: not known: {one.why_not}"
+        return f"{subject}: not known: {shortened(one.why_not)}"
     return f"{subject}: {_answer(one, one.best)}"
 
 

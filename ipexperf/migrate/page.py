@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.migrate import advice
 from ipexperf.migrate.findings import Shown, Verdict
 from ipexperf.report import units
-from ipexperf.report.lines import named
+from ipexperf.report.lines import named, shortened
 from ipexperf.report.words import Words
 from ipexperf.result import METRICS
 
@@ -107,16 +107,16 @@ def _row(one: Finding) -> tuple[str, ...]:
     name = _WORDS.explicit(one.row.case)
     if one.best is None:
         word = "no equal" if one.verdict is Verdict.NONE else "not measured"
-        return name, f"{word}: {one.why_not}", "-", *_facts(one.old)
+        return name, f"{word}: {shortened(one.why_not)}", "-", *_facts(one.old)
     best = one.best.shown
     pairs = zip(_facts(one.old), _facts(best), strict=True)
     return name, _WORDS.explicit(best.case), _speed(one.best.speed), *(f"{old} → {new}" for old, new in pairs)
 
 
 def _candidate(one: Finding, other: Candidate) -> tuple[str, ...]:
-    state = other.shown.problem or ("the best" if other == one.best else "")
+    state = shortened(other.shown.problem) or ("the best" if other == one.best else "")
     if not state and other.speed is None:
-        state = f"nothing to compare with: {one.old.problem}"
+        state = f"nothing to compare with: {shortened(one.old.problem)}"
     if not state and not other.direct:
         state = "in another round: compared through a case of both"
     name = _WORDS.explicit(one.row.case)

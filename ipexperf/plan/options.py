@@ -17,11 +17,10 @@ from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, start
 from ipexperf.plan.presets import PRESETS
 from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, seconds, settings, share, window, words
+from ipexperf.result import StructureGate
 
 if TYPE_CHECKING:
     import pytest
-
-    from ipexperf.result import StructureGate
 
 
 def preset(text: str) -> str:
@@ -41,6 +40,8 @@ class Option:
     repeat: bool = False
     knob: bool = False
     """A short way to say `--perf-knobs` for the knob of its name."""
+    pytest_alone: bool = False
+    """Whether the `ipexperf` command lacks it."""
     short: str | None = None
     """A second spelling without the prefix. pytest has it only in runs that opt in: other projects use such names."""
 
@@ -221,6 +222,38 @@ OPTIONS: tuple[Option, ...] = (
         "if another process measures on the device: wait for it, fail, or measure all the same (off)",
         "WORD",
     ),
+    Option(
+        "--perf-fleet",
+        str,
+        None,
+        "measure on the hosts of this fleet, and judge and record here",
+        "ADDRESS",
+        pytest_alone=True,
+    ),
+    Option(
+        "--perf-hosts",
+        str,
+        None,
+        "with a fleet: the hosts to measure on, such as 'device=xpu and driver>=25'",
+        "TEST",
+        pytest_alone=True,
+    ),
+    Option(
+        "--perf-spread",
+        one_of("each", "share"),
+        "each",
+        "with a fleet: measure the matrix on each of these hosts, or share it out over equal ones",
+        "WORD",
+        pytest_alone=True,
+    ),
+    Option(
+        "--perf-resume",
+        str,
+        None,
+        "with a fleet: take over what its hosts kept of this run, which was cut off",
+        "RUN",
+        pytest_alone=True,
+    ),
     Option("--perf-data", Path, None, "folder with CIFAR-10 in its on-disk format (default: embedded digits)", "DIR"),
     Option(
         "--perf-cache", Path, None, "folder for trained weights and the like (default: .ipexperf in this folder)", "DIR"
@@ -280,6 +313,10 @@ class Options:
     start: str = start.AUTO
     device_index: int = 0
     lease: str = "wait"
+    fleet: str | None = None
+    hosts: str | None = None
+    spread: str = "each"
+    resume: str | None = None
     data: Path | None = None
     cache: Path | None = None
     python: str | None = None
@@ -299,13 +336,15 @@ def group(parser: pytest.Parser) -> pytest.OptionGroup:
     return parser.getgroup("ipexperf", "performance regression suite (ipexperf)")
 
 
-def add_arguments(add: Callable[..., Any], *, short: bool, names: Collection[str] = ()) -> None:
+def add_arguments(add: Callable[..., Any], *, short: bool, names: Collection[str] = (), command: bool = False) -> None:
     """Declare every option, or those of these names, through `add_argument` or pytest's `addoption`.
+
+    With `command`, leave out those that pytest alone has.
 
     If `short`, `--help` shows the short spellings instead of the long ones. Both work.
     """
     for option in OPTIONS:
-        if names and option.name not in names:
+        if (names and option.name not in names) or (command and option.pytest_alone):
             continue
         text = f"{option.help} [ini: {option.ini}, env: {option.variable}]"
         if short and option.short:

@@ -9,6 +9,14 @@ WIDTH = 120
 NAMED = 4
 """Most cases to name in one line. The rest are counted."""
 
+REASON = 200
+"""Longest reason in a cell of a table. An error of torch may fill a screen."""
+
+
+def shortened(reason: str) -> str:
+    """The beginning of a reason, if it is too long for a table."""
+    return textwrap.shorten(reason, REASON, placeholder=" ...") if len(reason) > REASON else reason
+
 
 def wrapped(text: str) -> list[str]:
     """Wrap a text. All lines but the first are indented."""

@@ -116,6 +116,16 @@ def test_a_start_that_imports_much_says_so(tmp_path: Path, monkeypatch: pytest.M
     assert not [note for note in quiet.notes() if "modules during the cold start" in note]
 
 
+def test_what_tracing_imports_is_imported_before_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch 2.14 imports sympy with its first trace, for half a second: IPEX had it, and seemed five times as fast."""
+    honest, traced = torch.jit.trace, []
+    monkeypatch.setattr(torch.jit, "trace", lambda *given, **more: traced.append(given[0]) or honest(*given, **more))
+    loaded = opened(Counted())
+    assert [type(network) for network in traced] == [torch.nn.ReLU]
+    loaded.step()
+    assert len(traced) == 2
+
+
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
 def test_what_a_model_needs_is_imported_before_its_start() -> None:
     """Stock paid for torchvision within the start, and IPEX did not, so that it seemed 1.6 times as fast."""

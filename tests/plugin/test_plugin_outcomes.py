@@ -200,9 +200,10 @@ from ipexperf.plugin import RUN_KEY
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session):
-    run = session.config.stash.get(RUN_KEY, None)
-    if run is None or not os.environ.get("ACCEPT"):
+    invocation = session.config.stash.get(RUN_KEY, None)
+    if invocation is None or not os.environ.get("ACCEPT"):
         return
+    (run,) = invocation.runs.values()
     for measurement in run.measurements:
         folder, key = run.options.baselines, measurement.environment["machine_key"]
         verdict = run.verdicts[measurement.case.uid]

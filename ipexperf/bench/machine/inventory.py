@@ -22,7 +22,7 @@ from ipexperf.bench.machine.facts import PACKAGES
 
 OURS = "ipexperf"
 INSTALLERS = frozenset({"pip", "uv"})
-CONTROLLER_EXTRAS = frozenset({"", "dev", "postgresql"})
+CONTROLLER_EXTRAS = frozenset({"", "dev", "fleet", "postgresql"})
 """Extras of ipexperf whose packages serve the controller, not the workers. The empty name: what it always requires."""
 DIGITS = 16
 _UNLIKE = re.compile(r"^\"?(\.\./)+bin/|\.dist-info/|__pycache__")

@@ -10,6 +10,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import TRACED, Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Stack, Workbench
 from ipexperf.bench.evidence import proof
+from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes.infer_jit import JitSession
@@ -24,8 +25,13 @@ class LoadSession(JitSession):
     """The first step is the cold start, timed in its phases. Later steps are inference."""
 
     def ready(self, example: Any) -> Any:
-        """Do nothing: before the first step there are only inputs and paths."""
+        """Import what tracing needs, and no more: before the first step there are only inputs and paths.
+
+        torch 2.14 imports a computer algebra system with its first trace, which IPEX's import has brought already.
+        """
         del example
+        with torch.no_grad():
+            torch.jit.freeze(torch.jit.trace(torch.nn.ReLU().eval(), torch.zeros(1)))
         self.phases: dict[str, float] = {}
         self.imported = 0
 

@@ -1,0 +1,169 @@
+"""`ipexperf fleet`: make a fleet of hosts, join it, look at it, leave it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.commands import console, progress
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PORT = 6379
+STORE_BYTES = 128 * 2**20
+"""Memory for what Ray passes between hosts: lines of text and, once, our code."""
+CALM = {
+    "RAY_memory_monitor_refresh_ms": "0",  # kills what uses much memory
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_kill_child_processes_on_worker_exit": "false",  # what measures finishes its group when we are gone
+    "RAY_worker_niceness": "0",  # 15 otherwise: everybody else would come first
+}
+"""What keeps Ray from disturbing or ending a measurement."""
+
+
+def add_fleet(subparsers: console.Subparsers) -> None:
+    purpose = "make a fleet of hosts that measure for one run (on Ray)"
+    actions = console.declare(subparsers, "fleet", purpose).add_subparsers(metavar="ACTION", required=True)
+    up = console.declare(actions, "up", "make this host the head of a new fleet, and one of its hosts")
+    up.add_argument("--port", type=console.positive, default=PORT, help=f"where other hosts join (default: {PORT})")
+    up.add_argument("--head-only", action="store_true", help="measure nothing on this host")
+    _add_host(up)
+    up.set_defaults(run=run_up)
+    join = console.declare(actions, "join", "let this host measure for the fleet at an address")
+    join.add_argument("address", metavar="HOST:PORT", help="what `ipexperf fleet up` printed")
+    _add_host(join)
+    join.set_defaults(run=run_join)
+    hosts = console.declare(actions, "hosts", "list the hosts of a fleet, and what they keep of runs that were cut off")
+    hosts.add_argument("address", nargs="?", default="auto", metavar="ADDRESS", help="default: the fleet of this host")
+    hosts.add_argument("--hosts", metavar="TEST", help="only these, as in --perf-hosts")
+    hosts.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    hosts.set_defaults(run=run_hosts)
+    down = console.declare(actions, "down", "leave the fleet: end Ray on this host, and what runs in it")
+    down.set_defaults(run=run_down)
+
+
+def _add_host(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--name", default=platform.node(), help="the host's name in the fleet (default: its own)")
+    text = "a label to choose the host by, such as room=b2 (repeatable)"
+    parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=text)
+    text = "where the host keeps trained weights and the like (default: this folder)"
+    parser.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help=text)
+
+
+def run_up(arguments: argparse.Namespace) -> int:
+    """Start Ray's head here."""
+    words = ["--head", f"--port={arguments.port}", "--include-dashboard=false"]
+    _start(words, arguments, measures=not arguments.head_only)
+    address = f"{_address()}:{arguments.port}"
+    console.say(f"the fleet is up. On each other host:\n  ipexperf fleet join {address}")
+    console.say(f"Then, on this host:\n  pytest suites/ --perf-fleet {address}")
+    return 0
+
+
+def run_join(arguments: argparse.Namespace) -> int:
+    """Start Ray here, as a part of the cluster at the address."""
+    _start([f"--address={arguments.address}"], arguments, measures=True)
+    console.say(f"{arguments.name} is one of the hosts of {arguments.address}")
+    return 0
+
+
+def _start(words: Sequence[str], arguments: argparse.Namespace, *, measures: bool) -> None:
+    from ipexperf.fleet import cluster, labels, membership
+
+    cluster.ray()
+    own = dict(labels.own(text) for text in arguments.label)
+    name = labels.value(arguments.name)
+    if name != arguments.name:
+        raise UsageError(f"--name {arguments.name!r}: expected letters, digits and -_.")
+    folder = arguments.folder.resolve()
+    if not folder.is_dir():
+        raise UsageError(f"--folder {arguments.folder}: there is no such folder")
+    if membership.members():
+        raise UsageError("this host is in a fleet already: ipexperf fleet down takes it out")
+    progress.say("looking at this host")
+    described = {**labels.describe(name), **own}
+    resources = f'{{"{cluster.RESOURCE}": 1}}' if measures else "{}"
+    command = [
+        *(cluster.executable(), "start", *words),
+        "--num-cpus=0",
+        "--num-gpus=0",
+        f"--resources={resources}",
+        f"--object-store-memory={STORE_BYTES}",
+        "--labels=" + ",".join(f"{cluster.LABEL}{label}={content}" for label, content in described.items()),
+        "--disable-usage-stats",
+    ]
+    given = {membership.FOLDER: str(folder), membership.GIVEN: json.dumps(dict(os.environ))}
+    environment = {**os.environ, **CALM, **given}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
+    if ended.returncode:
+        lines = [line.strip() for line in (ended.stderr + ended.stdout).splitlines() if line.strip()]
+        versions = f"Ray {cluster.ray().__version__}, Python {platform.python_version()}"
+        raise UsageError(
+            f"Ray does not start: {_reason(lines)} (all hosts of a fleet need the same versions: {versions})"
+        )
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """The line that says what is wrong, among what Ray prints."""
+    telling = [line for line in lines if any(word in line for word in ("Error", "error", "mismatch", "already"))]
+    return (telling or list(lines) or ["it says nothing"])[-1][:300]
+
+
+def _address() -> str:
+    """The address of this host that others reach it at, as Ray finds it."""
+    from ipexperf.fleet import cluster
+
+    return cluster.own_address()
+
+
+def run_hosts(arguments: argparse.Namespace) -> int:
+    """List the hosts."""
+    from ipexperf.fleet import choice, cluster
+
+    fleet = cluster.Cluster(arguments.address, "fleet hosts")
+    try:
+        hosts = choice.chosen(fleet.hosts(), arguments.hosts)
+        free, kept = fleet.free(), {host.name: fleet.kept(host) for host in hosts}
+    finally:
+        fleet.close()
+    rows = [
+        {
+            "host": host.name,
+            "state": "free" if free.get(host.name) else "measuring",
+            **dict(sorted(host.labels.items())),
+            "keeps": [one.run for one in kept[host.name] if not one.busy],
+        }
+        for host in hosts
+    ]
+    if arguments.json:
+        console.say(json.dumps(rows, indent=2))
+        return 0
+    for row in rows:
+        described = "  ".join(
+            f"{name}={content}" for name, content in row.items() if name not in ("host", "keeps", "state")
+        )
+        console.say(f"{row['host']}  {row['state']}  {described}")
+        for run in row["keeps"]:
+            console.say(f"    keeps what it measured of a run that was cut off: --perf-resume {run}")
+    return 0
+
+
+def run_down(arguments: argparse.Namespace) -> int:
+    """End Ray on this host, as far as `fleet up` or `fleet join` started it, and what it started."""
+    from ipexperf.fleet import membership
+
+    del arguments
+    ended = membership.leave()
+    console.say("this host has left the fleet" if ended else "this host is in no fleet")
+    return 0
+
+
+COMMANDS = (add_fleet,)

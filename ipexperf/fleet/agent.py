@@ -1,0 +1,184 @@
+"""Starts the process that measures on a host, and passes lines between it and the controller.
+
+Ray runs one agent for each run and host. It imports nothing of ours but this file's neighbours: the code under test is
+what the controller sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from ipexperf.fleet import code, membership
+
+LOG_BYTES = 4000
+SET_BY_RAY = ("OMP_NUM_THREADS", "PYTHONBREAKPOINT", "PYTHONUNBUFFERED")
+"""Variables that Ray sets in its workers. Its daemon of the host has them as they were given."""
+PRELOAD = "LD_PRELOAD"
+CLOSE_SECONDS = 30.0
+
+
+def surroundings(own: Mapping[str, str], parent: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a measurement: those that the host was joined with.
+
+    A cluster that somebody else started does not tell them. Then they are those of Ray's daemon, our parent, without
+    what Ray adds: its own variables, and an allocator that it loads before everything else.
+    """
+    if membership.GIVEN in own:
+        given: dict[str, str] = json.loads(own[membership.GIVEN])
+        return {**given, membership.FOLDER: own.get(membership.FOLDER, "")}
+    variables = {name: value for name, value in (parent or own).items() if not name.startswith("RAY_")}
+    libraries = [path for path in variables.pop(PRELOAD, "").replace(":", " ").split() if "/ray/" not in path]
+    if libraries:
+        variables[PRELOAD] = ":".join(libraries)
+    return variables if parent else {name: value for name, value in variables.items() if name not in SET_BY_RAY}
+
+
+def of_parent() -> dict[str, str]:
+    """The variables of our parent, Ray's daemon of this host. Empty if the kernel won't say."""
+    try:
+        text = Path(f"/proc/{os.getppid()}/environ").read_bytes()
+    except OSError:
+        return {}
+    words = (word.partition("=") for word in os.fsdecode(text).split("\0") if "=" in word)
+    return {name: value for name, _, value in words}
+
+
+class Agent:
+    """One process on a host, for one run."""
+
+    def __init__(self, folder: str = "", variables: Mapping[str, str] | None = None) -> None:
+        """`folder`: where the host keeps weights and the like; that in which it was joined unless given.
+
+        `variables`: those of a measurement; those that the host was joined with unless given.
+        """
+        self._variables = variables
+        self._folder = Path(folder or os.environ.get(membership.FOLDER) or Path.cwd())
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
+        self._reader: threading.Thread | None = None
+        self._exited = False
+
+    def has(self, digest: str) -> bool:
+        """Whether this code is here already."""
+        return (self._code / digest).is_dir()
+
+    def install(self, archive: bytes, digest: str) -> None:
+        code.unpack(archive, digest, self._code)
+
+    @property
+    def _code(self) -> Path:
+        return self._folder / ".ipexperf" / "fleet" / "code"
+
+    def start(self, digest: str) -> None:
+        """Start the process with this code."""
+        home = self._code / digest
+        given = self._variables
+        variables = dict(given) if given is not None else surroundings(os.environ, of_parent())
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(home), variables.get("PYTHONPATH", "")]))
+        command = [sys.executable, "-u", "-m", "ipexperf.fleet.worker"]
+        self._process = subprocess.Popen(
+            [*command, "--folder", str(self._folder), "--loaded", str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            cwd=self._folder,
+            env=variables,
+            start_new_session=True,  # it finishes its group when we are gone
+        )
+        self._lift(self._process)
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
+
+    def _lift(self, process: subprocess.Popen[str]) -> None:
+        """Give the process the priority that Ray's daemon has, unless we may not: Ray lowers that of what it starts."""
+        from ipexperf.fleet.messages import Said, line
+
+        wanted = os.getpriority(os.PRIO_PROCESS, os.getppid())
+        try:
+            if os.getpriority(os.PRIO_PROCESS, process.pid) > wanted:
+                os.setpriority(os.PRIO_PROCESS, process.pid, wanted)
+        except OSError:
+            now = os.getpriority(os.PRIO_PROCESS, process.pid)
+            text = f"it measures at priority {now}, behind others: join it by ipexperf fleet join"
+            self._lines.put(line(Said(text)))
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        for text in process.stdout:
+            self._lines.put(text)
+        self._lines.put("")
+
+    def send(self, lines: list[str]) -> None:
+        """Pass requests on. What a process does not read any more, its end explains."""
+        assert self._process is not None  # noqa: S101 - started before
+        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
+        with contextlib.suppress(OSError):
+            self._process.stdin.write("".join(f"{one}\n" for one in lines))
+            self._process.stdin.flush()
+
+    def receive(self, seconds: float) -> list[str]:
+        """The replies that came; waits this long for the first. The last one is that the process ended."""
+        replies: list[str] = []
+        with contextlib.suppress(queue.Empty):
+            replies.append(self._lines.get(timeout=seconds))
+            while True:
+                replies.append(self._lines.get_nowait())
+        if replies and replies[-1] == "":
+            replies[-1:] = [] if self._exited else [self._exit()]
+            self._exited = True
+        return replies
+
+    def _exit(self) -> str:
+        from ipexperf.fleet.messages import Exited, line
+
+        assert self._process is not None  # noqa: S101 - it has ended
+        status = self._process.wait()
+        text = b""
+        with contextlib.suppress(ValueError):  # closed: nobody wants to know any more
+            self._log.seek(0, os.SEEK_END)
+            self._log.seek(max(0, self._log.tell() - LOG_BYTES))
+            text = self._log.read()
+        return line(Exited(status, text.decode(errors="replace")))
+
+    def kept(self) -> list[tuple[str, bool]]:
+        """The runs that this host keeps a journal of, and whether somebody still writes it."""
+        from ipexperf.fleet import journal
+
+        return [(one.run, one.busy) for one in journal.kept(journal.folder_of(self._folder))]
+
+    def close(self) -> None:
+        """Wait for the process to end after it was told to, and end it if it does not."""
+        if self._process is None:
+            self.abandon()
+            return
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.terminate()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the process: what it still measures, it keeps."""
+        self._log.close()
+        if self._process is None or self._reader is None:
+            return
+        self._reader.join(CLOSE_SECONDS if self._process.poll() is not None else 0)
+        if not self._reader.is_alive():
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()

@@ -1,0 +1,64 @@
+"""The code under test, as it travels to a host: this package and the files of `--perf-load`, named by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import ipexperf
+
+LOADED = "loaded"
+"""The folder of the files of `--perf-load`, beside the package."""
+SKIPPED = ("__pycache__",)
+
+
+def pack(load: Iterable[str] = ()) -> tuple[str, bytes]:
+    """The digest and the archive of this package and of these files. Modules must be installed on the host."""
+    package = Path(ipexperf.__file__).parent
+    files = {
+        f"ipexperf/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in package.rglob("*")
+        if path.is_file() and not any(part in SKIPPED for part in path.parts)
+    }
+    for name in load:
+        if name.endswith(".py"):
+            files[loaded(name)] = Path(name).read_bytes()
+    digest = hashlib.sha256()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in sorted(files):
+            digest.update(f"{len(name)} {name} {len(files[name])} ".encode() + files[name])
+            out.writestr(name, files[name])
+    return digest.hexdigest()[:16], archive.getvalue()
+
+
+def loaded(name: str) -> str:
+    """The path of a file of `--perf-load` inside the archive: files of one name stay apart."""
+    folder = hashlib.sha256(os.fsencode(Path(name).resolve())).hexdigest()[:8]
+    return f"{LOADED}/{folder}/{Path(name).name}"
+
+
+def unpack(archive: bytes, digest: str, folder: Path) -> Path:
+    """Unpack the code below this folder of the host, unless it is there. Return its folder."""
+    target = folder / digest
+    if target.is_dir():
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=folder, prefix=".unpacking-"))
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            packed.extractall(fresh)
+        try:
+            fresh.rename(target)
+        except OSError:
+            if not target.is_dir():  # else another run unpacked the same code meanwhile
+                raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return target

@@ -1,0 +1,212 @@
+"""Talks to the process on one host. A thread reads what comes; the main thread waits for it on the board."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Protocol
+
+from ipexperf.case import Case
+from ipexperf.errors import HostLostError, UsageError
+from ipexperf.fleet import messages
+from ipexperf.fleet.hosts import Host
+from ipexperf.fleet.messages import (
+    Alive,
+    Bye,
+    Exited,
+    Measure,
+    Open,
+    Opened,
+    Progress,
+    Refused,
+    Reply,
+    Request,
+    Said,
+    Stop,
+)
+from ipexperf.plan.options import Options
+from ipexperf.result import Measurement, RoundRecord
+
+POLL_SECONDS = 1.0
+SILENT_SECONDS = 60.0
+"""A host that shows no sign of life for so long is lost."""
+OPEN_SECONDS = 300.0
+"""A host that says nothing for so long while it opens takes no part."""
+LOOK_SECONDS = 0.2
+
+
+class Channel(Protocol):
+    """Carries lines to and from the process on a host. Every method raises HostLostError if the host is gone."""
+
+    def has(self, digest: str) -> bool: ...
+    def install(self, archive: bytes, digest: str) -> None: ...
+    def start(self, digest: str) -> None: ...
+    def send(self, lines: list[str]) -> None: ...
+    def receive(self, seconds: float) -> list[str]: ...
+    def close(self) -> None: ...
+    def abandon(self) -> None:
+        """Let go of a host that is lost. Never raises."""
+
+
+class Board:
+    """What all hosts of a run tell, for the main thread: it alone prints, judges and records."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.changed = threading.Condition()
+        self._say = say
+        self._lines: list[str] = []
+
+    def put(self, line: str) -> None:
+        with self.changed:
+            self._lines.append(line)
+            self.changed.notify_all()
+
+    def wait(self, until: Callable[[], bool]) -> None:
+        """Show what hosts say, until this is true."""
+        while True:
+            with self.changed:
+                ready = until() or (self.changed.wait(LOOK_SECONDS) and until())
+                lines, self._lines = self._lines, []
+            for line in lines:
+                self._say(line)
+            if ready:
+                return
+
+
+@dataclass(slots=True)
+class Inbox:
+    """What arrived of one group."""
+
+    measurements: dict[Case, Measurement] = field(default_factory=dict)
+    rounds: list[RoundRecord] = field(default_factory=list)
+    news: int = 0
+    """How often something arrived."""
+    over: bool = False
+    refused: str = ""
+
+
+class Link:
+    """The line to one host for one run."""
+
+    def __init__(self, host: Host, channel: Channel, board: Board, clock: Callable[[], float] = time.monotonic) -> None:
+        self.host = host
+        self.lost = ""
+        """Why the host is lost, or an empty text."""
+        self.opened: Opened | None = None
+        self.ahead = 0.0
+        """By how many seconds the host's clock is ahead of ours."""
+        self._channel = channel
+        self._board = board
+        self._clock = clock
+        self._inboxes: dict[int, Inbox] = {}
+        self._refused = ""
+        self._exited: Exited | None = None
+        self._closing = False
+        self._heard = self._said = clock()
+
+    def open(self, run: str, options: Options, digest: str, archive: bytes) -> None:
+        """Start the process with this code. `wait_open` waits for its answer, so that all hosts open at once."""
+        if not self._channel.has(digest):
+            self._channel.install(archive, digest)
+        self._channel.start(digest)
+        self._heard = self._clock()
+        threading.Thread(target=self._pump, daemon=True).start()
+        self._send(Open(run, options, options.resume or ""))
+
+    def wait_open(self) -> Opened:
+        """What the host is. Raises UsageError if it cannot take part."""
+        self._said = self._clock()
+        self._board.wait(
+            lambda: bool(self.opened or self._refused or self.lost) or self._clock() - self._said > OPEN_SECONDS
+        )
+        if self.opened is None:
+            raise UsageError(self._refused or self.lost or f"it did not answer within {OPEN_SECONDS:.0f} s")
+        return self.opened
+
+    def measure(self, request: Measure) -> Inbox:
+        """Have a group measured, after those that were sent before it."""
+        inbox = Inbox()
+        with self._board.changed:
+            self._inboxes[request.number] = inbox
+        self._send(request)
+        return inbox
+
+    def close(self, *, stop: bool) -> None:
+        """End the process. `stop`: something is still being measured there, which is cut short and not waited for."""
+        if self.lost:
+            self._channel.abandon()
+            return
+        self._closing = True
+        self._send(Stop() if stop else Bye())
+        if stop:
+            self._send(Bye())
+        try:
+            self._channel.close()
+        except HostLostError as error:
+            self._lose(str(error))
+
+    def _send(self, request: Request) -> None:
+        try:
+            self._channel.send([messages.line(request)])
+        except HostLostError as error:
+            self._lose(str(error))
+
+    def _lose(self, reason: str) -> None:
+        with self._board.changed:
+            self.lost = self.lost or reason
+            self._board.changed.notify_all()
+
+    def _pump(self) -> None:
+        """Read until the process ends or the host is lost."""
+        try:
+            while not self.lost and self._exited is None:
+                self._receive()
+        except HostLostError as error:
+            self._lose(str(error))
+        except ValueError as error:
+            self._lose(f"what it says cannot be read: {error}")
+
+    def _receive(self) -> None:
+        lines = self._channel.receive(POLL_SECONDS)
+        for text in lines:
+            self._take(messages.reply(text))
+        if lines:
+            self._heard = self._clock()
+        elif self._clock() - self._heard > SILENT_SECONDS:
+            self._lose(f"no sign of life for {SILENT_SECONDS:.0f} s")
+
+    def _take(self, reply: Reply) -> None:
+        name = self.host.name
+        if isinstance(reply, Alive):
+            return
+        if isinstance(reply, Said):
+            self._said = self._clock()
+            self._board.put(f"{name}: {reply.text}")
+            return
+        with self._board.changed:
+            if isinstance(reply, Opened):
+                self.opened = reply
+                self.ahead = (datetime.fromisoformat(reply.time) - datetime.now(timezone.utc)).total_seconds()
+            elif isinstance(reply, Refused):
+                self._refuse(reply)
+            elif isinstance(reply, Progress):
+                inbox = self._inboxes.setdefault(reply.number, Inbox())
+                inbox.measurements = dict(reply.measurements)
+                inbox.rounds += reply.rounds
+                inbox.over = reply.over
+                inbox.news += 1
+            else:
+                self._exited = reply
+                if not self._closing:
+                    last = (reply.log.strip().splitlines() or ["no message"])[-1]
+                    self.lost = f"its process ended with status {reply.status}: {last}"
+            self._board.changed.notify_all()
+
+    def _refuse(self, reply: Refused) -> None:
+        if reply.number in self._inboxes:
+            self._inboxes[reply.number].refused = reply.reason
+        else:
+            self._refused = reply.reason

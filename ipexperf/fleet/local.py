@@ -1,0 +1,43 @@
+"""A fleet on this host, without Ray: to try what a fleet does. Its hosts wait for one another's devices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ipexperf.errors import UsageError
+from ipexperf.fleet.agent import Agent
+from ipexperf.fleet.hosts import Host
+from ipexperf.fleet.link import Channel
+
+PREFIX = "local:"
+
+
+def named(address: str) -> bool:
+    """Whether an address is of this kind: `local:NAME,NAME`."""
+    return address.startswith(PREFIX)
+
+
+class Cluster:
+    """Hosts that are processes of this one, each with a folder of its own."""
+
+    def __init__(self, address: str, cache: Path) -> None:
+        names = [name.strip() for name in address.removeprefix(PREFIX).split(",")]
+        if not all(name and name == Path(name).name for name in names):
+            raise UsageError(f"--perf-fleet {address}: expected names of hosts, such as {PREFIX}a,b")
+        self._names = names
+        self._folder = cache.resolve() / "fleet" / "local"
+
+    def hosts(self) -> list[Host]:
+        numbered = enumerate(self._names)
+        return [Host(name, str(number), f"{PREFIX}{number}", {"device": "cpu"}) for number, name in numbered]
+
+    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Channel:
+        del say, wait  # the lease lets them wait
+        folder = self._folder / host.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return Agent(str(folder), dict(os.environ))
+
+    def close(self) -> None:
+        """Nothing stays."""

@@ -1,0 +1,52 @@
+"""The processes of a host that `fleet up` or `fleet join` started: they carry a variable by which they are known."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+FOLDER = "IPEXPERF_FLEET_FOLDER"
+"""Set in Ray's processes of a host: where it keeps weights and the like."""
+GIVEN = "IPEXPERF_FLEET_ENVIRONMENT"
+"""Set in Ray's processes of a host: all variables that it was joined with, as JSON. Ray changes some for its own."""
+TERM_SECONDS = 5.0
+LOOK_SECONDS = 0.2
+
+
+def members(mark: str = FOLDER) -> list[int]:
+    """The processes of this user that carry the variable, but for ours and those that started it."""
+    ours = _ancestors()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+            variables = (folder / "environ").read_bytes().split(b"\\0".decode("unicode_escape").encode())
+            if any(one.startswith(mark.encode() + b"=") for one in variables) and int(folder.name) not in ours:
+                found.append(int(folder.name))
+    return found
+
+
+def _ancestors() -> set[int]:
+    pid, found = os.getpid(), set()
+    while pid > 1:
+        found.add(pid)
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            break
+    return found
+
+
+def leave() -> int:
+    """End these processes. Return how many there were."""
+    pids = members()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        until = time.monotonic() + TERM_SECONDS
+        while members() and time.monotonic() < until:
+            time.sleep(LOOK_SECONDS)
+    return len(pids)

@@ -1,0 +1,150 @@
+"""What a controller and the process on a host write to one another: one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import Case
+from ipexperf.fleet import codec
+from ipexperf.plan.groups import Group
+from ipexperf.plan.options import Options
+from ipexperf.result import Measurement, RoundRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The first request: the options of the run, and where this host keeps what it measured."""
+
+    NAME: ClassVar[str] = "open"
+    run: str
+    """The name of the run, the same on all of its hosts."""
+    options: Options
+    resume: str = ""
+    """A run whose controller went away: groups that it completed on this host are not measured again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Measure this group. Groups are measured in the order of their requests. The fields are those of `GroupRun`."""
+
+    NAME: ClassVar[str] = "measure"
+    number: int
+    group: Group
+    launches: int
+    twin: bool
+    precision: float | None
+    before: tuple[tuple[Case, Measurement], ...]
+    numbers: tuple[tuple[Case, int], ...]
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the group in flight and leave out the others."""
+
+    NAME: ClassVar[str] = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Bye:
+    """Everything has arrived: forget it, and end."""
+
+    NAME: ClassVar[str] = "bye"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The answer to `Open`: what the host is."""
+
+    NAME: ClassVar[str] = "opened"
+    facts: Facts
+    hardware: Mapping[str, Any]
+    time: str
+    """Its clock, in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line of progress."""
+
+    NAME: ClassVar[str] = "said"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """Sent every few seconds, whatever else is going on."""
+
+    NAME: ClassVar[str] = "alive"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A group after a round: its measurements so far, and the rounds that are new."""
+
+    NAME: ClassVar[str] = "progress"
+    number: int
+    """The number of the group's request."""
+    group: str
+    """The group's name."""
+    measurements: tuple[tuple[Case, Measurement], ...]
+    """Each with the case as planned."""
+    rounds: tuple[RoundRecord, ...]
+    over: bool
+    """Whether the group is complete, or was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request cannot be met. The host goes on with the next one."""
+
+    NAME: ClassVar[str] = "refused"
+    number: int
+    """The number of the group's request, or 0."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The process on the host ended. Written by whoever started it."""
+
+    NAME: ClassVar[str] = "exited"
+    status: int
+    log: str
+    """The end of what it wrote for people."""
+
+
+Request = Open | Measure | Stop | Bye
+Reply = Opened | Said | Alive | Progress | Refused | Exited
+REQUESTS: tuple[type[Request], ...] = (Open, Measure, Stop, Bye)
+REPLIES: tuple[type[Reply], ...] = (Opened, Said, Alive, Progress, Refused, Exited)
+
+
+def line(message: Request | Reply) -> str:
+    """The message as a line, without its end."""
+    return json.dumps({"is": message.NAME, **codec.plain(message)}, separators=(",", ":"))
+
+
+def request(text: str) -> Request:
+    """The request that a line holds. Raises ValueError if it holds none."""
+    found: Request = _read(text, REQUESTS)
+    return found
+
+
+def reply(text: str) -> Reply:
+    """The reply that a line holds. Raises ValueError if it holds none."""
+    found: Reply = _read(text, REPLIES)
+    return found
+
+
+def _read(text: str, kinds: tuple[type[Any], ...]) -> Any:
+    document = json.loads(text)
+    name = document.pop("is", None) if isinstance(document, dict) else None
+    for kind in kinds:
+        if name == kind.NAME:
+            return codec.record(kind, document)
+    raise ValueError(f"no message is called {name!r}")

@@ -1,0 +1,273 @@
+"""The site of a run whose groups other hosts measure."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.conduct.conductor import Conductor, now
+from ipexperf.errors import UsageError
+from ipexperf.fleet import hosts as naming
+from ipexperf.fleet.hosts import Host
+from ipexperf.fleet.link import Board, Inbox, Link
+from ipexperf.fleet.messages import Measure, Opened
+from ipexperf.result import Launch, Measurement, RoundRecord
+from ipexperf.site import Running
+
+if TYPE_CHECKING:
+    from ipexperf.bench.machine.facts import Facts
+    from ipexperf.case import Case
+    from ipexperf.plan.groups import Group
+    from ipexperf.plan.options import Options
+
+CLOCK_SECONDS = 2.0
+"""A host's clock that differs by more is corrected for."""
+CARDS = ("device", "card", "driver")
+"""Labels in which equal hosts agree."""
+STAND_INS = 1
+"""How often a group whose host was lost is measured on another one."""
+
+
+class There:
+    """One host of a fleet, or several equal ones that share a matrix."""
+
+    ahead = True
+
+    def __init__(self, links: Sequence[Link], board: Board, run: str, source: Mapping[str, Any]) -> None:
+        """`run` names the run on all of its hosts; `source` is the commit under test, which hosts do not know."""
+        self._links = {link.host.name: link for link in links}
+        self._board = board
+        self._run = run
+        self.source = source
+        self._numbers = itertools.count(1)
+        self._groups: list[RemoteGroup] = []
+        self._moved: dict[str, str] = {}
+        """Groups that were given to another host, for the rest of the run."""
+        self.several = len(links) > 1
+
+    @property
+    def conductor(self) -> Conductor:
+        raise UsageError("arms that are compared here cannot run on a fleet")
+
+    def facts(self, options: Options) -> Facts:
+        """The facts of the host, or of the first of several equal ones."""
+        del options  # the host was opened with them
+        described = {name: (link.host, link.wait_open()) for name, link in self._links.items()}
+        first, *others = described
+        for other in others:
+            if differences := _differences(*described[first], *described[other]):
+                raise UsageError(
+                    f"--perf-spread share: {other} is not equal to {first}: {', '.join(differences)} "
+                    "(--perf-hosts chooses among hosts, --perf-spread each measures on each)"
+                )
+        return described[first][1].facts
+
+    def reserve(self, cases: Iterable[Case]) -> None:
+        """The hosts take leases themselves."""
+
+    def running(
+        self,
+        group: Group,
+        launches: int,
+        *,
+        twin: bool,
+        precision: float | None,
+        before: Mapping[Case, Measurement],
+        numbers: Mapping[Case, int],
+        fresh: bool,
+    ) -> Running:
+        number = next(self._numbers)
+        pairs = tuple(before.items()), tuple(numbers.items())
+        request = Measure(number, group, launches, twin, precision, *pairs, fresh)
+        running = RemoteGroup(self, request)
+        self._groups.append(running)
+        return running
+
+    def order(self, group: str) -> list[Link]:
+        """The hosts that may measure a group, its own first."""
+        names = naming.ranked(list(self._links), group)
+        if group in self._moved:
+            names.insert(0, self._moved[group])
+        return [self._links[name] for name in dict.fromkeys(names)]
+
+    def host_of(self, group: str) -> Link | None:
+        """The host that measures a group: its own, unless that was lost. None: all are."""
+        return next((link for link in self.order(group) if not link.lost), None)
+
+    def own_host(self, group: str) -> Link:
+        """The host that a group belongs to, lost or not."""
+        return self.order(group)[0]
+
+    def moved(self, group: str, to: Link) -> None:
+        self._moved[group] = to.host.name
+
+    def wait(self, until: Callable[[], bool]) -> None:
+        self._board.wait(until)
+
+    def say(self, line: str) -> None:
+        self._board.put(line)
+
+    def here(self, measurement: Measurement, link: Link, notes: Sequence[str]) -> Measurement:
+        """A measurement of a host as this run records it: with the commit under test and our clock."""
+        launches = tuple(
+            dataclasses.replace(one, notes=tuple(dict.fromkeys((*one.notes, *notes)))) for one in measurement.launches
+        )
+        return dataclasses.replace(
+            measurement,
+            launches=launches,
+            environment={**measurement.environment, "git": dict(self.source)},
+            started_at=shifted(measurement.started_at, link),
+            finished_at=shifted(measurement.finished_at, link),
+        )
+
+    def meta(self) -> dict[str, object]:
+        """The hosts of the run, and which groups each of them measured."""
+        measured: dict[str, list[str]] = {name: [] for name in self._links}
+        for one in self._groups:
+            if one.link is not None and one.group not in measured[one.link.host.name]:
+                measured[one.link.host.name].append(one.group)
+        return {"fleet": {"run": self._run, "hosts": measured}}
+
+    def close(self) -> None:
+        """End the processes on the hosts. Groups that are still being measured are cut short."""
+        busy = {one.link for one in self._groups if one.link is not None and not one.over}
+        for link in self._links.values():
+            link.close(stop=link in busy)
+
+
+class RemoteGroup:
+    """A group that a host measures by itself, from the moment that this is made."""
+
+    def __init__(self, site: There, request: Measure) -> None:
+        self._site = site
+        self._request = request
+        self._handed = 0
+        self._stood_in = 0
+        self._notes: tuple[str, ...] = ()
+        self._lost = ""
+        self.group = request.group.name
+        self.link = site.host_of(self.group)
+        self._inbox = Inbox() if self.link is None else self._send(self.link)
+
+    def _send(self, link: Link) -> Inbox:
+        if self._site.several:
+            self._notes = (*self._notes, f"measured on {link.host.name}")
+        return link.measure(self._request)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is being measured any more."""
+        return bool(self._inbox.over or self._inbox.refused or self._lost or self.link is None or self.link.lost)
+
+    def run(self, after_round: Callable[[], None]) -> None:
+        """Wait for the host, and for another one if it is lost."""
+        seen = 0
+        while True:
+            inbox, link = self._inbox, self.link
+            if link is None:
+                self._lost = _why_lost(self._site.own_host(self.group))
+                return
+            self._site.wait(lambda: inbox.news > seen or self.over)  # noqa: B023 - called before the next turn
+            if inbox.refused:
+                self._lost = inbox.refused
+                return
+            if inbox.news > seen:
+                seen = inbox.news
+                after_round()
+            if inbox.over:
+                return
+            if link.lost:
+                if not self._stand_in(link):
+                    return
+                seen = 0
+
+    def _stand_in(self, lost: Link) -> bool:
+        """Give the group to another equal host, once. Return whether there is one."""
+        reason = _why_lost(lost)
+        other = self._site.host_of(self.group) if self._stood_in < STAND_INS else None
+        if other is None:
+            self._lost = reason
+            self._site.say(f"{self.group}: {reason}")
+            return False
+        self._stood_in += 1
+        self._site.say(f"{self.group}: {reason}: {other.host.name} measures it")
+        self._site.moved(self.group, other)
+        self._notes = (f"{lost.host.name} was lost before it had finished",)
+        self.link, self._inbox, self._handed = other, self._send(other), 0
+        return True
+
+    def measurements(self, cut: str = "") -> dict[Case, Measurement]:
+        link = self.link
+        if link is None:
+            return {case: self._failed(case, None) for case in self._request.group.cases}
+        before = dict(self._request.before)
+        measured = {
+            case: one if one == before.get(case) else self._site.here(one, link, self._notes)
+            for case, one in self._inbox.measurements.items()
+        }
+        if self._lost:
+            return {case: self._failed(case, measured.get(case)) for case in self._request.group.cases}
+        if cut and not self._inbox.over:
+            return {
+                case: dataclasses.replace(one, cut=one.cut or self._cut(one, cut)) for case, one in measured.items()
+            }
+        return measured
+
+    def _cut(self, one: Measurement, reason: str) -> str:
+        ended = any(launch.outcome not in ("ok", "contended") for launch in one.launches)
+        complete = sum(launch.outcome == "ok" for launch in one.launches) >= self._request.launches
+        return "" if ended or complete else reason
+
+    def _failed(self, case: Case, measured: Measurement | None) -> Measurement:
+        """The measurement of a case that its host did not finish."""
+        if measured is not None and not self._cut(measured, "unfinished"):
+            return measured
+        launches = measured.launches if measured else ()
+        own = self.link or self._site.own_host(self.group)
+        failed = Launch(len(launches), "crashed", self._lost or _why_lost(own))
+        if measured is not None:
+            return dataclasses.replace(measured, launches=(*launches, failed))
+        hardware = dict(own.opened.hardware) if own.opened else {}
+        environment = {
+            "machine_key": hardware.get("machine_key", "unknown"),
+            "hardware": {**hardware, "accelerator": None, "threads": None},
+            "software": {"torch": None, "ipex": None},
+            "variables": {},
+            "git": dict(self._site.source),
+        }
+        return Measurement(case, (failed,), environment, now(), now())
+
+    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
+        if self._site.several and not (self._inbox.over or self._lost):
+            return  # another host may have to make all rounds of the group once more
+        rounds = self._inbox.rounds
+        while self._handed < len(rounds):
+            one, link = rounds[self._handed], self.link
+            assert link is not None  # noqa: S101 - nothing arrives from nowhere
+            keep(dataclasses.replace(one, started_at=shifted(one.started_at, link)))
+            self._handed += 1
+
+
+def _why_lost(link: Link) -> str:
+    return f"the host {link.host.name} was lost: {link.lost}"
+
+
+def shifted(time: str, link: Link) -> str:
+    """A time of the host by our clock, if the clocks differ."""
+    seconds = link.ahead
+    if abs(seconds) < CLOCK_SECONDS:
+        return time
+    moved = datetime.fromisoformat(time) - timedelta(seconds=seconds)
+    return moved.astimezone(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _differences(host: Host, one: Opened, other_host: Host, other: Opened) -> list[str]:
+    """What keeps two hosts from being equal. Their cards are known from their labels."""
+    pairs = [("the machine key", one.hardware["machine_key"], other.hardware["machine_key"])]
+    pairs += [(name, host.labels.get(name), other_host.labels.get(name)) for name in CARDS]
+    names = sorted({*one.facts.packages, *other.facts.packages})
+    pairs += [(name, one.facts.packages.get(name), other.facts.packages.get(name)) for name in names]
+    return [f"{name} {b or 'absent'} instead of {a or 'absent'}" for name, a, b in pairs if a != b]

@@ -1,0 +1,159 @@
+"""The runs of a fleet: one for each host, or one that several equal hosts share."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ipexperf.bench.process import environment as surroundings
+from ipexperf.errors import HostLostError, UsageError
+from ipexperf.fleet import choice, code, hosts, local
+from ipexperf.fleet.hosts import Host
+from ipexperf.fleet.link import Board, Channel, Link
+from ipexperf.fleet.remote import There
+from ipexperf.history.values import run_uid
+from ipexperf.run import Run
+
+if TYPE_CHECKING:
+    from ipexperf.plan.options import Options
+
+GHOST_SECONDS = 60.0
+"""Ray takes half a minute to notice that a host is gone."""
+LOOK_SECONDS = 1.0
+HERE_ALONE = {"against": "--perf-against", "yardstick": "--perf-yardstick"}
+"""Options that compare with something on this host."""
+
+
+class Cluster(Protocol):
+    """Where hosts are, and how to reach them."""
+
+    def hosts(self) -> list[Host]: ...
+    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Channel: ...
+    def close(self) -> None: ...
+
+
+def check(options: Options) -> None:
+    """Raise UsageError for options that make no sense with a fleet, or without one."""
+    for name, flag in (("hosts", "--perf-hosts"), ("spread", "--perf-spread"), ("resume", "--perf-resume")):
+        if options.fleet is None and options.sources.get(name, "").startswith("--"):
+            raise UsageError(f"{flag} needs a fleet: name one by --perf-fleet ADDRESS")
+    if options.fleet is None:
+        return
+    for name, flag in HERE_ALONE.items():
+        if getattr(options, name) not in (None, False):
+            raise UsageError(f"{flag} does not work with --perf-fleet: it compares with software of this host")
+    if options.baseline == "live":
+        raise UsageError("--perf-baseline live does not work with --perf-fleet: it runs software of this host")
+
+
+def connect(options: Options, folder: Path) -> Cluster:
+    """The cluster that the options name."""
+    from ipexperf.fleet import cluster
+
+    assert options.fleet is not None  # noqa: S101 - the caller has looked
+    if local.named(options.fleet):
+        return local.Cluster(options.fleet, options.cache or folder / ".ipexperf")
+    return cluster.Cluster(options.fleet)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Started:
+    """The runs of a fleet, by host, and the hosts that take no part, each with its reason."""
+
+    runs: dict[str, Run]
+    """Hosts that share a matrix have one run, whose name is empty."""
+    absent: dict[str, str]
+
+
+def start(options: Options, folder: Path, say: Callable[[str], None], cluster: Cluster) -> Started:
+    """Open the hosts and plan their runs. A host that cannot take part is left out, unless none is left."""
+    found = _hosts(cluster, say)
+    chosen = choice.chosen(found, options.hosts)
+    board, name = Board(say), run_uid()
+    if options.no_record is False:
+        say(f"fleet: if this is cut off, --perf-resume {name} goes on with what the hosts have")
+    say(f"fleet: {len(chosen)} {'host' if len(chosen) == 1 else 'hosts'}: {', '.join(host.name for host in chosen)}")
+    starting = _Starting(options, folder, say, board, name)
+    try:
+        starting.open(chosen, cluster)
+        return starting.plan()
+    except BaseException:
+        starting.close()
+        raise
+
+
+class _Starting:
+    """Hosts on their way into a run."""
+
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], board: Board, name: str) -> None:
+        self._options, self._folder, self._say, self._board, self._name = options, folder, say, board, name
+        self._links: list[Link] = []
+        self._absent: dict[str, str] = {}
+
+    def open(self, chosen: Sequence[Host], cluster: Cluster) -> None:
+        """Start the process on each host, all before the first one is waited for."""
+        options = self._options
+        digest, archive = code.pack(options.load)
+        load = tuple(code.loaded(one) if one.endswith(".py") else one for one in options.load)
+        there = dataclasses.replace(options, load=load)
+        for host in chosen:
+            with self._taking_part(host):
+                channel = cluster.channel(host, self._say, wait=options.lease != "fail")
+                link = Link(host, channel, self._board)
+                self._links.append(link)
+                link.open(self._name, there, digest, archive)
+        for link in list(self._links):
+            with self._taking_part(link.host):
+                link.wait_open()
+
+    def plan(self) -> Started:
+        """Make the runs of the hosts that are left."""
+        source = surroundings.source(self._folder)
+        # Nothing of a baseline's software is installed on the hosts: stored numbers judge.
+        judged = dataclasses.replace(self._options, baseline="stored", fleet=None)
+        here = [link for link in self._links if link.host.name not in self._absent]
+        runs: dict[str, Run] = {}
+        if here and self._options.spread == "share":
+            runs[""] = Run(judged, self._folder, self._say, There(here, self._board, self._name, source))
+        else:
+            for link in here:
+                with self._taking_part(link.host):
+                    site = There([link], self._board, self._name, source)
+                    runs[link.host.name] = Run(judged, self._folder, self._say, site)
+        if not runs:
+            host, reason = next(iter(self._absent.items()))
+            raise UsageError(f"host {host}: {reason}")
+        for host, reason in self._absent.items():
+            self._say(f"{host} takes no part: {reason}")
+        for link in self._links:
+            if link.host.name in self._absent:
+                link.close(stop=False)
+        return Started(runs, dict(self._absent))
+
+    @contextlib.contextmanager
+    def _taking_part(self, host: Host) -> Iterator[None]:
+        """Leave the host out if something goes wrong."""
+        try:
+            yield
+        except (HostLostError, UsageError) as error:
+            self._absent.setdefault(host.name, str(error))
+
+    def close(self) -> None:
+        for link in self._links:
+            link.close(stop=False)
+
+
+def _hosts(cluster: Cluster, say: Callable[[str], None]) -> list[Host]:
+    """The hosts of the cluster. Waits until Ray has noticed that hosts which joined again had been away."""
+    until, told = time.monotonic() + GHOST_SECONDS, False
+    while (names := hosts.ghosts(found := cluster.hosts())) and time.monotonic() < until:
+        if not told:
+            say(f"fleet: {', '.join(names)} joined again: waiting until Ray has noticed that the earlier one is gone")
+            told = True
+        time.sleep(LOOK_SECONDS)
+    hosts.check_names(found)
+    return found

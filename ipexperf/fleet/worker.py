@@ -1,0 +1,221 @@
+"""The process that measures on a host: it reads requests, measures one group after another, and keeps what it measured.
+
+It goes on with the group in flight when its controller is gone, because what is half measured is lost otherwise, and
+leaves what nobody took in a journal on this host.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import queue
+import signal
+import sys
+import threading
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO
+
+from ipexperf import site
+from ipexperf.bench import registry
+from ipexperf.bench.process import environment as surroundings
+from ipexperf.conduct import interrupts
+from ipexperf.errors import IpexperfError, UsageError
+from ipexperf.fleet import messages
+from ipexperf.fleet.journal import Journal, folder_of
+from ipexperf.fleet.messages import Alive, Bye, Measure, Open, Opened, Progress, Refused, Reply, Request, Said, Stop
+from ipexperf.plan import matrix
+from ipexperf.report.units import plural
+from ipexperf.result import PRIMARY, RoundRecord
+from ipexperf.site import Here, Running
+
+HEARTBEAT_SECONDS = 2.0
+
+
+class Pipe:
+    """The two ends of the line to the controller. Once it is gone, replies go nowhere."""
+
+    def __init__(self, requests: IO[str], replies: IO[str]) -> None:
+        self.waiting: queue.Queue[Request | None] = queue.Queue()
+        """The requests that came, and at last None: the controller is gone."""
+        self.stopped = threading.Event()
+        """Set when the group in flight must end."""
+        self._requests, self._replies = requests, replies
+        self._writing = threading.Lock()
+        self.gone = threading.Event()
+        """Set when nobody listens any more."""
+
+    def open(self) -> None:
+        """Read and show signs of life, each in a thread: the main one measures."""
+        for work in (self._read, self._beat):
+            threading.Thread(target=work, daemon=True).start()
+
+    def send(self, reply: Reply) -> str:
+        """Send a reply. Return its line."""
+        text = messages.line(reply)
+        with self._writing:
+            try:
+                if not self.gone.is_set():
+                    self._replies.write(text + "\n")
+                    self._replies.flush()
+            except OSError:
+                self.gone.set()
+        return text
+
+    def _read(self) -> None:
+        for text in self._requests:
+            try:
+                request = messages.request(text)
+            except ValueError as error:
+                self.send(Refused(0, f"a request cannot be read: {error}"))
+                continue
+            if isinstance(request, Stop) and not self.stopped.is_set():
+                self.stopped.set()
+                os.kill(os.getpid(), signal.SIGINT)
+            self.waiting.put(request)
+        self.gone.set()
+        self.waiting.put(None)
+
+    def _beat(self) -> None:
+        while not self.gone.wait(HEARTBEAT_SECONDS):
+            self.send(Alive())
+
+
+class Host:
+    """Measures what a controller asks for."""
+
+    def __init__(self, pipe: Pipe, folder: Path, loaded: Path) -> None:
+        """`folder` keeps weights and journals; `loaded` has the code, by whose digest it is named."""
+        self._pipe = pipe
+        self._folder = folder
+        self._loaded = loaded
+        self._here: Here | None = None
+        self._journal: Journal | None = None
+        self._before: Journal | None = None
+        """What this host keeps of a run whose controller went away."""
+        self._complete: dict[str, Progress] = {}
+        """The groups that it completed then, by their names."""
+
+    def serve(self) -> int:
+        """Answer requests until the controller says goodbye, or is gone and nothing is left to measure."""
+        status = 0
+        while True:
+            try:
+                request = self._pipe.waiting.get()
+                if isinstance(request, Bye):
+                    self._forget()
+                    break
+                if request is None or self._pipe.gone.is_set():
+                    break
+                self._answer(request)
+                if self._pipe.waiting.empty() and self._here is not None:
+                    self._here.conductor.give_back()  # nobody waits for a host that has nothing to do
+            except KeyboardInterrupt:
+                if not self._pipe.stopped.is_set():
+                    status = 130
+                    break
+        if self._here is not None:
+            self._here.close()
+        return status
+
+    def _forget(self) -> None:
+        """Everything has arrived: nothing needs to be kept."""
+        for journal in (self._journal, self._before):
+            if journal is not None:
+                journal.remove()
+
+    def _answer(self, request: Request) -> None:
+        try:
+            if isinstance(request, Open):
+                self._open(request)
+            elif isinstance(request, Measure):
+                self._measure(request)
+        except IpexperfError as error:
+            self._pipe.send(Refused(request.number if isinstance(request, Measure) else 0, str(error)))
+
+    def _open(self, request: Open) -> None:
+        load = tuple(str(self._loaded / name) if name.endswith(".py") else name for name in request.options.load)
+        options = dataclasses.replace(request.options, load=load)
+        registry.load(options.load)
+        matrix.check_names(options)
+        facts = site.facts(options)
+        if request.resume:
+            self._resume(request.resume)
+        self._journal = Journal(folder_of(self._folder), request.run, self._loaded.name)
+        self._here = Here(options, self._folder, self._say)
+        machine = surroundings.hardware()
+        hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
+        self._pipe.send(Opened(facts, hardware, datetime.now(timezone.utc).isoformat(timespec="milliseconds")))
+
+    def _resume(self, run: str) -> None:
+        self._before = Journal(folder_of(self._folder), run, self._loaded.name, self._say)
+        self._complete = self._before.complete()
+        self._say(f"{plural(len(self._complete), 'group')} of run {run}, complete and measured by this code, kept here")
+
+    def _say(self, text: str) -> None:
+        self._pipe.send(Said(text))
+
+    def _measure(self, request: Measure) -> None:
+        if self._here is None or self._journal is None:
+            raise UsageError("nothing was opened")
+        if self._pipe.stopped.is_set():
+            return
+        if (kept := self._complete.pop(request.group.name, None)) and _fits(kept, request):
+            self._journal.add(self._pipe.send(dataclasses.replace(kept, number=request.number)))
+            return
+        self._here.reserve(request.group.cases)
+        running = self._here.running(
+            request.group,
+            request.launches,
+            twin=request.twin,
+            precision=request.precision,
+            before=dict(request.before),
+            numbers=dict(request.numbers),
+            fresh=request.fresh,
+        )
+        cut = ""
+        try:
+            running.run(lambda: self._report(request, running, over=False))
+        except KeyboardInterrupt:
+            cut = "the run was interrupted before its other launches"
+        with interrupts.deferred():
+            self._report(request, running, over=True, cut=cut)
+
+    def _report(self, request: Measure, running: Running, *, over: bool, cut: str = "") -> None:
+        """Send and keep what a group has so far."""
+        assert self._journal is not None  # noqa: S101 - the caller has looked
+        rounds: list[RoundRecord] = []
+        running.hand_over(rounds.append)
+        measured = tuple(running.measurements(cut).items())
+        progress = Progress(request.number, request.group.name, measured, tuple(rounds), over)
+        self._journal.add(self._pipe.send(progress))
+
+
+def _fits(kept: Progress, request: Measure) -> bool:
+    """Whether what was kept of a group is what is asked for now."""
+    measured = dict(kept.measurements)
+    if measured.keys() != set(request.group.cases) or request.before or request.numbers:
+        return False
+    return all(one.failure or len(one.values(PRIMARY)) >= request.launches for one in measured.values())
+
+
+def main() -> int:
+    """Serve on this process's standard input and output, which everything else here is kept away from."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--loaded", type=Path, required=True)
+    arguments = parser.parse_args()
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    pipe = Pipe(requests, replies)
+    pipe.open()
+    with interrupts.sigterm_as_interrupt():
+        return Host(pipe, arguments.folder, arguments.loaded).serve()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Step times of hosts of one kind, for a comparison between them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from ipexperf.history import medians
+from ipexperf.history.database import reading
+from ipexperf.history.schema import environment, run
+from ipexperf.judge.hosts import HostVerdict, Sight, judge
+from ipexperf.result import PRIMARY
+
+if TYPE_CHECKING:
+    from ipexperf.history.medians import Medians
+    from ipexperf.history.store import History
+
+DAY = 10
+"""Length of a date in a time."""
+LEAST_DAYS = 3
+"""A host that measured on fewer days and is in no fleet may be a container, whose name is another one tomorrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Equal hosts, and what is said of each."""
+
+    machine_key: str
+    hosts: tuple[HostVerdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Circumstances:
+    """Where and with what a run measured."""
+
+    host: str
+    together: str
+    """What runs that can be compared have in common: the run of a fleet, or the day and the software."""
+    fleet: bool
+
+
+def kinds(history: History, *, since: str | None = None, **filters: Any) -> list[Kind]:
+    """The verdicts on the hosts of each kind of which there are several."""
+    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
+        series = medians.read(connection, [PRIMARY], since=since, **filters)
+        wanted = {moment.uid for one in series for moment in one.runs}
+        query = select(run.c.uid, run.c.started_at, run.c.commit_sha, run.c.meta, environment.c.doc)
+        rows = connection.execute(query.join(environment, environment.c.id == run.c.environment_id)).mappings()
+        runs = {row["uid"]: _circumstances(row) for row in rows if row["uid"] in wanted}
+    lasting = _lasting(series, runs)
+    sights: dict[str, list[Sight]] = defaultdict(list)
+    for one in series:
+        for moment, value in zip(one.runs, one.values, strict=True):
+            where = runs[moment.uid]
+            if where is not None and value > 0 and (where.fleet or where.host in lasting):
+                night = f"{moment.started_at[:DAY]} {where.together}"
+                sights[one.machine_key].append(Sight(night, where.host, one.case.uid, value))
+    return [
+        Kind(machine_key, tuple(judge(seen)))
+        for machine_key, seen in sorted(sights.items())
+        if len({one.host for one in seen}) > 1
+    ]
+
+
+def _lasting(series: Sequence[Medians], runs: Mapping[str, _Circumstances | None]) -> set[str]:
+    """The hosts that measured on several days."""
+    days: dict[str, set[str]] = defaultdict(set)
+    for moment in {moment for one in series for moment in one.runs}:
+        if (where := runs[moment.uid]) is not None:
+            days[where.host].add(moment.started_at[:DAY])
+    return {host for host, own in days.items() if len(own) >= LEAST_DAYS}
+
+
+def _circumstances(row: Mapping[Any, Any]) -> _Circumstances | None:
+    """None for a run that several hosts shared: its cases are each of another one."""
+    fleet = row["meta"].get("fleet") or {}
+    hosts = list(fleet.get("hosts") or ())
+    if len(hosts) > 1:
+        return None
+    document = row["doc"]
+    software = document.get("software") or {}
+    host = hosts[0] if hosts else str((document.get("hardware") or {}).get("host") or "unknown")
+    versions = [str(software.get(name)) for name in ("torch", "ipex")] + [str(row["commit_sha"])]
+    return _Circumstances(host, str(fleet.get("run") or " ".join(versions)), bool(fleet))

@@ -1,0 +1,87 @@
+"""One invocation of pytest: the run on this host, or one run for each host of a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.case import Planned
+from ipexperf.run import Judged, Postponed, Run
+
+if TYPE_CHECKING:
+    from ipexperf.history.store import Status
+    from ipexperf.plan.gates import Wish
+    from ipexperf.plan.options import Options
+    from ipexperf.result import Measurement, Verdict
+
+
+class Invocation:
+    """The runs of an invocation, by the names of their hosts. The name of this host is empty."""
+
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
+        from ipexperf.fleet import runs
+
+        self.options = options
+        runs.check(options)
+        self._cluster: runs.Cluster | None = None
+        self._absent: dict[str, str] = {}
+        """The hosts of the fleet that take no part, each with its reason."""
+        if options.fleet is None:
+            self.runs = {"": Run(options, folder, say)}
+        else:
+            self._cluster = runs.connect(options, folder)
+            started = runs.start(options, folder, say, self._cluster)
+            self.runs, self._absent = started.runs, started.absent
+        self.cases = tuple(Planned(case, host) for host, run in self.runs.items() for case in run.plan.cases)
+
+    def open(self, command: tuple[str, ...]) -> None:
+        """Open the history before anything is measured."""
+        for run in self.runs.values():
+            run.open(command)
+
+    def expect(self, cases: Iterable[tuple[Planned, Wish]]) -> None:
+        """Announce the cases that `measure` will be called with."""
+        wanted = list(cases)
+        for host, run in self.runs.items():
+            run.expect((planned.case, wish) for planned, wish in wanted if planned.host == host)
+
+    def measure(self, planned: Planned, wish: Wish) -> Judged | Postponed:
+        """Measure, judge and record a case."""
+        return self.runs[planned.host].measure(planned.case, wish)
+
+    def block(self, planned: Planned, measurement: Measurement, verdict: Verdict) -> str:
+        """The explanation printed for a failed case."""
+        return self.runs[planned.host].block(measurement, verdict)
+
+    def finish(self, status: Status) -> bool:
+        """Record how each run ended. Returns whether all is well with all of them."""
+        well = [run.finish(status) for run in self.runs.values()]
+        if self._cluster is not None:
+            self._cluster.close()
+        return all(well) and not self._absent
+
+    @property
+    def worth_telling(self) -> bool:
+        """Whether there is anything to summarise."""
+        return any(run.measurements or run.plan.left_out for run in self.runs.values())
+
+    def summary(self, environment: Mapping[str, str]) -> list[str]:
+        """The lines printed at the end."""
+        lines = [f"HOST {host} TOOK NO PART: {reason}" for host, reason in self._absent.items()]
+        for host, run in self.runs.items():
+            if host:
+                lines += ([""] if lines else []) + [f"host {host}"]
+            lines += run.summary()
+            lines += run.for_ci(environment)
+        return lines
+
+    def properties(self, *, well: bool) -> list[tuple[str, str]]:
+        """The JUnit properties of the runs."""
+        from ipexperf.report import junit
+
+        return [
+            (f"{name}@{host}" if host else name, value)
+            for host, run in self.runs.items()
+            for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well)
+        ]

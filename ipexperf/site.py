@@ -1,0 +1,131 @@
+"""Where the groups of a run are measured: on this host, unless the run is given another site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ipexperf.conduct import placement
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.worker import ask_facts
+from ipexperf.plan import matrix
+
+if TYPE_CHECKING:
+    from ipexperf.bench.machine.facts import Facts
+    from ipexperf.case import Case
+    from ipexperf.plan.groups import Group
+    from ipexperf.plan.options import Options
+    from ipexperf.result import Measurement, RoundRecord
+
+
+class Running(Protocol):
+    """A group while it is being measured. Its results so far can be read at any time."""
+
+    def run(self, after_round: Callable[[], None]) -> None:
+        """Make all rounds, and call `after_round` after each."""
+
+    def measurements(self, cut: str = "") -> dict[Case, Measurement]:
+        """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
+
+    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
+        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
+
+
+class Site(Protocol):
+    """Measures the groups of one run."""
+
+    ahead: bool
+    """Whether groups may be prepared before their turn, because the site measures them by itself."""
+
+    @property
+    def conductor(self) -> Conductor:
+        """What arms need that are compared here."""
+
+    def facts(self, options: Options) -> Facts:
+        """What the plan must know of the interpreter and the machine."""
+
+    def reserve(self, cases: Iterable[Case]) -> None:
+        """Take the devices of these cases."""
+
+    def running(
+        self,
+        group: Group,
+        launches: int,
+        *,
+        twin: bool,
+        precision: float | None,
+        before: Mapping[Case, Measurement],
+        numbers: Mapping[Case, int],
+        fresh: bool,
+    ) -> Running:
+        """Prepare the rounds of a group. The arguments are those of `GroupRun`."""
+
+    def meta(self) -> dict[str, object]:
+        """What the history records of the site."""
+
+    def close(self) -> None:
+        """End everything and give the devices back."""
+
+
+def facts(options: Options) -> Facts:
+    """The facts of the workers' interpreter, and of this machine as placed workers see it."""
+    devices = matrix.accelerators(options)
+    placed = placement.find(options)
+    found = ask_facts(options.python, devices, matrix.variables(options, devices), matrix.packages())
+    return placement.facts_of(found, placed)
+
+
+class Here:
+    """This host."""
+
+    ahead = False
+
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
+        self._options, self._folder, self._say = options, folder, say
+        self._conductor: Conductor | None = None
+
+    @property
+    def conductor(self) -> Conductor:
+        """Made on first use, because a plan must be possible first."""
+        if self._conductor is None:
+            self._conductor = Conductor(self._options, self._folder, self._say)
+        return self._conductor
+
+    def facts(self, options: Options) -> Facts:
+        return facts(options)
+
+    def reserve(self, cases: Iterable[Case]) -> None:
+        self.conductor.reserve(cases)
+
+    def running(
+        self,
+        group: Group,
+        launches: int,
+        *,
+        twin: bool,
+        precision: float | None,
+        before: Mapping[Case, Measurement],
+        numbers: Mapping[Case, int],
+        fresh: bool,
+    ) -> Running:
+        from ipexperf.compare.group import GroupRun
+
+        return GroupRun(
+            group,
+            launches,
+            self.conductor,
+            self._say,
+            twin=twin,
+            precision=precision,
+            before=before,
+            numbers=numbers,
+            fresh=fresh,
+        )
+
+    def meta(self) -> dict[str, object]:
+        return {}
+
+    def close(self) -> None:
+        if self._conductor is not None:
+            self._conductor.close()

@@ -1,0 +1,334 @@
+"""What a run does with what its hosts say, and with hosts that fall silent, die, differ or refuse."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from test_fleet_codec import CASE, FACTS, LAUNCH, MEASURED, ROUND
+
+from ipexperf.errors import HostLostError, UsageError
+from ipexperf.fleet import link as links
+from ipexperf.fleet import messages, runs
+from ipexperf.fleet.hosts import Host
+from ipexperf.fleet.link import Board, Link
+from ipexperf.fleet.messages import Bye, Exited, Measure, Open, Opened, Progress, Refused, Said, Stop
+from ipexperf.fleet.remote import There
+from ipexperf.plan.groups import Group
+from ipexperf.plan.options import Options
+from ipexperf.site import Running
+
+GROUP = Group("tiny fake spin 4x32", (CASE,))
+HARDWARE = {"machine_key": "key", "host": "h"}
+
+
+def opened(ahead: float = 0.0, **packages: str) -> Opened:
+    time_there = datetime.now(timezone.utc) + timedelta(seconds=ahead)
+    return Opened(replace(FACTS, packages=packages), HARDWARE, time_there.isoformat())
+
+
+Script = Callable[[messages.Request], list[Any]]
+
+
+class Scripted:
+    """A channel to a host that answers from a script."""
+
+    def __init__(self, answer: Callable[[messages.Request], list[Any]]) -> None:
+        self.requests: list[messages.Request] = []
+        self.closed = False
+        self.lost = ""
+        self._answer = answer
+        self._replies: queue.Queue[str] = queue.Queue()
+
+    def has(self, digest: str) -> bool:
+        return digest == "here"
+
+    def install(self, archive: bytes, digest: str) -> None:
+        raise AssertionError(f"{digest} was there ({len(archive)} bytes)")
+
+    def start(self, digest: str) -> None:
+        """Nothing to start."""
+
+    def send(self, lines: list[str]) -> None:
+        self._check()
+        for text in lines:
+            request = messages.request(text)
+            self.requests.append(request)
+            for reply in self._answer(request):
+                self.put(reply)
+
+    def put(self, reply: messages.Reply) -> None:
+        self._replies.put(messages.line(reply))
+
+    def receive(self, seconds: float) -> list[str]:
+        self._check()
+        try:
+            return [self._replies.get(timeout=min(seconds, 0.01))]
+        except queue.Empty:
+            return []
+
+    def close(self) -> None:
+        self._check()
+        self.closed = True
+        self.put(Exited(0, ""))
+
+    def abandon(self) -> None:
+        self.closed = True
+
+    def _check(self) -> None:
+        if self.lost:
+            raise HostLostError(self.lost)
+
+
+def whole(request: messages.Request, host: str = "") -> list[Any]:
+    """The answers of a host that is well."""
+    if isinstance(request, Open):
+        return [opened()]
+    if isinstance(request, Measure):
+        measured = replace(MEASURED, cut="", launches=(replace(LAUNCH, reason=host),))
+        return [Said("round 1"), Progress(request.number, GROUP.name, ((CASE, measured),), (ROUND,), over=True)]
+    return []
+
+
+class Rack:
+    """Hosts, each with a script."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.board = Board(self.said.append)
+        self.channels: dict[str, Scripted] = {}
+        self._links: list[Link] = []
+
+    def site(self, labels: dict[str, dict[str, str]] | None = None, /, **scripts: Script) -> There:
+        for name, script in scripts.items():
+            self.channels[name] = Scripted(script)
+            one = Link(Host(name, name, labels=(labels or {}).get(name, {})), self.channels[name], self.board)
+            one.open("run", Options(), "here", b"")
+            self._links.append(one)
+        return There(self._links, self.board, "run", {"commit": "abc"})
+
+    def close(self) -> None:
+        for channel in self.channels.values():
+            channel.lost = channel.lost or "the test is over"
+
+
+@pytest.fixture
+def rack() -> Iterator[Rack]:
+    rack = Rack()
+    yield rack
+    rack.close()
+
+
+def running(site: There, launches: int = 1) -> Running:
+    return site.running(GROUP, launches, twin=False, precision=None, before={}, numbers={}, fresh=False)
+
+
+def run(one: Running) -> list[int]:
+    """Run it; how many measurements there were after each round."""
+    seen: list[int] = []
+    one.run(lambda: seen.append(len(one.measurements())))
+    return seen
+
+
+def rounds_of(one: Running) -> list[str]:
+    uids: list[str] = []
+    one.hand_over(lambda record: uids.append(record.uid))
+    return uids
+
+
+def test_a_group_is_measured_there_and_recorded_as_of_here(rack: Rack) -> None:
+    site = rack.site(a=whole)
+    assert site.facts(Options()).packages == {}
+    group = running(site)
+    assert run(group) == [1]
+    (measured,) = group.measurements().values()
+    assert measured.environment["git"] == {"commit": "abc"}
+    assert measured.launches == (LAUNCH,)
+    assert rounds_of(group) == ["u"]
+    assert rounds_of(group) == []
+    assert rack.said == ["a: round 1"]
+    assert site.meta() == {"fleet": {"run": "run", "hosts": {"a": [GROUP.name]}}}
+    site.close()
+    assert rack.channels["a"].closed
+    assert rack.channels["a"].requests[-1] == Bye()
+    assert Stop() not in rack.channels["a"].requests
+
+
+def test_times_of_a_clock_that_is_wrong_are_put_right(rack: Rack) -> None:
+    def ahead(request: messages.Request) -> list[Any]:
+        return [opened(600)] if isinstance(request, Open) else whole(request)
+
+    site = rack.site(a=ahead)
+    site.facts(Options())
+    group = running(site)
+    run(group)
+    (measured,) = group.measurements().values()
+    assert measured.started_at.startswith("2025-12-31T23:5")
+
+
+def test_hosts_share_groups_only_if_they_are_equal(rack: Rack) -> None:
+    def other(request: messages.Request) -> list[Any]:
+        return [opened(torch="2.8.0")] if isinstance(request, Open) else whole(request)
+
+    with pytest.raises(UsageError, match=r"b is not equal to a: torch 2\.8\.0 instead of absent"):
+        rack.site(a=whole, b=other).facts(Options())
+
+
+def test_hosts_with_other_cards_are_not_equal(rack: Rack) -> None:
+    labels = {"a": {"device": "cpu_xpu", "driver": "25.9"}, "b": {"device": "cpu_xpu", "driver": "25.31"}}
+    with pytest.raises(UsageError, match=r"b is not equal to a: driver 25\.31 instead of 25\.9"):
+        rack.site(labels, a=whole, b=whole).facts(Options())
+
+
+def test_a_host_that_refuses_the_options_is_named(rack: Rack) -> None:
+    site = rack.site(a=lambda request: [Refused(0, "no such model")] if isinstance(request, Open) else [])
+    with pytest.raises(UsageError, match="no such model"):
+        site.facts(Options())
+
+
+def test_a_group_that_is_refused_fails_its_cases(rack: Rack) -> None:
+    def refuses(request: messages.Request) -> list[Any]:
+        return [Refused(request.number, "the CPU is not free")] if isinstance(request, Measure) else whole(request)
+
+    site = rack.site(a=refuses)
+    site.facts(Options())
+    group = running(site)
+    run(group)
+    (measured,) = group.measurements().values()
+    assert measured.failure == "crashed: the CPU is not free"
+    assert measured.environment["machine_key"] == "key"
+
+
+def dies(rack: Rack, name: str, *replies: Any) -> Callable[[messages.Request], list[Any]]:
+    """The script of a host that is lost while it measures, after these replies."""
+
+    def script(request: messages.Request) -> list[Any]:
+        if not isinstance(request, Measure):
+            return whole(request)
+        for reply in replies:
+            rack.channels[name].put(reply)
+        rack.channels[name].put(Exited(-9, "Killed\n"))
+        return []
+
+    return script
+
+
+def test_a_lost_host_fails_what_it_had_not_finished(rack: Rack) -> None:
+    half = Progress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
+    site = rack.site(a=dies(rack, "a", half))
+    site.facts(Options())
+    group = running(site, launches=2)
+    run(group)
+    (measured,) = group.measurements().values()
+    assert [one.outcome for one in measured.launches] == ["ok", "crashed"]
+    assert measured.failure == "crashed: the host a was lost: its process ended with status -9: Killed"
+    assert rounds_of(group) == ["u"]
+    later = running(site)
+    run(later)
+    (measured,) = later.measurements().values()
+    assert measured.failure == "crashed: the host a was lost: its process ended with status -9: Killed"
+    assert measured.environment["machine_key"] == "key"
+    site.close()
+
+
+def test_an_equal_host_measures_the_group_of_a_lost_one_once(rack: Rack) -> None:
+    half = Progress(1, GROUP.name, ((CASE, MEASURED),), (replace(ROUND, uid="lost"),), over=False)
+    names = ("a", "b", "c")
+    scripts = {name: dies(rack, name, half) for name in names}
+    site = rack.site(**scripts)
+    first, second, _ = (one.host.name for one in site.order(GROUP.name))
+    rack.channels[second]._answer = whole
+    site.facts(Options())
+    group = running(site, launches=1)
+    run(group)
+    (measured,) = group.measurements().values()
+    assert measured.launches[0].notes[-2:] == (f"{first} was lost before it had finished", f"measured on {second}")
+    assert measured.failure == ""
+    assert rounds_of(group) == ["u"], "the rounds of the lost host are made again"
+    again = running(site)
+    run(again)
+    assert site.meta()["fleet"]["hosts"][second] == [GROUP.name]  # type: ignore[index]
+
+
+def test_a_group_is_not_given_to_a_third_host(rack: Rack) -> None:
+    site = rack.site(**{name: dies(rack, name) for name in ("a", "b", "c")})
+    site.facts(Options())
+    group = running(site)
+    run(group)
+    (measured,) = group.measurements().values()
+    assert "was lost" in measured.failure
+    measuring = [name for name, one in rack.channels.items() if any(isinstance(x, Measure) for x in one.requests)]
+    assert len(measuring) == 2
+
+
+def test_a_silent_host_is_lost_in_bounded_time(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "SILENT_SECONDS", 0.2)
+    site = rack.site(a=lambda request: whole(request) if isinstance(request, Open) else [])
+    site.facts(Options())
+    group = running(site)
+    began = time.monotonic()
+    run(group)
+    assert time.monotonic() - began < 20
+    (measured,) = group.measurements().values()
+    assert "no sign of life for 0 s" in measured.failure
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"is":"said","text":7}'])
+def test_a_host_that_talks_nonsense_is_lost(rack: Rack, text: str) -> None:
+    site = rack.site(a=lambda request: whole(request) if isinstance(request, Open) else [])
+    site.facts(Options())
+    group = running(site)
+    rack.channels["a"]._replies.put(text)
+    run(group)
+    (measured,) = group.measurements().values()
+    assert "what it says cannot be read" in measured.failure
+
+
+def test_an_interrupted_run_stops_its_hosts_and_keeps_what_there_is(rack: Rack) -> None:
+    half = Progress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
+    site = rack.site(a=lambda request: [half] if isinstance(request, Measure) else whole(request))
+    site.facts(Options())
+    group = running(site, launches=3)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        group.run(interrupt)
+    (measured,) = group.measurements("interrupted").values()
+    assert measured.cut == "interrupted"
+    assert len(measured.launches) == 1
+    site.close()
+    assert [one for one in rack.channels["a"].requests if isinstance(one, Stop | Bye)] == [Stop(), Bye()]
+
+
+class Returning:
+    """A cluster that has a host twice for a while."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def hosts(self) -> list[Host]:
+        self.looks -= 1
+        return [Host("a", str(number), "10.0.0.1") for number in range(2 if self.looks > 0 else 1)]
+
+    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Scripted:
+        raise AssertionError(f"nobody measures on {host.name} {say} {wait}")
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_a_run_waits_until_ray_has_noticed_that_a_host_was_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "LOOK_SECONDS", 0.0)
+    said: list[str] = []
+    assert len(runs._hosts(Returning(3), said.append)) == 1
+    assert said == ["fleet: a joined again: waiting until Ray has noticed that the earlier one is gone"]
+    monkeypatch.setattr(runs, "GHOST_SECONDS", 0.0)
+    with pytest.raises(UsageError, match="two hosts of the fleet are called a"):
+        runs._hosts(Returning(99), said.append)
