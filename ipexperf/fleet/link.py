@@ -109,9 +109,13 @@ class Link:
 
     def open(self, run: str, options: Options, digest: str, archive: bytes) -> None:
         """Start the process with this code. `wait_open` waits for its answer, so that all hosts open at once."""
-        if not self._channel.has(digest):
-            self._channel.install(archive, digest)
-        self._channel.start(digest)
+        try:
+            if not self._channel.has(digest):
+                self._channel.install(archive, digest)
+            self._channel.start(digest)
+        except HostLostError as error:
+            self._lose(str(error))
+            raise
         self._heard = self._clock()
         threading.Thread(target=self._pump, daemon=True).start()
         self._send(Open(run, options, options.resume or ""))

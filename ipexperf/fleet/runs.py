@@ -106,9 +106,10 @@ class _Starting:
                 link = Link(host, channel, self._board)
                 self._links.append(link)
                 link.open(self._name, there, digest, archive)
-        for link in list(self._links):
-            with self._taking_part(link.host):
-                link.wait_open()
+        for link in self._links:
+            if link.host.name not in self._absent:  # else nobody listens to it
+                with self._taking_part(link.host):
+                    link.wait_open()
 
     def plan(self) -> Started:
         """Make the runs of the hosts that are left."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,7 @@ class Scripted:
         self._replies: queue.Queue[str] = queue.Queue()
 
     def has(self, digest: str) -> bool:
+        self._check()
         return digest == "here"
 
     def install(self, archive: bytes, digest: str) -> None:
@@ -322,6 +324,23 @@ class Returning:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+class Dying(Returning):
+    """A cluster whose only host dies before anything is started on it."""
+
+    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Scripted:
+        del host, say, wait
+        channel = Scripted(whole)
+        channel.lost = "its node has died"
+        return channel
+
+
+def test_a_host_that_dies_before_it_opens_is_not_waited_for(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(UsageError, match="host a: its node has died"):
+        runs.start(Options(), tmp_path, lambda _: None, Dying(0))
+    assert time.monotonic() - began < 60
 
 
 def test_a_run_waits_until_ray_has_noticed_that_a_host_was_away(monkeypatch: pytest.MonkeyPatch) -> None:
