@@ -336,6 +336,7 @@ class Dying(Returning):
         return channel
 
 
+@pytest.mark.process
 def test_a_host_that_dies_before_it_opens_is_not_waited_for(tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(UsageError, match="host a: its node has died"):
