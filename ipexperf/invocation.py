@@ -64,7 +64,7 @@ class Invocation:
     @property
     def worth_telling(self) -> bool:
         """Whether there is anything to summarise."""
-        return any(run.measurements or run.plan.left_out for run in self.runs.values())
+        return bool(self._absent) or any(run.measurements or run.plan.left_out for run in self.runs.values())
 
     def summary(self, environment: Mapping[str, str]) -> list[str]:
         """The lines printed at the end."""

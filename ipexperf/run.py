@@ -23,7 +23,7 @@ from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
 from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
-from ipexperf.site import Here, Running, Site
+from ipexperf.site import GroupRequest, Here, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -281,15 +281,16 @@ class Run:
         looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
         # A single odd process may hold more than others: several fresh ones tell.
         doubtful = any(_odd(self._suspects[case][1]) for case in looked)
-        return self._site.running(
+        request = GroupRequest(
             group,
             max(self.plan.launches, SURE) if doubtful else self.plan.launches,
             twin=matrix.twin(self.options),
             precision=matrix.ratio_precision(self.options),
-            before={case: self._disturbed[case][0] for case in group.cases if case in self._disturbed},
-            numbers=looked,
+            before=tuple((case, self._disturbed[case][0]) for case in group.cases if case in self._disturbed),
+            numbers=tuple(looked.items()),
             fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
         )
+        return self._site.running(request)
 
     def _measure_rounds(self, group: Group) -> None:
         running = self._ahead.pop(group.name, None) or self._running(group)

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ipexperf.case import Case
 from ipexperf.conduct import placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.plan import matrix
+from ipexperf.plan.groups import Group
+from ipexperf.result import Measurement, RoundRecord
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.case import Case
-    from ipexperf.plan.groups import Group
     from ipexperf.plan.options import Options
-    from ipexperf.result import Measurement, RoundRecord
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
+    """A group to measure, and how. The fields are what `GroupRun` takes."""
+
+    group: Group
+    launches: int
+    twin: bool = False
+    precision: float | None = None
+    before: tuple[tuple[Case, Measurement], ...] = ()
+    numbers: tuple[tuple[Case, int], ...] = ()
+    fresh: bool = False
 
 
 class Running(Protocol):
@@ -48,18 +62,8 @@ class Site(Protocol):
     def reserve(self, cases: Iterable[Case]) -> None:
         """Take the devices of these cases."""
 
-    def running(
-        self,
-        group: Group,
-        launches: int,
-        *,
-        twin: bool,
-        precision: float | None,
-        before: Mapping[Case, Measurement],
-        numbers: Mapping[Case, int],
-        fresh: bool,
-    ) -> Running:
-        """Prepare the rounds of a group. The arguments are those of `GroupRun`."""
+    def running(self, request: GroupRequest) -> Running:
+        """Prepare the rounds of a group."""
 
     def meta(self) -> dict[str, object]:
         """What the history records of the site."""
@@ -98,29 +102,19 @@ class Here:
     def reserve(self, cases: Iterable[Case]) -> None:
         self.conductor.reserve(cases)
 
-    def running(
-        self,
-        group: Group,
-        launches: int,
-        *,
-        twin: bool,
-        precision: float | None,
-        before: Mapping[Case, Measurement],
-        numbers: Mapping[Case, int],
-        fresh: bool,
-    ) -> Running:
+    def running(self, request: GroupRequest) -> Running:
         from ipexperf.compare.group import GroupRun
 
         return GroupRun(
-            group,
-            launches,
+            request.group,
+            request.launches,
             self.conductor,
             self._say,
-            twin=twin,
-            precision=precision,
-            before=before,
-            numbers=numbers,
-            fresh=fresh,
+            twin=request.twin,
+            precision=request.precision,
+            before=dict(request.before),
+            numbers=dict(request.numbers),
+            fresh=request.fresh,
         )
 
     def meta(self) -> dict[str, object]:

@@ -45,11 +45,9 @@ def surroundings(own: Mapping[str, str], parent: Mapping[str, str]) -> dict[str,
 def of_parent() -> dict[str, str]:
     """The variables of our parent, Ray's daemon of this host. Empty if the kernel won't say."""
     try:
-        text = Path(f"/proc/{os.getppid()}/environ").read_bytes()
+        return membership.variables(os.getppid())
     except OSError:
         return {}
-    words = (word.partition("=") for word in os.fsdecode(text).split("\0") if "=" in word)
-    return {name: value for name, _, value in words}
 
 
 class Agent:

@@ -11,14 +11,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.fleet.agent import Agent
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.journal import Kept
-
-T = TypeVar("T")
 
 RESOURCE = "ipexperf"
 """Each host has one, and the agent of a run takes it: Ray lets the runs of a host wait for one another."""
@@ -109,11 +107,12 @@ class Cluster:
         ready, told = actor.__ray_ready__.remote(), False
         while not self._ray.wait([ready], timeout=LOOK_SECONDS)[0]:
             if not self.alive(host):
-                raise UsageError(f"host {host.name} left the fleet")
+                self._ray.kill(actor)
+                raise UsageError("it left the fleet")
             if not self.free().get(host.name, False):
                 if not wait:
                     self._ray.kill(actor)
-                    raise UsageError(f"host {host.name} is not free: another run measures there (--perf-lease fail)")
+                    raise UsageError("it is not free: another run measures there (--perf-lease fail)")
                 if not told:
                     say(f"{host.name}: waiting for another run of the fleet")
                     told = True

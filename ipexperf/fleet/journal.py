@@ -41,6 +41,8 @@ class Journal:
             self._file: IO[str] = self.path.open("a+", encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{folder}: nothing can be kept there: {error.strerror}") from None
+        self.broken = False
+        """Whether somebody was told that it cannot be written."""
         self._lock(f"waiting for the group that is still being measured here for run {run}", say)
 
     def _lock(self, line: str, say: Callable[[str], None]) -> None:
@@ -51,12 +53,15 @@ class Journal:
                 say(line)
             time.sleep(LOOK_SECONDS)
 
-    def add(self, text: str) -> None:
-        """Append a line, which is on the disk when this returns. A full disk keeps nothing, but loses nothing sent."""
-        with contextlib.suppress(OSError):
+    def add(self, text: str) -> str:
+        """Append a line, which is on the disk when this returns. Return why it is not, or an empty text."""
+        try:
             self._file.write(text + "\n")
             self._file.flush()
             os.fsync(self._file.fileno())
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
 
     def complete(self) -> dict[str, Progress]:
         """The groups that were completed, by their names, each with all of its rounds. Not those that were stopped."""

@@ -16,14 +16,20 @@ TERM_SECONDS = 5.0
 LOOK_SECONDS = 0.2
 
 
+def variables(pid: int) -> dict[str, str]:
+    """The variables that a process was started with. Raises OSError if it has ended, or is somebody else's."""
+    text = os.fsdecode(Path(f"/proc/{pid}/environ").read_bytes())
+    words = (word.partition("=") for word in text.split("\0") if "=" in word)
+    return {name: value for name, _, value in words}
+
+
 def members(mark: str = FOLDER) -> list[int]:
     """The processes of this user that carry the variable, but for ours and those that started it."""
     ours = _ancestors()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
-            variables = (folder / "environ").read_bytes().split(b"\\0".decode("unicode_escape").encode())
-            if any(one.startswith(mark.encode() + b"=") for one in variables) and int(folder.name) not in ours:
+            if mark in variables(int(folder.name)) and int(folder.name) not in ours:
                 found.append(int(folder.name))
     return found
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.fleet import codec
-from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Measurement, RoundRecord
+from ipexperf.site import GroupRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,11 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Measure this group. Groups are measured in the order of their requests. The fields are those of `GroupRun`."""
+    """Measure this group. Groups are measured in the order of their requests."""
 
     NAME: ClassVar[str] = "measure"
     number: int
-    group: Group
-    launches: int
-    twin: bool
-    precision: float | None
-    before: tuple[tuple[Case, Measurement], ...]
-    numbers: tuple[tuple[Case, int], ...]
-    fresh: bool
+    request: GroupRequest
 
 
 @dataclass(frozen=True, slots=True)

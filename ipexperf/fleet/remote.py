@@ -15,12 +15,11 @@ from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.link import Board, Inbox, Link
 from ipexperf.fleet.messages import Measure, Opened
 from ipexperf.result import Launch, Measurement, RoundRecord
-from ipexperf.site import Running
+from ipexperf.site import GroupRequest, Running
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.plan.groups import Group
     from ipexperf.plan.options import Options
 
 CLOCK_SECONDS = 2.0
@@ -68,21 +67,8 @@ class There:
     def reserve(self, cases: Iterable[Case]) -> None:
         """The hosts take leases themselves."""
 
-    def running(
-        self,
-        group: Group,
-        launches: int,
-        *,
-        twin: bool,
-        precision: float | None,
-        before: Mapping[Case, Measurement],
-        numbers: Mapping[Case, int],
-        fresh: bool,
-    ) -> Running:
-        number = next(self._numbers)
-        pairs = tuple(before.items()), tuple(numbers.items())
-        request = Measure(number, group, launches, twin, precision, *pairs, fresh)
-        running = RemoteGroup(self, request)
+    def running(self, request: GroupRequest) -> Running:
+        running = RemoteGroup(self, Measure(next(self._numbers), request))
         self._groups.append(running)
         return running
 
@@ -143,19 +129,20 @@ class RemoteGroup:
 
     def __init__(self, site: There, request: Measure) -> None:
         self._site = site
-        self._request = request
+        self._message = request
+        self._request = request.request
         self._handed = 0
         self._stood_in = 0
         self._notes: tuple[str, ...] = ()
         self._lost = ""
-        self.group = request.group.name
+        self.group = request.request.group.name
         self.link = site.host_of(self.group)
         self._inbox = Inbox() if self.link is None else self._send(self.link)
 
     def _send(self, link: Link) -> Inbox:
         if self._site.several:
             self._notes = (*self._notes, f"measured on {link.host.name}")
-        return link.measure(self._request)
+        return link.measure(self._message)
 
     @property
     def over(self) -> bool:

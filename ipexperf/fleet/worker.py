@@ -28,7 +28,7 @@ from ipexperf.fleet.messages import Alive, Bye, Measure, Open, Opened, Progress,
 from ipexperf.plan import matrix
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, RoundRecord
-from ipexperf.site import Here, Running
+from ipexperf.site import GroupRequest, Here, Running
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -156,43 +156,40 @@ class Host:
     def _say(self, text: str) -> None:
         self._pipe.send(Said(text))
 
-    def _measure(self, request: Measure) -> None:
+    def _measure(self, message: Measure) -> None:
         if self._here is None or self._journal is None:
             raise UsageError("nothing was opened")
         if self._pipe.stopped.is_set():
             return
+        request = message.request
         if (kept := self._complete.pop(request.group.name, None)) and _fits(kept, request):
-            self._journal.add(self._pipe.send(dataclasses.replace(kept, number=request.number)))
+            self._keep(dataclasses.replace(kept, number=message.number))
             return
         self._here.reserve(request.group.cases)
-        running = self._here.running(
-            request.group,
-            request.launches,
-            twin=request.twin,
-            precision=request.precision,
-            before=dict(request.before),
-            numbers=dict(request.numbers),
-            fresh=request.fresh,
-        )
+        running = self._here.running(request)
         cut = ""
         try:
-            running.run(lambda: self._report(request, running, over=False))
+            running.run(lambda: self._report(message, running, over=False))
         except KeyboardInterrupt:
             cut = "the run was interrupted before its other launches"
         with interrupts.deferred():
-            self._report(request, running, over=True, cut=cut)
+            self._report(message, running, over=True, cut=cut)
 
-    def _report(self, request: Measure, running: Running, *, over: bool, cut: str = "") -> None:
+    def _report(self, message: Measure, running: Running, *, over: bool, cut: str = "") -> None:
         """Send and keep what a group has so far."""
-        assert self._journal is not None  # noqa: S101 - the caller has looked
         rounds: list[RoundRecord] = []
         running.hand_over(rounds.append)
         measured = tuple(running.measurements(cut).items())
-        progress = Progress(request.number, request.group.name, measured, tuple(rounds), over)
-        self._journal.add(self._pipe.send(progress))
+        self._keep(Progress(message.number, message.request.group.name, measured, tuple(rounds), over))
+
+    def _keep(self, progress: Progress) -> None:
+        assert self._journal is not None  # noqa: S101 - the caller has looked
+        if (problem := self._journal.add(self._pipe.send(progress))) and not self._journal.broken:
+            self._journal.broken = True
+            self._say(f"{self._journal.path} cannot be written ({problem}): only what arrives is kept")
 
 
-def _fits(kept: Progress, request: Measure) -> bool:
+def _fits(kept: Progress, request: GroupRequest) -> bool:
     """Whether what was kept of a group is what is asked for now."""
     measured = dict(kept.measurements)
     if measured.keys() != set(request.group.cases) or request.before or request.numbers:

@@ -14,6 +14,7 @@ from ipexperf.fleet.messages import Alive, Bye, Exited, Measure, Open, Opened, P
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord
+from ipexperf.site import GroupRequest
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 4, 32, data="digits", knobs=(("level", "O0"),))
 LAUNCH = Launch(
@@ -37,8 +38,8 @@ MESSAGES = (
         Options(model=("a", "b"), cache=Path("/x"), budget=5.0, size="small", sources={"model": "--model"}),
         "old",
     ),
-    Measure(3, Group("g", (CASE,)), 2, True, None, ((CASE, MEASURED),), ((CASE, 4),), False),
-    Measure(4, Group("g", (CASE,)), 2, False, 0.05, (), (), True),
+    Measure(3, GroupRequest(Group("g", (CASE,)), 2, True, None, ((CASE, MEASURED),), ((CASE, 4),), False)),
+    Measure(4, GroupRequest(Group("g", (CASE,)), 2, False, 0.05, (), (), True)),
     Stop(),
     Bye(),
     Opened(FACTS, {"host": "h"}, "2026-01-01T00:00:00+00:00"),

@@ -22,7 +22,7 @@ from ipexperf.fleet.messages import Bye, Exited, Measure, Open, Opened, Progress
 from ipexperf.fleet.remote import There
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
-from ipexperf.site import Running
+from ipexperf.site import GroupRequest, Running
 
 GROUP = Group("tiny fake spin 4x32", (CASE,))
 HARDWARE = {"machine_key": "key", "host": "h"}
@@ -127,7 +127,7 @@ def rack() -> Iterator[Rack]:
 
 
 def running(site: There, launches: int = 1) -> Running:
-    return site.running(GROUP, launches, twin=False, precision=None, before={}, numbers={}, fresh=False)
+    return site.running(GroupRequest(GROUP, launches))
 
 
 def run(one: Running) -> list[int]:
