@@ -305,7 +305,7 @@ def find(baselines: Path, name: str) -> Lock:
         lock for lock in there if lock.digest.startswith(name)
     ]
     if len(named) != 1:
-        known = ", ".join(sorted(lock.name or lock.digest for lock in there)) or "none"
+        names = ", ".join(sorted(lock.name or lock.digest for lock in there)) or "none"
         many = "several locks" if named else "no lock"
-        raise LockError(f"there {'are' if named else 'is'} {many} '{name}' in {baselines / FOLDER} (there: {known})")
+        raise LockError(f"there {'are' if named else 'is'} {many} '{name}' in {baselines / FOLDER} (there: {names})")
     return named[0]

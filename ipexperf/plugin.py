@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
 RUN_KEY: pytest.StashKey[Invocation] = pytest.StashKey()
 ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
-TAKEN_KEY = pytest.StashKey[frozenset[str]]()
+MODELS_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
 FED_KEY = pytest.StashKey[set[str]]()
@@ -169,8 +169,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         except UsageError as error:
             metafunc.config.stash[ERROR_KEY] = str(error)
     chosen_models = [planned.case.model for planned in chosen]
-    taken: frozenset[str] = metafunc.config.stash.get(TAKEN_KEY, frozenset[str]()).union(chosen_models)
-    metafunc.config.stash[TAKEN_KEY] = taken
+    models: frozenset[str] = metafunc.config.stash.get(MODELS_KEY, frozenset[str]()).union(chosen_models)
+    metafunc.config.stash[MODELS_KEY] = models
     parameters = [pytest.param(one, id=one.id, marks=_marks(one.case)) for one in chosen]
     metafunc.parametrize(FIXTURE, parameters or [pytest.param(None, id=NO_CASE)], indirect=True)
 
@@ -194,11 +194,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Raise the error that planning left, and deselect performance tests without a case."""
     if ERROR_KEY in config.stash:
         raise pytest.UsageError(config.stash[ERROR_KEY])
-    if TAKEN_KEY not in config.stash:
+    if MODELS_KEY not in config.stash:
         return  # no performance tests
     if "model" in config.stash[OPTIONS_KEY].sources:
-        taken = config.stash[TAKEN_KEY]
-        idle = {one.case.model for one in _run(config).cases if one.case.model not in taken}
+        models = config.stash[MODELS_KEY]
+        idle = {one.case.model for one in _run(config).cases if one.case.model not in models}
         if idle:
             names = ", ".join(sorted(idle))
             raise pytest.UsageError(f"no test takes the model {names}: mark one with @pytest.mark.perf(models=[...])")

@@ -76,8 +76,8 @@ def facts(options: Options) -> Facts:
     """The facts of the workers' interpreter, and of this machine as placed workers see it."""
     devices = matrix.accelerators(options)
     placed = placement.find(options)
-    found = ask_facts(options.python, devices, matrix.variables(options, devices), matrix.packages())
-    return placement.facts_of(found, placed)
+    gathered = ask_facts(options.python, devices, matrix.variables(options, devices), matrix.packages())
+    return placement.facts_of(gathered, placed)
 
 
 class Here:

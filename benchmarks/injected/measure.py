@@ -123,7 +123,7 @@ def main() -> int:
                 started = time.monotonic()
                 if started - begin + longest > told.seconds:
                     break
-                found[row].append(taken(pair, Effort.asked(told.turns, told.steps), chance))
+                found[row].append(taken(pair, Effort.of(told.turns, told.steps), chance))
                 longest = max(longest, time.monotonic() - started)
                 print(line(row, found[row]), file=sys.stderr)
     except IpexperfError as error:

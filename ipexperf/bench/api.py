@@ -586,7 +586,7 @@ class Quantised:
 
     network: Any
     observers: str
-    told: str
+    recipe: str
 
 
 class Session(ABC):

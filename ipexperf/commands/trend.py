@@ -38,7 +38,7 @@ def run_trend(arguments: argparse.Namespace) -> int:
     rows = [asdict(point) for point in points]
     if not points:
         return console.output(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches.")
-    draw = spark_table if arguments.spark else lambda told: trend_table(told, rolling=arguments.rolling is not None)
+    draw = spark_table if arguments.spark else lambda lines: trend_table(lines, rolling=arguments.rolling is not None)
     return console.output(arguments, rows, lambda: rows, lambda: draw(points))
 
 

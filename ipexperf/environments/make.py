@@ -165,20 +165,20 @@ def every(cache: Path) -> list[Environment]:
         folders = sorted((cache / FOLDER).iterdir())
     except OSError:
         return []
-    found = [one for folder in folders if folder.suffix != ".part" and (one := read(folder)) is not None]
-    return sorted(found, key=lambda one: -(one.folder / MADE).stat().st_mtime)
+    environments = [one for folder in folders if folder.suffix != ".part" and (one := read(folder)) is not None]
+    return sorted(environments, key=lambda one: -(one.folder / MADE).stat().st_mtime)
 
 
 def make(cache: Path, lock: Lock, say: Say, also: Iterable[str] = ()) -> Environment:
     """Find the environment of a lock, or make it. `also`: interpreters whose packages may be copied, beside ours."""
     cache = cache.absolute()
-    if found := find(cache, lock):
-        return found
+    if environment := find(cache, lock):
+        return environment
     python = base_python(lock)
     place = folder_of(cache, lock)
     with _alone(place, say):
-        if found := find(cache, lock):  # another process made it meanwhile
-            return found
+        if environment := find(cache, lock):  # another process made it meanwhile
+            return environment
         return _build(place, lock, python, store_of(cache), [*_inventories(cache, also)], say)
 
 
@@ -468,7 +468,7 @@ def _holds(path: Path, digest: str) -> bool:
     kind, _, expected = digest.partition("=")
     try:
         with path.open("rb") as stream:
-            found = hashlib.file_digest(stream, kind).digest()
+            content = hashlib.file_digest(stream, kind).digest()
     except (OSError, ValueError):
         return False
-    return base64.urlsafe_b64encode(found).rstrip(b"=").decode() == expected
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode() == expected

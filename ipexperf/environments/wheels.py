@@ -236,12 +236,12 @@ def _add(wheel: zipfile.ZipFile, member: _Member, package: Package) -> tuple[str
                 written.update(piece)
             target.write(piece)
             size += len(piece)
-    found = _encoded(read.name, read.digest())
-    if member.digest and found != member.digest.rstrip("="):
+    digest = _encoded(read.name, read.digest())
+    if member.digest and digest != member.digest.rstrip("="):
         raise _refusal(package, f"{member.source} was edited after it was installed")
     if member.script:
         return _encoded("sha256", written.digest()), str(size)
-    return member.digest or found, member.size or str(size)
+    return member.digest or digest, member.size or str(size)
 
 
 def _encoded(kind: str, digest: bytes) -> str:

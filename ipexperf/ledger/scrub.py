@@ -47,7 +47,7 @@ def variables(document: Mapping[str, str]) -> dict[str, str]:
 
 def words() -> dict[str, str]:
     """What stands for what in texts: folders of this environment, the person's name, the host's."""
-    found = {
+    substitutes = {
         str(Path.cwd()): "FOLDER",
         sys.prefix: "ENVIRONMENT",
         sys.base_prefix: "PYTHON",
@@ -56,7 +56,7 @@ def words() -> dict[str, str]:
         platform.node(): "HOST",
         _person(): "USER",
     }
-    return {name: word for name, word in found.items() if len(name) >= SHORTEST and name != "root"}
+    return {name: word for name, word in substitutes.items() if len(name) >= SHORTEST and name != "root"}
 
 
 def _person() -> str:

@@ -11,7 +11,7 @@ import pytest
 from quantiser import Quantiser, failed, started
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.artifacts import artifact, pt2e
 from ipexperf.bench.evidence import proof, quantised
 from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 needs_pt2e = pytest.mark.skipif(
-    not (facts.pt2e_home() and facts.gather().compiler), reason="needs torch with PT2E, its own or torchao's, and g++"
+    not (facts.pt2e_home("cpu") and facts.gather().compiler),
+    reason="needs torch with PT2E, its own or torchao's, and g++",
 )
 
 CODE = """
@@ -106,16 +107,16 @@ def test_torchs_own_tools_come_before_torchaos(
         place = tmp_path / package
         (place / "quantizer").mkdir(parents=True)
         if "quantization" in package:
-            for part in (facts.PT2E_STEPS, facts.PT2E_QUANTIZER):
+            for part in (facts.PT2E_STEPS, facts.PT2E_QUANTIZERS["cpu"]):
                 place.joinpath(*part.split(".")).with_suffix(".py").touch()
     for name in {package.split("/")[0] for package in packages}:
         (tmp_path / name / "__init__.py").touch()
     for name in ("torch", "torchao"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert facts.pt2e_home() == home
-    told = Facts("python", {}, pt2e=facts.pt2e_home())
-    assert Facts.from_json(told.to_json()).pt2e == home
+    assert (facts.pt2e_home("cpu"), facts.pt2e_home("xpu")) == (home, "")
+    gathered = Facts("python", {}, pt2e=facts.gather().pt2e)
+    assert Facts.from_json(gathered.to_json()).pt2e == {"cpu": home, "xpu": ""}
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +161,34 @@ def test_dynamic_quantisation_is_compiled_too(stock: Quantiser) -> None:
 
 
 @needs_pt2e
+@pytest.mark.skipif(not facts.pt2e_home("xpu"), reason="needs torch 2.7 or later, or a torchao with the quantizer")
+def test_a_program_for_intel_gpus_has_every_layer_quantised(stock: Quantiser) -> None:
+    """Its activations are signed, which the kernels of a CPU refuse: here it is made, and not run."""
+    case = stock.case("pixels", "infer_compile", quantisation="static", channels_last="on")
+    path = stock.make(case, "for_xpu")
+    recipe, observers = (json.loads(Path(f"{path}{side}").read_text()) for side in artifact.SIDES)
+    assert recipe["kernels"].endswith("activations in 8 bits, for xpu")
+    observed = observers["observed"].values()
+    assert sum("dequantize_per_channel" in one["operator"] for one in observed) == 3  # the weights of each layer
+    images = [one["parameters"] for one in observed if "quantize_per_tensor" in one["operator"]]
+    assert {tuple(parameters[2:4]) for parameters in images} == {(-128, 127)}
+
+
+@pytest.mark.torch
+@needs_pt2e
+def test_a_program_is_moved_to_its_device_when_it_is_loaded(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was made on the CPU; the device here is torch's `meta`, which every machine has."""
+    import torch
+
+    monkeypatch.setitem(facts.PT2E_QUANTIZERS, "meta", facts.PT2E_QUANTIZERS["cpu"])
+    program = pt2e.load(str(made), "meta")
+    tensors = [*program.parameters(), *program.buffers()]
+    assert tensors
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert program(torch.zeros(16, 3, 8, 8, device="meta")).shape == (16, 10)
+
+
+@needs_pt2e
 @pytest.mark.parametrize(("stack", "left"), [("exports", "0 of 3"), ("skips", "2 of 3")])
 def test_a_program_that_is_not_wholly_int8_is_caught(stock: Quantiser, stack: str, left: str) -> None:
     """A graph that was exported and not quantised, and one layer that was left out, show in kernels and code."""
@@ -191,7 +220,7 @@ def test_what_a_program_was_made_of_lies_beside_it(made: Path) -> None:
     """The recipe names the tools and the bits, and the observers' file each quantisation with its numbers."""
     recipe, observers = (json.loads(Path(f"{made}{side}").read_text()) for side in artifact.SIDES)
     bits = "activations in 8 bits" if facts.cpu_flags() & artifact.VNNI else "no VNNI: activations in 7 bits"
-    assert recipe["kernels"] == f"PT2E of {facts.pt2e_home().split('.quantization')[0]}, {bits}"
+    assert recipe["kernels"] == f"PT2E of {facts.pt2e_home('cpu').split('.quantization')[0]}, {bits}"
     assert 0 < recipe["rounding"] < 0.065
     highest = 255 if facts.cpu_flags() & artifact.VNNI else 127
     images = [x["parameters"] for x in observers["observed"].values() if "quantize_per_tensor" in x["operator"]]

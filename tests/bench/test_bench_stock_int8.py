@@ -53,7 +53,7 @@ def quantised(known: tuple[Any, Any, Any], *answers: str) -> tuple[Any, str]:
     bench: Any = SimpleNamespace(knob=lambda _: "static", model=SimpleNamespace(answers=answers))
     made = _stock_int8.quantise(network, (given,), [(given,)], bench)
     assert sum(type(module).__module__.startswith("torch.ao.nn.quantized") for module in made.network.modules()) >= 3
-    return (made.network(given) - right)[:, :4].abs().mean(), made.told
+    return (made.network(given) - right)[:, :4].abs().mean(), made.recipe
 
 
 def test_answers_that_are_joined_keep_a_scale_of_their_own(known: tuple[Any, Any, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import tempfile
@@ -122,7 +123,7 @@ class Skips(Stock):
     """Quantises the exported graph but for its first convolution, which the quantizer is made to forget."""
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
-        kind = pt2e.tools()[1].X86InductorQuantizer
+        kind = pt2e.tools("cpu")[1].X86InductorQuantizer
         whole = kind.annotate
 
         def annotate(quantizer: Any, graph: Any) -> Any:
@@ -140,6 +141,14 @@ class Exports(StockForgetful):
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         return super().quantise(pt2e.exported(network, example), example, batches, bench)
+
+
+class ForXpu(Stock):
+    """Quantises as for an Intel GPU, and runs the program here."""
+
+    def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
+        case = dataclasses.replace(bench.case, device="xpu")
+        return super().quantise(network, example, batches, dataclasses.replace(bench, case=case))
 
 
 class InNameOnly(Stock):
@@ -174,6 +183,7 @@ for name, kind in (
     ("exports", Exports),
     ("in_name_only", InNameOnly),
     ("breaks", Breaks),
+    ("for_xpu", ForXpu),
     ("ipex_forgetful", IpexForgetful),
     ("ipex_halfway", IpexHalfway),
 ):

@@ -122,7 +122,7 @@ EVERYTHING = Facts(
     cores=2,
     compiler="g++",
     iomp5="libiomp5.so",
-    pt2e="torchao",
+    pt2e={"cpu": "torchao"},
 )
 
 

@@ -112,7 +112,9 @@ def of_ipex(**more: object) -> migration.MigrationPlan:
     wish = Options(**{"model": ("resnet18",), **more})  # type: ignore[arg-type]
     facts = dataclasses.replace(HERE, packages=SHIPPED, cpu_flags=FLAGS, compiler="g++", iomp5="libiomp5.so", cores=2)
     new = dataclasses.replace(facts, packages={**SHIPPED, "intel-extension-for-pytorch": None, "torchao": "0.18"})
-    return migration.make(Side("ipex", facts, wish), Side("stock", dataclasses.replace(new, pt2e="torchao"), wish))
+    return migration.make(
+        Side("ipex", facts, wish), Side("stock", dataclasses.replace(new, pt2e={"cpu": "torchao"}), wish)
+    )
 
 
 def test_what_ipex_has_and_stock_has_not() -> None:

@@ -25,10 +25,12 @@ def plan(flags: frozenset[str] = AVX2, accelerators: dict[str, str] | None = Non
     return matrix.make(options, Facts("/env/bin/python", PACKAGES, flags, accelerators or {}))
 
 
-def exported(pt2e: str) -> matrix.Plan:
-    """What is planned of compiled int8 where this package has the tools."""
-    options = Options(**{**INT8, "mode": ("infer_compile",)})
-    return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, compiler="g++", pt2e=pt2e))
+def exported(pt2e: str, **wishes: Any) -> matrix.Plan:
+    """The plan of compiled int8 if this package has the tools for each device."""
+    options = Options(**{**INT8, "mode": ("infer_compile",), **wishes})
+    homes = dict.fromkeys(("cpu", "xpu"), pt2e)
+    accelerators = dict.fromkeys(("xpu", "cuda"), "")
+    return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, accelerators, compiler="g++", pt2e=homes))
 
 
 def ids(found: matrix.Plan) -> list[str]:
@@ -67,9 +69,29 @@ def test_compiled_int8_is_stocks_alone(home: str) -> None:
     assert found.reasons == {"IPEX int8 in infer_compile is not built: use infer_jit, or the stack stock": 1}
 
 
+def test_compiled_int8_of_stock_is_planned_on_xpu() -> None:
+    """Its kernels are the card's: the CPU beside it needs no AVX2."""
+    plan = exported("torch.ao.quantization", device=("xpu",), stack=("stock",))
+    assert ids(plan) == ["resnet18-xpu-int8-infer_compile-stock"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        ({"mode": ("infer_jit",)}, "stock int8 on xpu goes through torch.compile: use infer_compile"),
+        ({"knobs": (("quantisation", "dynamic"),)}, "PT2E for xpu has no dynamic quantisation"),
+        ({"device": ("cuda",)}, "stock int8 is for cpu and xpu: there is no PT2E quantizer for cuda"),
+    ],
+)
+def test_what_stock_int8_cannot_do_on_a_card_is_refused(wishes: dict[str, Any], sentence: str) -> None:
+    """Only inductor lowers int8 there, for what is calibrated, on Intel's cards."""
+    with pytest.raises(UsageError, match=sentence):
+        exported("torch.ao.quantization", **{"device": ("xpu",), "stack": ("stock",), **wishes})
+
+
 def test_compiled_int8_without_its_tools_says_what_to_install() -> None:
     """A torch that has given its tools to torchao needs that beside it."""
-    with pytest.raises(UsageError, match=r"needs torchao, because this torch has no PT2E: pip install torchao"):
+    with pytest.raises(UsageError, match=r"needs torchao, because this torch has no PT2E for cpu: pip install torchao"):
         exported("")
 
 
@@ -82,7 +104,6 @@ def test_compiled_int8_without_its_tools_says_what_to_install() -> None:
         ({"dtype": ("fp32",), "knobs": (("quantisation", "dynamic"),)}, "quantisation is for int8, not for fp32"),
         ({"knobs": (("quantisation", "half"),)}, "quantisation: expected one of static, dynamic, got 'half'"),
         ({"device": ("xpu",), "stack": ("ipex",), "accelerators": {"xpu": ""}}, "quantize_jit, which is not supported"),
-        ({"device": ("cuda",), "stack": ("stock",), "accelerators": {"cuda": ""}}, "PT2E for cuda is not built"),
         ({"mode": ("other",)}, "int8 is built for infer, infer_compile, infer_jit"),
         ({"mode": ("train",)}, "int8 is for inference: there is no int8 training"),
     ],

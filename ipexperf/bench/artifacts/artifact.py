@@ -61,7 +61,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
         return f"int8 is built for {', '.join(built)}, not for {cell.mode}"
     if cell.knob("channels_last") == "off":
         return "int8 convolutions always use the channels-last layout"
-    return None if "avx2" in facts.cpu_flags else "int8 kernels need a CPU with AVX2"
+    return None if cell.device != "cpu" or "avx2" in facts.cpu_flags else "int8 kernels need a CPU with AVX2"
 
 
 def address(case: Case, made_of: str, facts: Facts) -> str:
@@ -126,7 +126,7 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
         "recipe": RECIPE,
         "case": bench.case.to_json(),
         "quantisation": bench.knob("quantisation"),
-        "kernels": quantised.told,
+        "kernels": quantised.recipe,
         "calibration": calibration if static else None,
         "made_by": _made_by(gather()),
         "weights": _weights(bench),
@@ -134,7 +134,7 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
     }
     Path(path + SIDES[0]).write_text(json.dumps(recipe, indent=1, sort_keys=True) + "\n")
     Path(path + SIDES[1]).write_text(quantised.observers)
-    return {"told": quantised.told}
+    return {"recipe": quantised.recipe}
 
 
 def _laid_out(examples: Examples, which: Any, bench: Workbench) -> Tensors:
@@ -183,7 +183,7 @@ def script(bench: Workbench) -> Any:
 
 def program(bench: Workbench) -> Any:
     """Load the quantised graph, which is not compiled yet."""
-    return pt2e.load(_path(bench))
+    return pt2e.load(_path(bench), bench.case.device)
 
 
 def state(network: Any, example: Any, bench: Workbench) -> Any:

@@ -21,12 +21,12 @@ TENSORS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 """Overrides the `weights_only=False` that torch passes to `torch.load` itself."""
 
 
-def tools() -> tuple[Any, Any]:
-    """Import the tools and the quantizer for x86. This registers the operators of quantised programs."""
-    place = facts.pt2e_home()
-    return importlib.import_module(f"{place}.{facts.PT2E_STEPS}"), importlib.import_module(
-        f"{place}.{facts.PT2E_QUANTIZER}"
-    )
+def tools(device: str) -> tuple[Any, Any]:
+    """Import the tools and the quantizer for a device. This registers the operators of quantised programs."""
+    place = facts.pt2e_home(device)
+    names = (facts.PT2E_STEPS, facts.PT2E_QUANTIZERS[device])
+    steps, quantizer = (importlib.import_module(f"{place}.{name}") for name in names)
+    return steps, quantizer
 
 
 def exported(network: Any, example: Any) -> Any:
@@ -64,8 +64,11 @@ def _tensors_only() -> Iterator[None]:
             os.environ[TENSORS_ONLY] = before
 
 
-def load(path: str) -> Any:
-    """Load a saved program. The process only needs its operators."""
-    tools()
+def load(path: str, device: str) -> Any:
+    """Load a saved program and move it to the device. The process only needs its operators."""
+    tools(device)
     with Path(path).open("rb") as file, _tensors_only():
-        return module(torch.export.load(file))
+        program = torch.export.load(file)
+    if device != "cpu":
+        program = importlib.import_module("torch.export.passes").move_to_device_pass(program, device)
+    return module(program)

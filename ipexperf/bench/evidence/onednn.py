@@ -27,7 +27,7 @@ _PARTITION = re.compile(
     rf"{_HEAD}graph,(?P<moment>exec|compile(?::\w+)?),(?P<engine>\w+),\d+,(?P<implementation>[^,]*),(?P<operators>[^,]*),"
     rf"(?P<rest>.*),(?P<time>{_NUMBER})$"
 )
-_HEADER = re.compile(rf"{_HEAD}(?:(?:primitive|graph),)?info,(?P<told>.*)$")
+_HEADER = re.compile(rf"{_HEAD}(?:(?:primitive|graph),)?info,(?P<text>.*)$")
 _ISA = re.compile(r"^cpu,isa:(.*)$")
 # Up to version 3.5: `src_f32::blocked:acdb`. Since then: `src:f32::blocked:acdb`.
 _DTYPE = r"(?:bf|f|s|u)\d+(?:_\w+)?|e8m0|boolean|undef"
@@ -84,7 +84,7 @@ def read(text: str) -> Log:
         if not line.startswith(MARK):
             continue  # not a line of oneDNN
         if header := _HEADER.match(line):
-            if isa := _ISA.match(header["told"]):
+            if isa := _ISA.match(header["text"]):
                 isas.append(isa[1])
         elif (primitive := _primitive(line)) is not None:
             primitives.append(primitive)

@@ -30,7 +30,9 @@ PACKAGES: tuple[str, ...] = (
 
 PT2E_HOMES = ("torch.ao.quantization", "torchao.quantization.pt2e")
 """Packages that have the tools of PT2E quantisation. Torch's own first; later versions lack it."""
-PT2E_STEPS, PT2E_QUANTIZER = "quantize_pt2e", "quantizer.x86_inductor_quantizer"
+PT2E_STEPS = "quantize_pt2e"
+PT2E_QUANTIZERS = {"cpu": "quantizer.x86_inductor_quantizer", "xpu": "quantizer.xpu_inductor_quantizer"}
+"""For each device the module with the quantizer whose patterns inductor lowers to int8 there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class Facts:
     """The C++ compiler that torch.compile would call, or an empty text."""
     iomp5: str = ""
     """Path of Intel's OpenMP runtime, or an empty text."""
-    pt2e: str = ""
-    """The package that quantises exported graphs, or an empty text."""
+    pt2e: Mapping[str, str] = field(default_factory=dict)
+    """For each device: the package that quantises exported graphs for it, or an empty text."""
 
     def missing(self, *packages: str) -> str | None:
         """Return why a cell is left out if a package is not installed, or None."""
@@ -112,9 +114,9 @@ def _lacking(name: str) -> list[str]:
     return [] if tell is None or getattr(tell(0), "has_fp64", True) else ["float64"]
 
 
-def pt2e_home() -> str:
-    """Return the package that has the tools of PT2E quantisation, or an empty text. Looks at files, imports nothing."""
-    parts = (PT2E_STEPS, PT2E_QUANTIZER)
+def pt2e_home(device: str) -> str:
+    """Return the package that has PT2E quantisation for a device, or an empty text. Looks at files, imports nothing."""
+    parts = (PT2E_STEPS, PT2E_QUANTIZERS[device])
     return next((home for home in PT2E_HOMES if all(_is_file(f"{home}.{part}") for part in parts)), "")
 
 
@@ -141,7 +143,7 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = ()) -> Fa
         lacking={name: _lacking(name) for name, reason in devices.items() if not reason},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
-        pt2e=pt2e_home(),
+        pt2e={device: pt2e_home(device) for device in PT2E_QUANTIZERS},
     )
 
 

@@ -50,7 +50,7 @@ def _for_ipex(network: Any) -> Any:
                 norm = frozen(len(child.weight), eps=child.eps)
                 norm.load_state_dict(child.state_dict())
                 setattr(parent, name, norm)
-    network.roi_heads.box_predictor.register_forward_hook(lambda *told: (told[-1][0].contiguous(), told[-1][1]))
+    network.roi_heads.box_predictor.register_forward_hook(lambda *call: (call[-1][0].contiguous(), call[-1][1]))
     return network
 
 

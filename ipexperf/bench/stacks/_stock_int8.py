@@ -6,15 +6,19 @@ import importlib
 import json
 from typing import Any
 
+from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Quantised, Workbench
 from ipexperf.bench.artifacts.artifact import ENGINE
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import PT2E_QUANTIZERS
 
 
 def why_not(cell: Cell) -> str | None:
     """Return why stock PyTorch cannot do this, or why it is not supported here, or None."""
-    if cell.device != "cpu":
-        return f"stock int8 is for cpu, where torch's quantized operators are: PT2E for {cell.device} is not built"
+    if cell.device not in PT2E_QUANTIZERS:
+        return f"stock int8 is for {' and '.join(PT2E_QUANTIZERS)}: there is no PT2E quantizer for {cell.device}"
+    if cell.device != "cpu" and registry.modes.get(cell.mode).artifact not in ("program", ""):
+        return f"stock int8 on {cell.device} goes through torch.compile: use infer_compile"
     return None
 
 

@@ -25,7 +25,7 @@ def quantise(cell: Cell) -> tuple[str, ...]:
             "model = quantize_dynamic(model, dtype=torch.qint8)",
         )
     if registry.modes.get(cell.mode).artifact == "program":
-        return _program(dynamic=artifact.way(cell) == "dynamic")
+        return _program(cell)
     return (
         "from torch.ao.quantization import get_default_qconfig_mapping",
         "from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx",
@@ -36,12 +36,14 @@ def quantise(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def _program(*, dynamic: bool) -> tuple[str, ...]:
+def _program(cell: Cell) -> tuple[str, ...]:
+    dynamic = f"is_dynamic={artifact.way(cell) == 'dynamic'}"
+    tools, name, arguments = {"cpu": ("x86", "X86", dynamic), "xpu": ("xpu", "XPU", "")}[cell.device]
     return (
         "from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e",
-        "from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86",
-        f"configuration = x86.get_default_x86_inductor_quantization_config(is_dynamic={dynamic})",
-        "quantizer = x86.X86InductorQuantizer().set_global(configuration)",
+        f"from torchao.quantization.pt2e.quantizer import {tools}_inductor_quantizer as {tools}",
+        f"configuration = {tools}.get_default_{tools}_inductor_quantization_config({arguments})",
+        f"quantizer = {tools}.{name}InductorQuantizer().set_global(configuration)",
         "prepared = prepare_pt2e(torch.export.export(model, inputs, strict=True).module(), quantizer)",
         *_CALIBRATE,
         "model = convert_pt2e(prepared)",

@@ -1,0 +1,60 @@
+"""IPEX on xpu: what its own code does there with a network and an optimizer, on the fake card."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+from bench_cases import alone
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(
+        importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
+    ),
+]
+
+INFERENCE = ["infer fp32, O0", "infer fp32, not folded", "infer fp32, packed"]
+
+
+@pytest.fixture(scope="module")
+def scenes() -> dict[str, dict[str, tuple[bool, str]]]:
+    """The checks of every scene, from one process."""
+    printed: dict[str, Any] = alone("ipex_xpu.py", ZE_AFFINITY_MASK="0")
+    scenes: dict[str, dict[str, tuple[bool, str]]] = printed["scenes"]
+    return scenes
+
+
+def failed(checks: dict[str, tuple[bool, str]]) -> dict[str, str]:
+    return {name: text for name, (ok, text) in checks.items() if not ok}
+
+
+@pytest.mark.parametrize("scene", INFERENCE)
+def test_inference_keeps_its_label(scenes: dict[str, Any], scene: str) -> None:
+    """Every check of a case holds: the device, the dtype, what was folded, and the accuracy."""
+    checks = scenes[scene]
+    assert failed(checks) == {}
+    assert {"device", "arithmetic", "synchronised", "dtype", "conv_bn_folding", "fidelity"} <= set(checks)
+
+
+def test_ipex_packs_no_weights_on_xpu(scenes: dict[str, Any]) -> None:
+    """Not even if that was asked for by name; and what was not to be folded is there."""
+    assert {scenes[scene]["weights_prepack"][1] for scene in INFERENCE} == {"0 prepacked modules"}
+    assert {scenes[scene]["conv_bn_folding"][1] for scene in INFERENCE} == {"1 of 1 BatchNorm modules are left"}
+
+
+def test_training_keeps_its_label(scenes: dict[str, Any]) -> None:
+    """Every check holds, and the network learns; with a step that is stock PyTorch's, as was asked for."""
+    checks = scenes["train fp32 sgd, not fused"]
+    assert failed(checks) == {}
+    assert {"device", "arithmetic", "loss_curve", "weights_move"} <= set(checks)
+    assert checks["fused_optimizer"][1] == "SGD: SGD.step"
+
+
+@pytest.mark.parametrize(
+    ("scene", "check"), [("folds nothing", "conv_bn_folding"), ("fuses nothing", "fused_optimizer")]
+)
+def test_an_ipex_that_does_less_than_its_label_says_is_caught(scenes: dict[str, Any], scene: str, check: str) -> None:
+    """One check fails, and it is that of the claim. That folding failed IPEX itself does not say."""
+    assert set(failed(scenes[scene])) == {check}
