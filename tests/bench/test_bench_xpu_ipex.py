@@ -21,8 +21,7 @@ INFERENCE = ["infer fp32, O0", "infer fp32, not folded", "infer fp32, packed"]
 @pytest.fixture(scope="module")
 def scenes() -> dict[str, dict[str, tuple[bool, str]]]:
     """The checks of every scene, from one process."""
-    printed: dict[str, Any] = alone("ipex_xpu.py", ZE_AFFINITY_MASK="0")
-    scenes: dict[str, dict[str, tuple[bool, str]]] = printed["scenes"]
+    scenes: dict[str, dict[str, tuple[bool, str]]] = alone("ipex_xpu.py", ZE_AFFINITY_MASK="0")
     return scenes
 
 
