@@ -51,7 +51,7 @@ def test_a_planted_program_is_refused_and_a_good_one_is_loaded(tmp_path: Path) -
     example = (torch.ones(2, 4),)
     good = tmp_path / "good.pt2"
     torch.export.save(torch.export.export(network, example), good)
-    assert torch.equal(pt2e.load(str(good))(*example), network(*example))
+    assert torch.equal(pt2e.load(str(good), "cpu")(*example), network(*example))
 
     evil = io.BytesIO()
     torch.save({"weight": _Makes(tmp_path / "ran")}, evil)
@@ -66,7 +66,7 @@ def test_a_planted_program_is_refused_and_a_good_one_is_loaded(tmp_path: Path) -
             for other, data in members.items():
                 archive.writestr(other, evil.getvalue() if other == name else data)
         with pytest.raises(pickle.UnpicklingError):
-            pt2e.load(str(bad))
+            pt2e.load(str(bad), "cpu")
         assert not (tmp_path / "ran").exists()
         with contextlib.suppress(Exception):  # whether it complains afterwards is no matter
             torch.export.load(bad)
