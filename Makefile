@@ -29,6 +29,7 @@ check: $(READY)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy --config-file tests/mypy.ini tests benchmarks
 	$(VENV)/bin/lint-imports
 
 # Photographs and weights, without what their packages once asked for. One of them (solaris) says that in a form which

@@ -21,7 +21,7 @@ from ipexperf.bench import registry
 from ipexperf.conduct import device_lock, lease
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 pytest_plugins = "pytester"
 
@@ -65,11 +65,12 @@ def _imports_torch(path: Path) -> bool:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test its tier. What its fixtures or the head of its file say needs no mark."""
     for item in items:
-        for fixture in item.fixturenames:
+        fixtures: Sequence[str] = getattr(item, "fixturenames", ())
+        for fixture in fixtures:
             if fixture in BY_FIXTURE:
                 item.add_marker(BY_FIXTURE[fixture])
         where = getattr(getattr(item, "callspec", None), "params", {}).values()
-        if "postgresql" in where or (item.path.parent.name == "history" and "server" in item.fixturenames):
+        if "postgresql" in where or (item.path.parent.name == "history" and "server" in fixtures):
             item.add_marker("server")
         if hasattr(getattr(item, "module", None), "torch") or _imports_torch(item.path):
             item.add_marker("torch")

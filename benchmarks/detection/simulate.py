@@ -141,9 +141,9 @@ def flat(old: Values, new: Values) -> Alarms:
 
 def pooled(old: Values, new: Values) -> Alarms:
     """Mann-Whitney over all iterations of all runs: p < 0.05, and slower."""
-    sides = [side.reshape(len(side), -1) for side in (old, new)]
-    p = stats.mannwhitneyu(*sides, axis=1, method="asymptotic").pvalue
-    return (p < ALPHA) & (np.median(sides[1], axis=1) > np.median(sides[0], axis=1))
+    before, after = (side.reshape(len(side), -1) for side in (old, new))
+    p = stats.mannwhitneyu(before, after, axis=1, method="asymptotic").pvalue
+    return (p < ALPHA) & (np.median(after, axis=1) > np.median(before, axis=1))
 
 
 def welch(old: Values, new: Values) -> Alarms:

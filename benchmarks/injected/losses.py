@@ -79,7 +79,7 @@ def reloading() -> None:
     """Load the weights in each step."""
     step = InferenceSession.step
 
-    def loading(self: InferenceSession) -> None:
+    def loading(self: Any) -> None:
         if not hasattr(self, "kept"):
             self.kept = {name: value.clone() for name, value in self.network.state_dict().items()}
         self.network.load_state_dict(self.kept)

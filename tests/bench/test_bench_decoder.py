@@ -110,9 +110,9 @@ def session(mode: str, dtype: str, shape: _decoder.Shape = LLAMA, **more: Any) -
     model = Model("small", lambda: decoder(shape), **declared)
     knobs = tuple(more.items())
     case = Case("small", "cpu", dtype, mode, "stock", BATCH, SIZE, 1, "random_tokens", knobs)
-    leaves = [registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock")]
+    cpu, way, stock = registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock")
     data, task = registry.datasets.get(model.data), registry.tasks.get(model.task)
-    opened = Workbench(case, model, *leaves, data, task, Settings(), lambda _: None)
+    opened = Workbench(case, model, cpu, way, stock, data, task, Settings(), lambda _: None)
     return opened.mode.open(opened)
 
 

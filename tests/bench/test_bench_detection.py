@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 from ipexperf.bench.tasks import _anchors, _boxes, detection
 from ipexperf.bench.tasks._boxes import Detections
 
-TASK = registry.tasks.get("detection")
+TASK: Any = registry.tasks.get("detection")
 CLASSES = 3
 BOXES = torch.tensor([[[5.0, 5, 25, 25], [32, 32, 60, 54]], [[3, 32, 23, 60], [0, 0, 0, 0]]])
 LABELS = torch.tensor([[0, 1], [1, -1]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ipexperf.bench import registry
@@ -25,7 +27,7 @@ LABELS = torch.tensor([[0, 1], [1, -1]])
 
 def test_one_stage_answers_for_each_known_box() -> None:
     """Offsets and scores, a row for each: the maps are as large as the task believes."""
-    task = registry.tasks.get("detection")
+    task: Any = registry.tasks.get("detection")
     outputs = tensors(ssd.ssd_resnet34()(torch.rand(2, 3, detection.SIZE, detection.SIZE)))
     known = len(_anchors.anchors(detection.SIZE))
     assert [tuple(value.shape) for value in outputs] == [(2, known, 4), (2, known, ssd.CLASSES)]

@@ -66,7 +66,7 @@ def test_what_was_found_is_filled_up() -> None:
     boxes, scores, labels = faster_rcnn._filled(BOXES[0, :1], torch.tensor([0.9]), torch.tensor([2]))
     assert (boxes.shape, scores.shape) == ((faster_rcnn.MOST_FOUND, 4), (faster_rcnn.MOST_FOUND,))
     assert labels.tolist() == [2] + [-1] * (faster_rcnn.MOST_FOUND - 1)
-    task = registry.tasks.get("region_detection")
+    task: Any = registry.tasks.get("region_detection")
     [found] = task.detections((boxes[None], scores[None], labels[None]))
     assert (found.boxes.tolist(), found.labels.tolist()) == ([BOXES[0, 0].tolist()], [2])
 

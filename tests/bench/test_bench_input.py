@@ -140,7 +140,7 @@ def test_a_loader_leaves_the_trainings_chance_alone(opened: Any) -> None:
 @pytest.mark.parametrize("mode", ["train", "infer"])
 def test_the_wait_for_a_batch_is_a_metric_where_there_is_one(mode: str) -> None:
     """A loader's wait is told apart from the step; what lies on the device is not waited for."""
-    session = registry.modes.get(mode).open(bench(mode, 16, input="loader"))
+    session: Any = registry.modes.get(mode).open(bench(mode, 16, input="loader"))
     try:
         source = session.feed
         assert session.metrics()["input_time"] > 0
@@ -155,7 +155,7 @@ def test_training_learns_the_same_from_every_input() -> None:
     """The losses of the first steps are the same to the last digit: the input is no part of the training."""
     losses = []
     for knobs in ({}, {"input": "loader"}):
-        session = registry.modes.get("train").open(bench("train", 16, **knobs))
+        session: Any = registry.modes.get("train").open(bench("train", 16, **knobs))
         for _ in range(4):
             session.step()
         losses.append([float(loss) for loss in session.losses])

@@ -41,9 +41,9 @@ def session(name: str, mode: str, dtype: str = "fp32", shape: Any = SHAPE, **kno
         size=SIZE,
     )
     case = Case(model.name, "cpu", dtype, mode, "stock", 1, SIZE, 1, "activations", tuple(sorted(knobs.items())))
-    leaves = [registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock")]
+    cpu, way, stock = registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock")
     data, task = registry.datasets.get(model.data), registry.tasks.get(model.task)
-    opened: Any = Workbench(case, model, *leaves, data, task, Settings(), lambda _: None)
+    opened: Any = Workbench(case, model, cpu, way, stock, data, task, Settings(), lambda _: None)
     return opened.mode.open(opened)
 
 

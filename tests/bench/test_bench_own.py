@@ -286,7 +286,7 @@ def test_a_network_of_another_size_is_told_from_a_fault_of_a_stack() -> None:
 def test_an_answer_that_is_off_is_caught(lie: str) -> None:
     """One example in sixteen that is wrong, however near the others are."""
     workbench = bench("small")
-    session = workbench.mode.open(workbench)
+    session: Any = workbench.mode.open(workbench)
     honest = session.forward
 
     def lying(inputs: Any) -> Any:

@@ -74,9 +74,9 @@ def session(build: Callable[[], Any] = llama, dtype: str = "fp32", **knobs: str)
     model = Model("small", build, **declared)
     turned = tuple(sorted({"rate": "200", "requests": "6", **knobs}.items()))
     case = Case("small", "cpu", dtype, "serve", "stock", BATCH, SIZE, 1, "noise", turned)
-    leaves = [registry.devices.get("cpu"), registry.modes.get("serve"), registry.stacks.get("stock")]
+    cpu, mode, stock = registry.devices.get("cpu"), registry.modes.get("serve"), registry.stacks.get("stock")
     task = registry.tasks.get(model.task)
-    opened: Any = Workbench(case, model, *leaves, Noise(), task, Settings(), lambda _: None)
+    opened: Any = Workbench(case, model, cpu, mode, stock, Noise(), task, Settings(), lambda _: None)
     return opened.mode.open(opened)
 
 

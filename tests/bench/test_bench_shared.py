@@ -66,7 +66,8 @@ def test_the_second_is_told_what_the_first_made(bench: Callable[..., Workbench])
 def test_what_is_made_of_something_else_is_made(bench: Callable[..., Workbench], other: Callable[..., Any]) -> None:
     """All that a reference depends on is part of its address; without a folder each worker makes its own."""
     asked(bench(), 1, "the first")
-    assert asked(*other(bench), "the second") == "the second"
+    workbench, made_of = other(bench)
+    assert asked(workbench, made_of, "the second") == "the second"
 
 
 def test_weights_that_changed_in_their_place_are_others(bench: Callable[..., Workbench], tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_gradients_that_are_not_scaled_are_caught_by_the_curve() -> None:
 
 def test_other_batches_than_stocks_are_caught_by_the_curve() -> None:
     """The same network on the batches of another seed has other losses from the first step on."""
-    session = TrainSession(bench())
+    session: Any = TrainSession(bench())
     session.feed.ring.reverse()
     session.train_on()
     assert not _curve.check(session.bench, session.split, [_curve.first_losses(session.losses)]).ok

@@ -159,7 +159,7 @@ def test_what_ipex_ignores_on_xpu_is_a_note(device: Xpu) -> None:
     for name in ("weights_prepack", "graph_mode", "auto_kernel_selection", "sample_input", "in place"):
         assert name in told
     assert ipex.notes(bench(network, device=registry.devices.get("cpu"), stack="ipex")) == []
-    session = registry.modes.get("infer").open(bench(network, device=device))
+    session: Any = registry.modes.get("infer").open(bench(network, device=device))
     session.bench = dataclasses.replace(session.bench, stack=ipex)
     assert told in session.notes()
 

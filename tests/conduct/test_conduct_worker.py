@@ -256,7 +256,7 @@ def test_what_a_worker_started_dies_with_the_worker(fake: str, tmp_path: Path, g
         assert not [pid for pid in guard.members(worker.pid) if not gone(pid)]
 
 
-def test_the_guard_holds_nothing_and_hears_nobody_else(fake: str, gone: Callable[[int], bool]) -> None:
+def test_the_guard_holds_nothing_and_hears_nobody_else(fake: str, gone: Callable[..., bool]) -> None:
     """The guard has no descriptor but the log, and signals to the worker's group don't end it."""
     with Worker(timeout=30) as worker:
         worker.ask("prepare", case=case().to_json(), settings={"load": [fake]})

@@ -86,8 +86,8 @@ def step(case: Case, number: int) -> float:
 def measured(case: Case, number: int) -> Measurement:
     moment = f"2026-05-{number + 1:02d}T02:00:00Z"
     if case == FAILED:
-        launches = (Launch(0, "crashed", ANGRY, log=f"loading\n{ANGRY}"),)
-        return Measurement(case, launches, environment(number), moment, moment)
+        launches = [Launch(0, "crashed", ANGRY, log=f"loading\n{ANGRY}")]
+        return Measurement(case, tuple(launches), environment(number), moment, moment)
     launches = []
     for index in range(3):
         own = step(case, number) * (1 + 0.002 * index)

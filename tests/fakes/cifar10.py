@@ -27,8 +27,8 @@ class _Python2(pickle._Pickler):
     def _save_string(self, value: str | bytes) -> None:
         data = value.encode("latin1") if isinstance(value, str) else value
         short = len(data) < 256
-        self.write((b"U" + bytes([len(data)]) if short else b"T" + struct.pack("<i", len(data))) + data)
-        self.memoize(value)
+        self.write((b"U" + bytes([len(data)]) if short else b"T" + struct.pack("<i", len(data))) + data)  # type: ignore[attr-defined]
+        self.memoize(value)  # type: ignore[attr-defined]
 
     dispatch = {**pickle._Pickler.dispatch, str: _save_string, bytes: _save_string}  # noqa: RUF012
 

@@ -21,7 +21,7 @@ import numpy as np
 from ipexperf.bench import registry
 
 np.random.random()
-next(tempfile._get_candidate_names())
+next(tempfile._get_candidate_names())  # type: ignore[attr-defined]
 
 if "FAKE_THREAD" in os.environ:
     threading.Thread(target=time.sleep, args=(1000,), daemon=True, name="left behind").start()
@@ -35,7 +35,7 @@ def draws() -> Callable[[], int]:
     told = {
         "random": random.random(),  # noqa: S311 - what a model may draw by chance
         "numpy": np.random.random(),
-        "tempfile": next(tempfile._get_candidate_names()),
+        "tempfile": next(tempfile._get_candidate_names()),  # type: ignore[attr-defined]
         "uuid": uuid.uuid4().hex,
         "secrets": secrets.token_hex(),
     }

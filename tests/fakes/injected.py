@@ -106,7 +106,7 @@ def quantised() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def reloading() -> Session:
-    session = opened("stock")
+    session: Any = opened("stock")
     weights = {name: value.clone() for name, value in session.network.state_dict().items()}
     honest = session.step
 

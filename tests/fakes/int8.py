@@ -155,7 +155,8 @@ class InNameOnly(Stock):
     """Compiles without freezing: quantises and dequantises around layers in fp32."""
 
     def compiled(self, network: Any, *_: Any) -> Any:
-        importlib.import_module("torch._inductor.config").freezing = False
+        config: Any = importlib.import_module("torch._inductor.config")
+        config.freezing = False
         return torch.compile(network)
 
 

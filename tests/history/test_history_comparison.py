@@ -60,7 +60,8 @@ def test_a_ratio_is_the_second_over_the_first_and_its_change_knows_the_direction
 def test_a_metric_without_a_good_way_is_only_different(history):
     """An accuracy that moved is told, and nobody says that it is better."""
     launches = [tuple(make_launch(i, 0.01, accuracy=x + i / 1e5) for i in range(3)) for x in (0.90, 0.99)]
-    case = both(history, *(make_measurement(launches=side) for side in launches), "accuracy")
+    first, second = (make_measurement(launches=side) for side in launches)
+    case = both(history, first, second, "accuracy")
     assert case.change == "different"
     assert (case.accuracy_metric, case.first_accuracy) == ("accuracy", pytest.approx(0.90001))
 

@@ -76,12 +76,12 @@ class Server:
                 self._channel.recv()
                 raise TimeoutError(f"no end after {timeout:.0f} s: {arguments}\n{out.read_text()}")
             status = self._channel.recv()
-            lines = [path.read_text(errors="backslashreplace").splitlines() for path in (out, err)]
-        for stream, text in zip((sys.stdout, sys.stderr), lines, strict=True):
-            stream.write("\n".join(text) + "\n")
+            said, complained = (path.read_text(errors="backslashreplace").splitlines() for path in (out, err))
+        sys.stdout.write("\n".join(said) + "\n")
+        sys.stderr.write("\n".join(complained) + "\n")
         with contextlib.suppress(ValueError):
             status = pytest.ExitCode(status)
-        return pytest.RunResult(status, *lines, time.monotonic() - began)
+        return pytest.RunResult(status, said, complained, time.monotonic() - began)
 
     def close(self) -> None:
         self._channel.close()  # the server sees the end of its requests
