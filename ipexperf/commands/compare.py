@@ -17,6 +17,11 @@ def add_compare(subparsers: console.Subparsers) -> None:
     parser.add_argument("first", metavar="RUN", help=console.RUN)
     parser.add_argument("second", metavar="RUN", nargs="?", default="last", help="as above (default: %(default)s)")
     parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
+    text = (
+        "a verdict for each case over all equal hosts that measured both. RUN then names a fleet run or all runs of a "
+        "day, a branch or a commit, or of torch=VERSION or ipex=VERSION"
+    )
+    parser.add_argument("--hosts", action="store_true", help=text)
     parser.set_defaults(run=run_compare)
 
 
@@ -24,6 +29,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
     from ipexperf.history.comparison import compare
     from ipexperf.history.ratio_tables import OVER_LAUNCHES, compared_table, comparison_text
 
+    if arguments.hosts:
+        return _over_hosts(arguments)
     with console.open_history(arguments) as history:
         first, second = history.show(arguments.first), history.show(arguments.second)
     if first.run.uid == second.run.uid:
@@ -36,6 +43,22 @@ def run_compare(arguments: argparse.Namespace) -> int:
         lambda: comparison_text(comparison),
         lambda: compared_table(comparison.cases) if comparison.cases else "No cases were recorded.",
         lambda: OVER_LAUNCHES,
+    )
+
+
+def _over_hosts(arguments: argparse.Namespace) -> int:
+    """Compare over all hosts."""
+    from ipexperf.history import host_tables, over_hosts
+
+    with console.open_history(arguments) as history:
+        compared = over_hosts.compare(history, arguments.first, arguments.second, arguments.metric)
+    return console.output(
+        arguments,
+        asdict(compared),
+        lambda: [{**asdict(one), "hosts": host_tables.host_by_host(one.hosts)} for one in compared.cases],
+        lambda: host_tables.over_hosts_text(compared),
+        lambda: host_tables.over_hosts_table(compared.cases) if compared.cases else "No cases were recorded.",
+        lambda: host_tables.OVER_HOSTS,
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ipexperf.history.drawing import interval, ratio, row, table
+from ipexperf.history.drawing import interval, moment, ratio, row, table
 from ipexperf.history.host_times import DAY
 from ipexperf.judge.hosts import LEAST_HOSTS
 
@@ -16,12 +16,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ipexperf.history.host_times import Kind
+    from ipexperf.history.over_hosts import Compared, HostShare, OverHosts
     from ipexperf.judge.hosts import HostVerdict
 
 EXPLANATION = (
     "ratio: step times over those of the other hosts of its kind, the median over cases and nights; above 1 is slower. "
     "A host is odd if it lies farther from the others than they lie from one another."
 )
+OVER_HOSTS = (
+    "ratio: time of the second over that of the first, on each host and over all of them; above 1 is slower. Intervals "
+    "hold with 90 %. They come from how far the hosts lie from one another: what a host does from one day to the next "
+    "is in them."
+)
+MANY = 6
+"""More hosts than this have no ratio each in the table."""
 
 
 def kinds_table(kinds: Sequence[Kind]) -> Table:
@@ -53,3 +61,33 @@ def _sentence(one: HostVerdict) -> str:
         f"{one.host} is {percent:.1f} % {one.state} than its {one.equals} equals since {one.since[:DAY]}: "
         "the machine, not the software."
     )
+
+
+def over_hosts_text(compared: Compared) -> Text:
+    """Describe both sides, and what is to be known of the comparison as a whole."""
+    lines = []
+    for name, side in (("first", compared.first), ("second", compared.second)):
+        when = moment(side.begin) if side.begin == side.end else f"{moment(side.begin)} to {moment(side.end)}"
+        runs = (
+            f"{len(side.runs)} {'run' if len(side.runs) == 1 else 'runs'} on {', '.join(side.hosts) or 'shared hosts'}"
+        )
+        lines.append(f"{name:8} {side.selector}: {runs}, {when} UTC")
+        lines += [f"{'':8} {software}" for software in side.software]
+    return Text("\n".join([*lines, *compared.notes]))
+
+
+def over_hosts_table(cases: Sequence[OverHosts]) -> Table:
+    drawn = table("case", "batch", "machine", "verdict", "ratio", "interval", "host by host", "reason")
+    for one in cases:
+        numbers = (one.outcome or "-", ratio(one.ratio), interval(one.lo, one.hi), host_by_host(one.hosts))
+        row(drawn, one.case_id, str(one.batch), one.machine_key, *numbers, one.reason)
+    return drawn
+
+
+def host_by_host(hosts: Sequence[HostShare]) -> str:
+    """The ratio of each host, or of many hosts the smallest and the largest."""
+    known = sorted((one.ratio, one.host) for one in hosts if one.ratio is not None)
+    if len(known) <= MANY:
+        return ", ".join(f"{one.host} {ratio(one.ratio)}{' (odd)' * (one.note == 'odd')}" for one in hosts)
+    (low, first), (high, last) = known[0], known[-1]
+    return f"{len(known)} hosts, {ratio(low)} on {first} to {ratio(high)} on {last}"

@@ -76,13 +76,19 @@ def _lasting(series: Sequence[Medians], runs: Mapping[str, _Circumstances | None
 
 
 def _circumstances(row: Mapping[Any, Any]) -> _Circumstances | None:
-    """None for a run that several hosts shared: its cases are each of another one."""
-    fleet = row["meta"].get("fleet") or {}
-    hosts = list(fleet.get("hosts") or ())
-    if len(hosts) > 1:
+    """None for a run that several hosts shared."""
+    host = host_of(row["meta"], row["doc"])
+    if host is None:
         return None
-    document = row["doc"]
-    software = document.get("software") or {}
-    host = hosts[0] if hosts else str((document.get("hardware") or {}).get("host") or "unknown")
+    fleet = row["meta"].get("fleet") or {}
+    software = row["doc"].get("software") or {}
     versions = [str(software.get(name)) for name in ("torch", "ipex")] + [str(row["commit_sha"])]
     return _Circumstances(host, str(fleet.get("run") or " ".join(versions)), bool(fleet))
+
+
+def host_of(meta: Mapping[str, Any], document: Mapping[str, Any]) -> str | None:
+    """The host of a run: its name in the fleet, or its own. None if several shared the run: each case has another."""
+    hosts = list((meta.get("fleet") or {}).get("hosts") or ())
+    if len(hosts) > 1:
+        return None
+    return hosts[0] if hosts else str((document.get("hardware") or {}).get("host") or "unknown")

@@ -26,12 +26,17 @@ def resolve(connection: Connection, selector: str) -> str:
     text = selector.strip()
     if connection.execute(select(run.c.uid).where(run.c.uid == text)).first():
         return text
+    base, back = parts(text)
+    rows = connection.execute(matches(connection, base, text).offset(back or 0).limit(1))
+    uid = rows.scalar_one_or_none()
+    return uid if uid is not None else unknown(connection, text)
+
+
+def parts(text: str) -> tuple[str, int | None]:
+    """Return what a selector names, and how many runs before that it goes back. None: it does not say."""
     match = re.fullmatch(r"(.*?)(?:~(\d{0,9})|(\^+))?", text, re.DOTALL)
     assert match is not None  # noqa: S101 - the first part matches anything
-    back = len(match[3]) if match[3] else int(match[2] or 1) if match[2] is not None else 0
-    rows = connection.execute(_matches(connection, match[1], text).offset(back).limit(1))
-    uid = rows.scalar_one_or_none()
-    return uid if uid is not None else _unknown(connection, text)
+    return match[1], len(match[3]) if match[3] else int(match[2] or 1) if match[2] is not None else None
 
 
 def moment(connection: Connection, text: str) -> str:
@@ -73,7 +78,7 @@ def check_begun(connection: Connection) -> None:
         raise HistoryError("this history is empty: run the suite first.")
 
 
-def _matches(connection: Connection, base: str, text: str) -> Select[Any]:
+def matches(connection: Connection, base: str, text: str) -> Select[Any]:
     """Select all runs that a selector matches, the best match first."""
     runs = select(run.c.uid).order_by(*_NEWEST)
     if base in NEWEST:
@@ -113,7 +118,7 @@ def _named(connection: Connection, base: str, text: str) -> Select[Any]:
     if len(candidates) > 1:
         raise HistoryError(f"{text!r} is ambiguous: it begins {', '.join(candidates)}.")
     if not candidates:
-        _unknown(connection, text)
+        unknown(connection, text)
     return runs.where(of_branch if branch is not None else of_commit if commits else of_uid)
 
 
@@ -124,7 +129,7 @@ def _day(text: str) -> str:
     return (datetime.now(timezone.utc) - timedelta(days=DAYS[text])).date().isoformat()
 
 
-def _unknown(connection: Connection, text: str) -> str:
+def unknown(connection: Connection, text: str) -> str:
     count = connection.execute(select(func.count()).select_from(run)).scalar_one()
     if not count:
         raise HistoryError(f"no run matches {text!r}: this history is empty.")

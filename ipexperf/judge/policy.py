@@ -185,6 +185,45 @@ class PairPolicy(Constants):
 
 
 @dataclass(frozen=True, slots=True)
+class HostsPolicy(Constants):
+    """The policy for a comparison over several equal hosts. Probabilities are one-sided."""
+
+    name: str = "hosts-1"
+    tolerance: float = 0.05
+    """Slowdowns up to this fraction are ignored."""
+    harmless: float = 0.4
+    """A slowdown is `regressed` if it surely exceeds this share of the tolerance, as over pairs."""
+    alpha: float = 0.005
+    """Rate at which a case slower by no more than that may be called regressed (mirrored: improved)."""
+    ok_alpha: float = 0.05
+    """Rate at which a case slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
+    mde_power: float = 0.80
+    """The stated smallest detectable slowdown is found with this probability."""
+    spread: float = 0.02
+    """Log sd of a ratio from host to host that is assumed, beside what the launches of a host show."""
+    trust: float = 3.0
+    """The assumed spread counts as much as this many hosts."""
+    odd_alpha: float = 0.01
+    """Rate at which any of some hosts that are alike may be said to disagree with the others."""
+    false_discovery_rate: float = 0.05
+    """Alarm rate of a comparison, shared by its cases (Bonferroni)."""
+
+    @property
+    def margin(self) -> float:
+        """The slowdown that must surely be exceeded, as a log ratio."""
+        return math.log1p(self.harmless * self.tolerance)
+
+    @property
+    def limit(self) -> float:
+        """The slowdown that must surely not be reached, as a log ratio."""
+        return math.log1p(self.tolerance)
+
+    def shared(self, cases: int) -> HostsPolicy:
+        """The policy for each of `cases` judged cases, which share the alarm rate of the comparison."""
+        return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))
+
+
+@dataclass(frozen=True, slots=True)
 class MetricPolicy(Constants):
     """The policy for one metric beside speed. Probabilities are one-sided."""
 

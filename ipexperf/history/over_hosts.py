@@ -1,0 +1,263 @@
+"""Compare two softwares case by case over all hosts that measured both, with a verdict."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ipexperf.case import Case
+from ipexperf.errors import HistoryError
+from ipexperf.history import run_sets
+from ipexperf.history.comparison import known_metric, unsound
+from ipexperf.history.database import reading
+from ipexperf.judge import several_hosts
+from ipexperf.judge.environment import incomparable
+from ipexperf.judge.policy import HostsPolicy
+from ipexperf.judge.several_hosts import LEAST_HOSTS, HostRatio
+from ipexperf.result import PRIMARY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ipexperf.history.records import Recorded
+    from ipexperf.history.run_sets import Member
+    from ipexperf.history.store import History
+
+NO_SPREAD = "one launch has no spread"
+SHOWN = 4
+"""Most names that a sentence has. The rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two softwares: the runs that a selector named."""
+
+    selector: str
+    runs: tuple[str, ...]
+    hosts: tuple[str, ...]
+    software: tuple[str, ...]
+    """What its runs measured. More than one: the side mixes softwares."""
+    begin: str
+    end: str
+    """When its oldest and its newest run began."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostShare:
+    """What one host says of a case."""
+
+    host: str
+    ratio: float | None
+    """How many times slower the second software is. None: it says nothing."""
+    runs: tuple[int, int]
+    """The runs before and after that count."""
+    note: str
+    """Why it says nothing, or that it is odd."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverHosts:
+    """One case on hosts of one kind. Without a verdict, `reason` says why."""
+
+    case_id: str
+    case_uid: str
+    model: str
+    device: str
+    dtype: str
+    mode: str
+    stack: str
+    batch: int
+    machine_key: str
+    metric: str
+    unit: str
+    outcome: str | None
+    ratio: float | None
+    """How many times slower the second software is. Above 1 is slower."""
+    lo: float | None
+    hi: float | None
+    mde: float | None
+    """The smallest slowdown, as a fraction, that would surely have been seen."""
+    spread: float | None
+    """Standard deviation of the log ratios of its hosts."""
+    odd: tuple[str, ...]
+    """Hosts that disagree with the others, and are left out of the ratio."""
+    disagree: bool
+    """Whether hosts disagree of which none can be named."""
+    reason: str
+    hosts: tuple[HostShare, ...]
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two softwares over all hosts."""
+
+    first: Side
+    second: Side
+    cases: tuple[OverHosts, ...]
+    notes: tuple[str, ...]
+    """What a reader must know of the comparison as a whole."""
+
+
+def compare(history: History, first: str, second: str, metric: str = PRIMARY) -> Compared:
+    """Compare the runs that two selectors name, on each host of both and over all of them."""
+    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
+        sides = [run_sets.resolve(connection, text) for text in (first, second)]
+    return of_runs(history, (first, second), sides, metric)
+
+
+def of_runs(
+    history: History, names: Sequence[str], sides: Sequence[Sequence[Member]], metric: str = PRIMARY
+) -> Compared:
+    """Compare the runs of two sides. Raise HistoryError if a run is in both, or if the metric is no time."""
+    kind = known_metric(metric)
+    if kind.unit != "s" or kind.higher_is_better is not False:
+        raise HistoryError(f"over several hosts a time is judged, such as {PRIMARY}: {metric} is none.")
+    if both := {one.uid for one in sides[0]} & {one.uid for one in sides[1]}:
+        raise HistoryError(
+            f"{names[0]!r} and {names[1]!r} both name the run {min(both)}: name two fleet runs, days or commits, or "
+            "two versions, such as torch=2.8 and torch=2.9."
+        )
+    old, new = (_read(history, side) for side in sides)
+    keys = sorted({*old.cases, *new.cases}, key=lambda key: (key[0].id, key[0].uid, key[1]))
+    tolerance = kind.gate.tolerance if kind.gate else HostsPolicy.tolerance
+    whole = [(key, _shares(old.cases.get(key, {}), new.cases.get(key, {}), metric)) for key in keys]
+    judged = sum(_judgeable(shares) for _, shares in whole)
+    policy = replace(HostsPolicy(), tolerance=tolerance).shared(judged)
+    cases = tuple(_over_hosts(key, shares, metric, kind.unit, policy) for key, shares in whole)
+    described = [_side(name, side) for name, side in zip(names, sides, strict=True)]
+    return Compared(*described, cases, tuple(_notes(described, (old, new), cases)))
+
+
+Key = tuple[Case, str]
+"""A case and the kind of its hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the runs of a side recorded, by case and kind, and then by host."""
+
+    cases: Mapping[Key, Mapping[str, list[Recorded]]]
+    shared: int
+    """Runs that several hosts shared, which are left out."""
+
+
+def _read(history: History, side: Sequence[Member]) -> _Read:
+    cases: dict[Key, dict[str, list[Recorded]]] = defaultdict(lambda: defaultdict(list))
+    for one in side:
+        if one.host is not None:
+            for recorded in history.measurements(one.uid):
+                cases[recorded.case, recorded.machine_key][one.host].append(recorded)
+    return _Read(cases, sum(one.host is None for one in side))
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one host says, with its number for the judge if it says anything."""
+
+    shown: HostShare
+    ratio: HostRatio | None
+
+
+def _shares(old: Mapping[str, Sequence[Recorded]], new: Mapping[str, Sequence[Recorded]], metric: str) -> list[_Share]:
+    return [_share(host, old.get(host, ()), new.get(host, ()), metric) for host in sorted({*old, *new})]
+
+
+def _share(host: str, old: Sequence[Recorded], new: Sequence[Recorded], metric: str) -> _Share:
+    sound = [[one for one in side if not unsound(one, metric)] for side in (old, new)]
+    counts = (len(sound[0]), len(sound[1]))
+    if note := _why_not((old, new), sound, metric):
+        return _Share(HostShare(host, None, counts, note), None)
+    ratio = several_hosts.of_runs(host, *([one.values[metric] for one in side] for side in sound))
+    if ratio is None:
+        return _Share(HostShare(host, None, counts, NO_SPREAD), None)
+    return _Share(HostShare(host, ratio.ratio, counts, ""), ratio)
+
+
+def _why_not(sides: Sequence[Sequence[Recorded]], sound: Sequence[Sequence[Recorded]], metric: str) -> str:
+    """Why a host says nothing, or an empty text."""
+    for name, every, good in zip(("first", "second"), sides, sound, strict=True):
+        if not every:
+            return f"the {name} did not measure it"
+        if not good:
+            return f"the {name} {unsound(every[0], metric)}"
+    fields = incomparable(sound[0][0].environment, sound[1][0].environment)
+    return f"other hardware: {', '.join(fields)}" if fields else ""
+
+
+def _judgeable(shares: Sequence[_Share]) -> bool:
+    return sum(one.ratio is not None for one in shares) >= LEAST_HOSTS
+
+
+def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, policy: HostsPolicy) -> OverHosts:
+    case, machine_key = key
+    combined = None
+    if _judgeable(shares):
+        combined = several_hosts.judge([one.ratio for one in shares if one.ratio is not None], policy)
+    odd = combined.odd if combined else ()
+    hosts = (replace(one.shown, note="odd") if one.shown.host in odd else one.shown for one in shares)
+    return OverHosts(
+        case.id,
+        case.uid,
+        *(getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")),
+        machine_key,
+        metric,
+        unit,
+        combined.outcome if combined else None,
+        combined.ratio if combined else None,
+        combined.lo if combined else None,
+        combined.hi if combined else None,
+        combined.mde if combined else None,
+        combined.spread if combined else None,
+        odd,
+        combined.disagree if combined else False,
+        combined.reason if combined else _too_few(shares),
+        tuple(hosts),
+        policy.label,
+    )
+
+
+def _too_few(shares: Sequence[_Share]) -> str:
+    """Why there is no verdict: one host or none measured both."""
+    usable = [one.shown.host for one in shares if one.ratio is not None]
+    reasons = Counter(one.shown.note for one in shares if one.ratio is None)
+    why = "; ".join(f"{reason} on {_named(_of(shares, reason))}" for reason in reasons)
+    return f"{f'only {usable[0]} measured both' if usable else 'no host measured both'}{f': {why}' if why else ''}"
+
+
+def _of(shares: Sequence[_Share], reason: str) -> list[str]:
+    return [one.shown.host for one in shares if one.shown.note == reason]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    return ", ".join([*names[:SHOWN], *more])
+
+
+def _side(selector: str, side: Sequence[Member]) -> Side:
+    return Side(
+        selector,
+        tuple(one.uid for one in side),
+        tuple(sorted({one.host for one in side if one.host is not None})),
+        tuple(dict.fromkeys(one.software for one in side)),
+        min(one.started_at for one in side),
+        max(one.started_at for one in side),
+    )
+
+
+def _notes(sides: Sequence[Side], read: Sequence[_Read], cases: Sequence[OverHosts]) -> Iterator[str]:
+    for side, name in zip(sides, ("first", "second"), strict=True):
+        if len(side.software) > 1:
+            yield f"the {name} mixes {len(side.software)} softwares: a ratio is over all of them"
+    if shared := sum(one.shared for one in read):
+        yield f"{shared} runs that several hosts shared are left out: each of their cases was on one host alone"
+    if len(kinds := {one.machine_key for one in cases}) > 1:
+        yield f"hosts of {len(kinds)} kinds: a ratio is over the hosts of one kind, because others may differ"
+    odd = Counter(host for one in cases for host in one.odd)
+    judged = sum(one.outcome is not None for one in cases)
+    for host, count in odd.most_common():
+        yield f"{host} disagrees with its equals in {count} of {judged} cases: look at that machine"
+    if alone := sum(one.outcome is None for one in cases):
+        yield f"{alone} of {len(cases)} cases have no verdict: fewer than {LEAST_HOSTS} equal hosts measured both"

@@ -1,0 +1,271 @@
+"""Whether new software is slower on several equal hosts, each of which measured the old and the new.
+
+Each host gives one ratio. A random-effects combination after Hartung, Knapp, Sidik and Jonkman: the interval follows
+from how far the hosts lie from one another, because what a host does from one day to the next shows there and not in
+its launches. Two or three hosts say little about that, so the spread is shrunk to an assumed one. The interval is
+never narrower than the launches alone make it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ipexperf.judge.policy import HostsPolicy
+from ipexperf.judge.ratios import WIDEST
+from ipexperf.judge.spread import Spread
+
+LEAST_HOSTS = 2
+"""One host has no spread between hosts: `ipexperf compare` is for that."""
+LEAST_TO_NAME = 3
+"""Of two hosts that disagree nobody can say which one is odd."""
+FLOOR = 0.001
+"""Launches of a host are not assumed to be more alike than this, as a standard error of the log."""
+
+HostsOutcome = Literal["regressed", "improved", "ok", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRatio:
+    """What one host says: the log of how many times slower the new software is there."""
+
+    host: str
+    log_ratio: float
+    error: float
+    """Its standard error, from the launches or runs of this host."""
+    freedom: float
+    """The degrees of freedom of that error."""
+
+    @property
+    def ratio(self) -> float:
+        return _ratio(self.log_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What several hosts say together."""
+
+    outcome: HostsOutcome
+    reason: str
+    ratio: float
+    """How many times slower the new software is. Above 1 is slower."""
+    lo: float
+    hi: float
+    mde: float
+    hosts: int
+    """The hosts that the ratio is over: all but the odd ones."""
+    spread: float
+    """Standard deviation of the log ratios of these hosts."""
+    odd: tuple[str, ...] = ()
+    """Hosts that disagree with the others: the machine, not the software."""
+    disagree: bool = False
+    """Whether the hosts disagree, and none of them can be named."""
+
+
+def of_runs(host: str, first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> HostRatio | None:
+    """The ratio of a host from the launches of each of its runs, before and after. None without any spread.
+
+    Several runs say how much one differs from the next. A single one is as sure as its launches make it.
+    """
+    sides = [_Side.of(runs) for runs in (first, second)]
+    if any(side.freedom == 0 for side in sides):
+        return None
+    variance = sum(side.variance for side in sides)
+    freedom = variance**2 / sum(side.variance**2 / side.freedom for side in sides)
+    return HostRatio(host, sides[1].centre - sides[0].centre, math.sqrt(variance), freedom)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The mean log time of a host's runs, its variance, and the degrees of freedom of that. 0: nothing says."""
+
+    centre: float
+    variance: float
+    freedom: float
+
+    @classmethod
+    def of(cls, runs: Sequence[Sequence[float]]) -> _Side:
+        logs = [[math.log(value) for value in launches] for launches in runs]
+        means = [statistics.fmean(values) for values in logs]
+        freedom = sum(len(values) - 1 for values in logs)
+        squares = sum((value - mean) ** 2 for values, mean in zip(logs, means, strict=True) for value in values)
+        own = squares / freedom / sum(map(len, logs)) if freedom else 0.0
+        apart = statistics.variance(means) / len(means) if len(means) > 1 else 0.0
+        known = (apart, len(means) - 1) if apart >= own and len(means) > 1 else (own, freedom)
+        return cls(statistics.fmean(means), max(known[0], FLOOR**2), known[1])
+
+
+def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
+    """Combine the ratios of equal hosts. Raise ValueError for fewer than two."""
+    if len(ratios) < LEAST_HOSTS:
+        raise ValueError(f"expected the ratios of at least {LEAST_HOSTS} hosts, got {len(ratios)}")
+    odd = _odd(ratios, policy)
+    rest = [one for one in ratios if one.host not in odd]
+    estimate = _estimate(rest, policy)
+    outcome = _decide(estimate, policy)
+    disagree = estimate.disagreement < policy.odd_alpha
+    return Combined(
+        outcome,
+        _sentence(outcome, estimate, policy, rest, [one for one in ratios if one.host in odd], disagree=disagree),
+        _ratio(estimate.centre),
+        _ratio(estimate.lower(policy.ok_alpha)),
+        _ratio(estimate.upper(policy.ok_alpha)),
+        _smallest_effect(estimate, policy),
+        len(rest),
+        statistics.stdev(one.log_ratio for one in rest),
+        tuple(sorted(odd)),
+        disagree,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """The mean log ratio of hosts, how well it is known, and whether they agree."""
+
+    centre: float
+    between: Spread
+    """The error of the mean, from how far the hosts lie from one another."""
+    within: Spread
+    """The error of the mean if hosts differed by the noise of their launches alone."""
+    scale: float
+    """How much farther hosts lie from one another than was assumed, as a variance ratio."""
+    disagreement: float
+    """The probability that hosts which differ as assumed lie so far from one another."""
+
+    def half_width(self, tail: float) -> float:
+        """The half-width of the interval that leaves `tail` on each side."""
+        if tail >= 0.5:
+            return 0.0
+        return max(part.scale * part.quantile(tail) for part in (self.between, self.within))
+
+    def lower(self, tail: float) -> float:
+        return self.centre - self.half_width(tail)
+
+    def upper(self, tail: float) -> float:
+        return self.centre + self.half_width(tail)
+
+
+def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
+    from scipy.special import chdtrc
+
+    errors = [max(one.error, FLOOR) for one in ratios]
+    weights = [1 / (error**2 + policy.spread**2) for error in errors]
+    total = sum(weights)
+    centre = sum(weight * one.log_ratio for weight, one in zip(weights, ratios, strict=True)) / total
+    apart = sum(weight * (one.log_ratio - centre) ** 2 for weight, one in zip(weights, ratios, strict=True))
+    freedom = policy.trust + len(ratios) - 1
+    scale = (policy.trust + apart) / freedom
+    parts = [(weight * error / total) ** 2 for weight, error in zip(weights, errors, strict=True)]
+    own = sum(parts) ** 2 / sum(part**2 / one.freedom for part, one in zip(parts, ratios, strict=True))
+    return _Estimate(
+        centre,
+        Spread(math.sqrt(scale / total), freedom),
+        Spread(math.sqrt(sum(parts)), own),
+        scale,
+        float(chdtrc(len(ratios) - 1, apart)) if len(ratios) > 1 else 1.0,
+    )
+
+
+def _odd(ratios: Sequence[HostRatio], policy: HostsPolicy) -> set[str]:
+    """The hosts that lie apart from the others: the farthest first, at most a third of them.
+
+    A host is held against the others, whose spread it did not widen. The looks share the rate of alarms.
+    """
+    rest, odd = list(ratios), set[str]()
+    looks = max(1, (len(ratios) - 1) // 3)
+    while len(rest) >= LEAST_TO_NAME and len(odd) < looks:
+        chances = {one.host: _chance(one, [other for other in rest if other is not one], policy) for one in rest}
+        farthest = min(rest, key=lambda one: chances[one.host])
+        if chances[farthest.host] >= policy.odd_alpha / (len(rest) * looks):
+            break
+        odd.add(farthest.host)
+        rest.remove(farthest)
+    return odd
+
+
+def _chance(one: HostRatio, others: Sequence[HostRatio], policy: HostsPolicy) -> float:
+    """The probability that a host which is like the others lies so far from them. 1 if the distance is harmless."""
+    from scipy.special import stdtr
+
+    estimate = _estimate(others, policy)
+    distance = abs(one.log_ratio - estimate.centre)
+    if distance <= policy.margin:
+        return 1.0
+    own = math.sqrt(estimate.scale) * math.hypot(max(one.error, FLOOR), policy.spread)
+    return 2 * float(stdtr(estimate.between.freedom, -distance / math.hypot(own, estimate.between.scale)))
+
+
+def _decide(estimate: _Estimate, policy: HostsPolicy) -> HostsOutcome:
+    """Regressed and improved need proof at alpha. What surely stays within the tolerance is ok."""
+    not_slower = estimate.upper(policy.ok_alpha) < policy.limit
+    not_faster = estimate.lower(policy.ok_alpha) > -policy.limit
+    if not_slower and not_faster:
+        return "ok"
+    if estimate.lower(policy.alpha) > policy.margin:
+        return "regressed"
+    if estimate.upper(policy.alpha) < -policy.margin:
+        return "improved"
+    return "ok" if not_slower else "inconclusive"
+
+
+def _smallest_effect(estimate: _Estimate, policy: HostsPolicy) -> float:
+    """The smallest slowdown, as a fraction, that these hosts would have called regressed with the policy's power."""
+    proven = policy.margin + estimate.half_width(policy.alpha)
+    beyond = policy.limit - estimate.half_width(policy.ok_alpha)
+    return math.expm1(min(max(proven, beyond) + estimate.half_width(1 - policy.mde_power), WIDEST))
+
+
+def _sentence(
+    outcome: HostsOutcome,
+    estimate: _Estimate,
+    policy: HostsPolicy,
+    rest: Sequence[HostRatio],
+    odd: Sequence[HostRatio],
+    *,
+    disagree: bool,
+) -> str:
+    parts = [_verdict(outcome, estimate, policy, len(rest))]
+    for one in sorted(odd, key=lambda one: one.host):
+        apart = _ratio(one.log_ratio - estimate.centre)
+        word = f"{apart - 1:.1%} slower" if apart > 1 else f"{1 - apart:.1%} faster"
+        parts.append(
+            f"left out: {one.host}, where the change is {word} than on the others: the machine, not the software"
+        )
+    if disagree:
+        parts.append(_disagreement(estimate, rest))
+    return "; ".join(parts)
+
+
+def _disagreement(estimate: _Estimate, rest: Sequence[HostRatio]) -> str:
+    low, high = min(rest, key=lambda one: one.log_ratio), max(rest, key=lambda one: one.log_ratio)
+    text = f"the hosts disagree, from {low.ratio - 1:+.1%} on {low.host} to {high.ratio - 1:+.1%} on {high.host}"
+    if len(rest) < LEAST_TO_NAME:
+        return f"{text}, and nobody can say which of two is the odd one"
+    farthest = max(rest, key=lambda one: abs(one.log_ratio - estimate.centre))
+    return f"{text}; {farthest.host} is farthest from the others, not surely enough to leave it out"
+
+
+def _verdict(outcome: HostsOutcome, estimate: _Estimate, policy: HostsPolicy, hosts: int) -> str:
+    low, high = (_ratio(bound(policy.ok_alpha)) - 1 for bound in (estimate.lower, estimate.upper))
+    upper = f"{high:+.1%}" if high < 99 else "anything"
+    data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {hosts} hosts"
+    if outcome == "ok":
+        return f"a slowdown above {_percent(policy.tolerance)} is excluded ({data})"
+    ratio = _ratio(estimate.centre)
+    word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
+    if outcome != "inconclusive":
+        return f"{word} ({data}), surely more than {_percent(policy.harmless * policy.tolerance)}"
+    mde = _smallest_effect(estimate, policy)
+    smallest = f"only a slowdown of {mde:.1%} or more" if mde < 10 else "not even a slowdown of 10 times"
+    return f"{word} ({data}): {smallest} would surely have been seen"
+
+
+def _ratio(log_ratio: float) -> float:
+    return math.exp(max(-WIDEST, min(log_ratio, WIDEST)))
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g}%"
