@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,10 +56,16 @@ class Invocation:
         return self.runs[planned.host].block(measurement, verdict)
 
     def finish(self, status: Status) -> bool:
-        """Record how each run ended. Returns whether all is well with all of them."""
-        well = [run.finish(status) for run in self.runs.values()]
-        if self._cluster is not None:
-            self._cluster.close()
+        """Record how each run ended. Returns whether all is well with all of them.
+
+        Whatever one of them raises, Ctrl-C too, the others are closed before it goes on.
+        """
+        well: list[bool] = []
+        with ExitStack() as closing:
+            if self._cluster is not None:
+                closing.callback(self._cluster.close)
+            for run in reversed(self.runs.values()):
+                closing.callback(lambda run: well.append(run.finish(status)), run)
         return all(well) and not self._absent
 
     @property

@@ -22,9 +22,10 @@ LaunchOutcome = Literal[
     "import_error",
     "version_mismatch",
     "interrupted",
+    "refused",
 ]
 LAUNCH_OUTCOMES: tuple[str, ...] = get_args(LaunchOutcome)
-NOT_BY_WORKERS = ("ok", "contended", "timed_out", "interrupted")
+NOT_BY_WORKERS = ("ok", "contended", "timed_out", "interrupted", "refused")
 """The outcomes that only the controller can give a launch. A worker reports the others."""
 Role = Literal["case", "twin", "reference", "against"]
 """The role of an arm in a round: a launch of its case, its twin, the reference once more for a part of a group, or

@@ -7,18 +7,27 @@ import json
 import os
 import platform
 import subprocess
+import sys
+import time
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ipexperf.commands import console, progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ipexperf.fleet.hosts import Host
+    from ipexperf.fleet.looks import Look
+    from ipexperf.fleet.status import Status
 
 PORT = 6379
 STORE_BYTES = 128 * 2**20
 """Memory for what Ray passes between hosts: lines of text and, once, our code."""
+WATCH_SECONDS = 10
+CLEAR = "\x1b[H\x1b[2J"
 CALM = {
     "RAY_memory_monitor_refresh_ms": "0",  # kills what uses much memory
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -41,10 +50,14 @@ def add_fleet(subparsers: console.Subparsers) -> None:
     join.add_argument("address", metavar="HOST:PORT", help="what `ipexperf fleet up` printed")
     _add_host(join)
     join.set_defaults(run=run_join)
-    hosts = console.declare(actions, "hosts", "list the hosts of a fleet, and what they keep of runs that were cut off")
-    hosts.add_argument("address", nargs="?", default="auto", metavar="ADDRESS", help="default: the fleet of this host")
+    purpose = "show what each host of a fleet is doing, how busy it was, and what it keeps of runs that were cut off"
+    hosts = console.declare(actions, "hosts", purpose)
+    text = "default: the fleet of this host; local:NAME,NAME for one of --perf-fleet local:NAME,NAME"
+    hosts.add_argument("address", nargs="?", default="auto", metavar="ADDRESS", help=text)
     hosts.add_argument("--hosts", metavar="TEST", help="only these, as in --perf-hosts")
-    hosts.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    hosts.add_argument("--json", action="store_true", help="print JSON instead of text")
+    text = f"show it again every so many seconds, until Ctrl-C (default: {WATCH_SECONDS})"
+    hosts.add_argument("--watch", type=console.positive, nargs="?", const=WATCH_SECONDS, metavar="SECONDS", help=text)
     hosts.set_defaults(run=run_hosts)
     down = console.declare(actions, "down", "leave the fleet: end Ray on this host, and what runs in it")
     down.set_defaults(run=run_down)
@@ -89,7 +102,7 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, *, measures: boo
     if membership.members():
         raise UsageError("this host is in a fleet already: ipexperf fleet down takes it out")
     progress.say("looking at this host")
-    described = {**labels.describe(name), **own}
+    described = {**labels.describe(name, progress.say), **own}
     resources = f'{{"{cluster.RESOURCE}": 1}}' if measures else "{}"
     command = [
         *(cluster.executable(), "start", *words),
@@ -100,8 +113,8 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, *, measures: boo
         "--labels=" + ",".join(f"{cluster.LABEL}{label}={content}" for label, content in described.items()),
         "--disable-usage-stats",
     ]
-    given = {membership.FOLDER: str(folder), membership.GIVEN: json.dumps(dict(os.environ))}
-    environment = {**os.environ, **CALM, **given}
+    ours = {membership.FOLDER: str(folder), membership.GIVEN: json.dumps(dict(os.environ))}
+    environment = {**os.environ, **CALM, **ours}
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
     if ended.returncode:
         lines = [line.strip() for line in (ended.stderr + ended.stdout).splitlines() if line.strip()]
@@ -113,8 +126,8 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, *, measures: boo
 
 def _reason(lines: Sequence[str]) -> str:
     """The line that says what is wrong, among what Ray prints."""
-    telling = [line for line in lines if any(word in line for word in ("Error", "error", "mismatch", "already"))]
-    return (telling or list(lines) or ["it says nothing"])[-1][:300]
+    reasons = [line for line in lines if any(word in line for word in ("Error", "error", "mismatch", "already"))]
+    return (reasons or list(lines) or ["it says nothing"])[-1][:300]
 
 
 def _address() -> str:
@@ -124,36 +137,113 @@ def _address() -> str:
     return cluster.own_address()
 
 
-def run_hosts(arguments: argparse.Namespace) -> int:
-    """List the hosts."""
-    from ipexperf.fleet import choice, cluster
+class Fleet(Protocol):
+    """A fleet that can be looked at."""
 
-    fleet = cluster.Cluster(arguments.address, "fleet hosts")
+    def hosts(self) -> list[Host]: ...
+    def free(self) -> dict[str, bool]: ...
+    def gone(self) -> dict[str, str]: ...
+    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]: ...
+    def close(self) -> None: ...
+
+
+def run_hosts(arguments: argparse.Namespace) -> int:
+    """Show the hosts, once or again and again."""
+    fleet = _connected(arguments.address)
     try:
-        hosts = choice.chosen(fleet.hosts(), arguments.hosts)
-        free, kept = fleet.free(), {host.name: fleet.kept(host) for host in hosts}
+        while True:
+            rows = _rows(fleet, arguments.hosts)
+            text = (
+                json.dumps(rows, indent=2) if arguments.json else "\n".join(line for row in rows for line in _text(row))
+            )
+            if arguments.watch is None:
+                console.say(text)
+                return 0
+            console.say(f"{CLEAR}{text}" if sys.stdout.isatty() else text)
+            sys.stdout.flush()
+            time.sleep(arguments.watch)
     finally:
         fleet.close()
-    rows = [
-        {
-            "host": host.name,
-            "state": "free" if free.get(host.name) else "measuring",
-            **dict(sorted(host.labels.items())),
-            "keeps": [one.run for one in kept[host.name] if not one.busy],
-        }
-        for host in hosts
-    ]
-    if arguments.json:
-        console.say(json.dumps(rows, indent=2))
-        return 0
-    for row in rows:
-        described = "  ".join(
-            f"{name}={content}" for name, content in row.items() if name not in ("host", "keeps", "state")
-        )
-        console.say(f"{row['host']}  {row['state']}  {described}")
-        for run in row["keeps"]:
-            console.say(f"    keeps what it measured of a run that was cut off: --perf-resume {run}")
-    return 0
+
+
+def _connected(address: str) -> Fleet:
+    from ipexperf.fleet import cluster, local
+
+    if local.named(address):
+        return local.Cluster(address, Path(".ipexperf"))
+    return cluster.Cluster(address, "fleet hosts")
+
+
+def _rows(fleet: Fleet, test: str | None) -> list[dict[str, Any]]:
+    """A row for each host, those that died last."""
+    from ipexperf.fleet import choice
+
+    hosts = choice.chosen(fleet.hosts(), test)
+    looks, free = fleet.looks(hosts), fleet.free()
+    rows = [_row(host, looks[host.name], free=free.get(host.name, False)) for host in hosts]
+    if test is None:
+        rows += [{"host": name, "state": GONE, "reason": reason} for name, reason in sorted(fleet.gone().items())]
+    return rows
+
+
+SILENT, GONE, FREE, TAKEN, ALONE = "does not answer", "gone", "free", "taken", "finishing"
+"""States of a host beside those of its status. `taken`: by a run that only begins. `finishing`: its pytest is gone."""
+
+
+def _row(host: Host, look: Look | str, *, free: bool) -> dict[str, Any]:
+    labels = dict(sorted(host.labels.items()))
+    if isinstance(look, str):
+        return {"host": host.name, "state": SILENT, **labels, "reason": look}
+    doing = look.doing
+    state: str = doing.state if doing else FREE if free else TAKEN
+    if doing and doing.alone and doing.state != "quiet":
+        state = ALONE
+    return {
+        "host": host.name,
+        "state": state,
+        **labels,
+        "doing": _doing(doing, look.now) if doing else None,
+        "busy": round(look.busy, 4),
+        "busy_seconds": round(look.seconds),
+        "keeps": [one.run for one in look.journals if not one.busy],
+    }
+
+
+def _doing(doing: Status, now: float) -> dict[str, Any]:
+    since = datetime.fromtimestamp(doing.since, timezone.utc).isoformat(timespec="seconds")
+    seconds = round(max(0.0, now - doing.since))
+    names = ("run", "group", "round", "rounds", "queue", "said")
+    return {**{name: getattr(doing, name) for name in names}, "since": since, "seconds": seconds}
+
+
+def _text(row: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a host."""
+    from ipexperf.report import units
+
+    ours = ("host", "state", "reason", "doing", "busy", "busy_seconds", "keeps")
+    labels = "  ".join(f"{name}={content}" for name, content in row.items() if name not in ours)
+    reason = f": {row['reason']}" if row.get("reason") else ""
+    yield f"{row['host']}  {row['state']}{reason}  {labels}".rstrip()
+    if doing := row.get("doing"):
+        yield f"    {_sentence(doing, row['state'])}"
+    if row.get("busy_seconds"):
+        yield f"    measured {row['busy']:.0%} of the last {units.seconds(row['busy_seconds'])}"
+    for run in row.get("keeps", ()):
+        yield f"    keeps what it measured of a run that was cut off: --perf-resume {run}"
+
+
+def _sentence(doing: Mapping[str, Any], state: str) -> str:
+    """What a host is doing, in words."""
+    from ipexperf.report import units
+
+    since = f"for {units.seconds(doing['seconds'])}, since {doing['since'][:19].replace('T', ' ')} UTC by its clock"
+    if not doing["group"]:
+        return f"run {doing['run']} has nothing for it to measure, {since}"
+    place = f", round {doing['round']} of {doing['rounds']}" if doing["round"] else ""
+    reason = f" ({doing['said']})" if state == "waiting" and doing["said"] else ""
+    what = f"{doing['group']}{place}" if state != "waiting" else f"{doing['group']} waits for its devices{reason}"
+    queue = f"; {units.plural(doing['queue'], 'group')} to come" if doing["queue"] else ""
+    return f"run {doing['run']}: {what}, {since}{'; its pytest is gone' if state == ALONE else queue}"
 
 
 def run_down(arguments: argparse.Namespace) -> int:

@@ -149,14 +149,17 @@ class Agent:
             text = self._log.read()
         return line(Exited(status, text.decode(errors="replace")))
 
-    def kept(self) -> list[tuple[str, bool]]:
-        """The runs that this host keeps a journal of, and whether somebody still writes it."""
-        from ipexperf.fleet import journal
+    def look(self) -> str:
+        """What this host does and keeps: a `Look` as JSON."""
+        from ipexperf.fleet import codec, looks
 
-        return [(one.run, one.busy) for one in journal.kept(journal.folder_of(self._folder))]
+        joined = None
+        with contextlib.suppress(OSError):
+            joined = membership.started(os.getppid())  # Ray's daemon of this host
+        return json.dumps(codec.plain(looks.look(self._folder, joined)))
 
     def close(self) -> None:
-        """Wait for the process to end after it was told to, and end it if it does not."""
+        """Wait for the process to end after a stop or a goodbye, and end it if it does not."""
         if self._process is None:
             self.abandon()
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.errors import HostLostError, UsageError
+from ipexperf.fleet import codec
 from ipexperf.fleet.agent import Agent
 from ipexperf.fleet.hosts import Host
-from ipexperf.fleet.journal import Kept
+from ipexperf.fleet.looks import Look
 
 RESOURCE = "ipexperf"
 """Each host has one, and the agent of a run takes it: Ray lets the runs of a host wait for one another."""
@@ -24,7 +26,11 @@ LABEL = "ipexperf.io/"
 CALL_SECONDS = 60.0
 """A call that Ray does not answer within so long is not answered."""
 LOOK_SECONDS = 2.0
+ANSWER_SECONDS = 30.0
+"""A host that is looked at and says nothing for so long does not answer."""
 CONNECT_SECONDS = 15.0
+LEFT = (None, 1, 4)
+"""What Ray gives as the reason of death of a node that ended as it should: expected, or idle."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """Ray reports its use to nobody, and hides no card from what asks for none."""
 
@@ -42,10 +48,10 @@ def ray() -> Any:
 def executable() -> str:
     """The command `ray` of this interpreter."""
     beside = Path(sys.executable).with_name("ray")
-    found = str(beside) if beside.exists() else shutil.which("ray")
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which("ray")
+    if path is None:
         raise UsageError("the command ray is not beside this Python: pip install 'ipexperf[fleet]'")
-    return found
+    return path
 
 
 def own_address() -> str:
@@ -58,6 +64,8 @@ class Cluster:
 
     def __init__(self, address: str, source: str = "--perf-fleet") -> None:
         self._ray = ray()
+        self._lookers: dict[str, Any] = {}
+        """What looks at each host, by its node."""
         _check(address, source)
         # What Ray says of nodes that are gone would come between the lines of a run, which says it in its own words.
         logging.getLogger("ray").addHandler(logging.NullHandler())
@@ -79,6 +87,13 @@ class Cluster:
         """The hosts that are there, by name. Nodes without our resource take no part."""
         nodes = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get(RESOURCE)]
         return sorted((_host(node) for node in nodes), key=lambda host: host.name)
+
+    def gone(self) -> dict[str, str]:
+        """The hosts that died and did not come back, each with what Ray says. Not those that left."""
+        here = {host.name for host in self.hosts()}
+        dead = [node for node in self._ray.nodes() if not node["Alive"] and node.get("DeathReason") not in LEFT]
+        names = {node.get("Labels", {}).get(f"{LABEL}name"): node.get("DeathReasonMessage", "") for node in dead}
+        return {name: " ".join(text.split())[:200] for name, text in names.items() if name and name not in here}
 
     def alive(self, host: Host) -> bool:
         return any(node["Alive"] and node["NodeID"] == host.node for node in self._ray.nodes())
@@ -104,8 +119,8 @@ class Cluster:
             )
             .remote()
         )
-        ready, told = actor.__ray_ready__.remote(), False
-        while not self._ray.wait([ready], timeout=LOOK_SECONDS)[0]:
+        start, said = actor.__ray_ready__.remote(), False
+        while not self._ray.wait([start], timeout=LOOK_SECONDS)[0]:
             if not self.alive(host):
                 self._ray.kill(actor)
                 raise UsageError("it left the fleet")
@@ -113,20 +128,45 @@ class Cluster:
                 if not wait:
                     self._ray.kill(actor)
                     raise UsageError("it is not free: another run measures there (--perf-lease fail)")
-                if not told:
+                if not said:
                     say(f"{host.name}: waiting for another run of the fleet")
-                    told = True
+                    said = True
         return RayChannel(self._ray, actor)
 
-    def kept(self, host: Host) -> list[Kept]:
-        """What the host keeps of runs that were cut off. Nothing if it does not answer."""
-        actor = self._ray.remote(Agent).options(num_cpus=0, scheduling_strategy=self._on(host)).remote()
+    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
+        """What each host does and keeps, by its name, or why it does not answer. All are asked at once."""
+        requests = {host.name: self._looker(host).look.remote() for host in hosts}
+        self._ray.wait(list(requests.values()), num_returns=len(requests), timeout=ANSWER_SECONDS)
+        answers = {}
+        for host in hosts:
+            answers[host.name] = self._answer(requests[host.name])
+            if isinstance(answers[host.name], str):  # next time another one tries
+                self._dismiss(host.node)
+        return answers
+
+    def _looker(self, host: Host) -> Any:
+        """An actor that needs nothing of the host. It stays until the connection is closed."""
+        if host.node not in self._lookers:
+            options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": self._on(host)}
+            self._lookers[host.node] = self._ray.remote(Agent).options(**options).remote()
+        return self._lookers[host.node]
+
+    def _dismiss(self, node: str) -> None:
+        with contextlib.suppress(Exception):
+            self._ray.kill(self._lookers.pop(node))
+
+    def _answer(self, request: Any) -> Look | str:
+        errors = self._ray.exceptions
         try:
-            return [Kept(*one) for one in self._ray.get(actor.kept.remote(), timeout=CALL_SECONDS)]
-        except self._ray.exceptions.RayError:
-            return []
-        finally:
-            self._ray.kill(actor)
+            return codec.record(Look, json.loads(self._ray.get(request, timeout=0.1)))
+        except errors.GetTimeoutError:
+            return f"nothing within {ANSWER_SECONDS:.0f} s"
+        except errors.RayTaskError as error:
+            return f"it cannot be looked at: {_brief(error.cause or error)}"
+        except errors.RayError as error:
+            return _brief(error)
+        except ValueError as error:
+            return f"what it says cannot be read: {error}"
 
     def _on(self, host: Host) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -134,6 +174,8 @@ class Cluster:
         return NodeAffinitySchedulingStrategy(host.node, soft=False)
 
     def close(self) -> None:
+        for node in list(self._lookers):
+            self._dismiss(node)
         self._ray.shutdown()
 
 

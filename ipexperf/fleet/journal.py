@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import IO
 
 from ipexperf.errors import UsageError
-from ipexperf.fleet import messages
+from ipexperf.fleet import messages, status
 from ipexperf.fleet.messages import Progress
+from ipexperf.fleet.status import Status
 
 ENDING = ".jsonl"
 BEFORE_CODE = "+"
@@ -42,7 +43,7 @@ class Journal:
         except OSError as error:
             raise UsageError(f"{folder}: nothing can be kept there: {error.strerror}") from None
         self.broken = False
-        """Whether somebody was told that it cannot be written."""
+        """Whether it was said that it cannot be written."""
         self._lock(f"waiting for the group that is still being measured here for run {run}", say)
 
     def _lock(self, line: str, say: Callable[[str], None]) -> None:
@@ -84,6 +85,7 @@ class Journal:
     def remove(self) -> None:
         """Forget everything: it has arrived."""
         self.path.unlink(missing_ok=True)
+        status.path_of(self.path).unlink(missing_ok=True)
         self._file.close()
 
 
@@ -112,12 +114,16 @@ class Kept:
     run: str
     busy: bool
     """Whether somebody still writes it."""
+    status: Status | None = None
+    """What that process does. None: nobody writes it, or it does not say."""
 
 
 def kept(folder: Path) -> list[Kept]:
     """The journals of a host."""
-    found = []
+    journals = []
     for path in sorted(folder.glob(f"*{ENDING}")):
         with contextlib.suppress(OSError), path.open() as file:
-            found.append(Kept(path.stem.partition(BEFORE_CODE)[0], busy=not _locked(file, fcntl.LOCK_SH)))
-    return found
+            busy = not _locked(file, fcntl.LOCK_SH)
+            run = path.stem.partition(BEFORE_CODE)[0]
+            journals.append(Kept(run, busy, status.read(path) if busy else None))
+    return journals

@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
@@ -18,11 +19,13 @@ LONGEST = 63
 """Ray's labels have at most so many characters, of few kinds."""
 PACKAGES = {"torch": "torch", "ipex": "intel-extension-for-pytorch"}
 CARD_SECONDS = 120
+UNKNOWN = "unknown"
+"""The label of a card that torch could not describe. It equals no other, not even itself."""
 
 
 def value(text: object) -> str:
     """The text as the value of a label."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", str(text))[:LONGEST].strip("-_.") or "unknown"
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", str(text))[:LONGEST].strip("-_.") or UNKNOWN
 
 
 def own(text: str) -> tuple[str, str]:
@@ -40,11 +43,11 @@ def own(text: str) -> tuple[str, str]:
 KNOWN = ("name", "device", "cpu", "cores", "memory", "card", "driver", "python", "torch", "ipex")
 
 
-def describe(name: str) -> dict[str, str]:
-    """The labels of this host. Torch is asked for cards in a process of its own."""
+def describe(name: str, say: Callable[[str], None]) -> dict[str, str]:
+    """The labels of this host. Torch describes its cards in a process of its own; `say` shows what it could not."""
     hardware = surroundings.hardware()
-    known = machine.gather()
-    cards = _cards()
+    facts = machine.gather()
+    cards, problem = _cards()
     labels: dict[str, object] = {
         "name": name,
         "device": "_".join(["cpu", *sorted(cards)]),
@@ -54,30 +57,56 @@ def describe(name: str) -> dict[str, str]:
         "python": platform.python_version(),
     }
     for label, package in PACKAGES.items():
-        if known.packages.get(package):
-            labels[label] = known.packages[package]
-    for card in cards.values():
-        labels["card"] = card.get("properties", "unknown")
+        if facts.packages.get(package):
+            labels[label] = facts.packages[package]
+    for kind, card in cards.items():
+        labels["card"] = card.get("properties", UNKNOWN)
         if card.get("driver"):
             labels["driver"] = card["driver"]
+        if reason := card.get(PROBLEM):
+            say(f"torch can use {kind} here and cannot describe it: {reason}: it joins as card={UNKNOWN}")
+    if problem:
+        labels["card"] = UNKNOWN
+        say(f"torch cannot say which cards are here: {problem}: it joins as card={UNKNOWN}, without a device of them")
     return {label: value(content) for label, content in labels.items()}
 
 
-def _cards() -> dict[str, dict[str, Any]]:
-    """What torch says of the cards of this host, by their kinds. One that does not answer is none."""
+PROBLEM = "problem"
+"""In the description of a card: why torch cannot describe it."""
+
+
+def _cards() -> tuple[dict[str, dict[str, Any]], str]:
+    """What torch says of the cards of this host, by their kinds, and why it could not be asked, or an empty text."""
     command = [sys.executable, "-m", "ipexperf.fleet.labels"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=CARD_SECONDS, check=True)
-        cards = json.loads(answer.stdout.strip().splitlines()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return {}
-    return cards if isinstance(cards, dict) else {}
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=CARD_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return {}, f"no answer within {CARD_SECONDS} s"
+    except OSError as error:
+        return {}, error.strerror or str(error)
+    lines = [line.strip() for line in (answer.stdout if answer.returncode == 0 else answer.stderr).splitlines()]
+    last = next((line for line in reversed(lines) if line), "it says nothing")
+    if answer.returncode:
+        return {}, f"status {answer.returncode}, {last[:200]}"
+    try:
+        cards = json.loads(last)
+    except ValueError:
+        return {}, f"its answer cannot be read: {last[:200]}"
+    return (cards, "") if isinstance(cards, dict) else ({}, f"its answer cannot be read: {last[:200]}")
 
 
 def _look() -> dict[str, dict[str, Any]]:
     kinds = [name for name in registry.devices.names() if registry.devices.get(name).accelerator]
     usable = [name for name, reason in machine.gather(kinds).accelerators.items() if not reason]
-    return {name: registry.devices.get(name).describe() for name in usable}
+    return {name: _description(name) for name in usable}
+
+
+def _description(kind: str) -> dict[str, Any]:
+    """What torch says of a card, or why it says nothing: one of them must not hide the others."""
+    try:
+        return dict(registry.devices.get(kind).describe())
+    except Exception as error:  # noqa: BLE001 - a driver may raise anything
+        return {PROBLEM: " ".join(str(error).split())[:200] or type(error).__name__}
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class Channel(Protocol):
 
 
 class Board:
-    """What all hosts of a run tell, for the main thread: it alone prints, judges and records."""
+    """What all hosts of a run say, for the main thread: it alone prints, judges and records."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.changed = threading.Condition()
@@ -68,11 +68,11 @@ class Board:
         """Show what hosts say, until this is true."""
         while True:
             with self.changed:
-                ready = until() or (self.changed.wait(LOOK_SECONDS) and until())
+                over = until() or (self.changed.wait(LOOK_SECONDS) and until())
                 lines, self._lines = self._lines, []
             for line in lines:
                 self._say(line)
-            if ready:
+            if over:
                 return
 
 

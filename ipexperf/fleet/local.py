@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ipexperf.errors import UsageError
+from ipexperf.fleet import looks
 from ipexperf.fleet.agent import Agent
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.link import Channel
+from ipexperf.fleet.looks import Look
 
 PREFIX = "local:"
 
@@ -38,6 +40,18 @@ class Cluster:
         folder = self._folder / host.name
         folder.mkdir(parents=True, exist_ok=True)
         return Agent(str(folder), dict(os.environ))
+
+    def free(self) -> dict[str, bool]:
+        """Nobody reserves these hosts: what they do says whether they are free."""
+        return dict.fromkeys(self._names, True)
+
+    def gone(self) -> dict[str, str]:
+        """None: they are as long as this host is."""
+        return {}
+
+    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
+        """What each host does and keeps, by its name."""
+        return {host.name: looks.look(self._folder / host.name) for host in hosts}
 
     def close(self) -> None:
         """Nothing stays."""

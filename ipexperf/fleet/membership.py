@@ -26,23 +26,34 @@ def variables(pid: int) -> dict[str, str]:
 def members(mark: str = FOLDER) -> list[int]:
     """The processes of this user that carry the variable, but for ours and those that started it."""
     ours = _ancestors()
-    found = []
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
             if mark in variables(int(folder.name)) and int(folder.name) not in ours:
-                found.append(int(folder.name))
-    return found
+                pids.append(int(folder.name))
+    return pids
 
 
 def _ancestors() -> set[int]:
-    pid, found = os.getpid(), set()
+    pid, pids = os.getpid(), set()
     while pid > 1:
-        found.add(pid)
+        pids.add(pid)
         try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+            pid = int(_stat(pid)[1])
         except OSError:
             break
-    return found
+    return pids
+
+
+def _stat(pid: int) -> list[str]:
+    """What the kernel says of a process, behind its name: its state first."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+
+def started(pid: int) -> float:
+    """When a process was started, in seconds since 1970. Raises OSError if it has ended."""
+    ticks = float(_stat(pid)[19])
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def leave() -> int:

@@ -125,14 +125,14 @@ def line(message: Request | Reply) -> str:
 
 def request(text: str) -> Request:
     """The request that a line holds. Raises ValueError if it holds none."""
-    found: Request = _read(text, REQUESTS)
-    return found
+    message: Request = _read(text, REQUESTS)
+    return message
 
 
 def reply(text: str) -> Reply:
     """The reply that a line holds. Raises ValueError if it holds none."""
-    found: Reply = _read(text, REPLIES)
-    return found
+    message: Reply = _read(text, REPLIES)
+    return message
 
 
 def _read(text: str, kinds: tuple[type[Any], ...]) -> Any:

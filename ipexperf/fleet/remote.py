@@ -12,9 +12,10 @@ from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.errors import UsageError
 from ipexperf.fleet import hosts as naming
 from ipexperf.fleet.hosts import Host
+from ipexperf.fleet.labels import UNKNOWN
 from ipexperf.fleet.link import Board, Inbox, Link
 from ipexperf.fleet.messages import Measure, Opened
-from ipexperf.result import Launch, Measurement, RoundRecord
+from ipexperf.result import Launch, LaunchOutcome, Measurement, RoundRecord
 from ipexperf.site import GroupRequest, Running
 
 if TYPE_CHECKING:
@@ -135,6 +136,9 @@ class RemoteGroup:
         self._stood_in = 0
         self._notes: tuple[str, ...] = ()
         self._lost = ""
+        """Why nothing more comes of the group, or an empty text."""
+        self._ending: LaunchOutcome = "crashed"
+        """How its cases end then: `refused` if its host is well and may not measure it."""
         self.group = request.request.group.name
         self.link = site.host_of(self.group)
         self._inbox = Inbox() if self.link is None else self._send(self.link)
@@ -159,7 +163,7 @@ class RemoteGroup:
                 return
             self._site.wait(lambda: inbox.news > seen or self.over)  # noqa: B023 - called before the next turn
             if inbox.refused:
-                self._lost = inbox.refused
+                self._lost, self._ending = f"by the host {link.host.name}: {inbox.refused}", "refused"
                 return
             if inbox.news > seen:
                 seen = inbox.news
@@ -214,7 +218,7 @@ class RemoteGroup:
             return measured
         launches = measured.launches if measured else ()
         own = self.link or self._site.own_host(self.group)
-        failed = Launch(len(launches), "crashed", self._lost or _why_lost(own))
+        failed = Launch(len(launches), self._ending, self._lost or _why_lost(own))
         if measured is not None:
             return dataclasses.replace(measured, launches=(*launches, failed))
         hardware = dict(own.opened.hardware) if own.opened else {}
@@ -252,9 +256,12 @@ def shifted(time: str, link: Link) -> str:
 
 
 def _differences(host: Host, one: Opened, other_host: Host, other: Opened) -> list[str]:
-    """What keeps two hosts from being equal. Their cards are known from their labels."""
+    """What keeps two hosts from being equal. Their labels say which cards they have."""
     pairs = [("the machine key", one.hardware["machine_key"], other.hardware["machine_key"])]
     pairs += [(name, host.labels.get(name), other_host.labels.get(name)) for name in CARDS]
     names = sorted({*one.facts.packages, *other.facts.packages})
     pairs += [(name, one.facts.packages.get(name), other.facts.packages.get(name)) for name in names]
-    return [f"{name} {b or 'absent'} instead of {a or 'absent'}" for name, a, b in pairs if a != b]
+    differences = [f"{name} {b or 'absent'} instead of {a or 'absent'}" for name, a, b in pairs if a != b]
+    if UNKNOWN in (host.labels.get("card"), other_host.labels.get("card")):
+        differences.append("a card that torch could not describe when its host joined")
+    return differences

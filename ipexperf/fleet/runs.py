@@ -71,8 +71,7 @@ class Started:
 
 def start(options: Options, folder: Path, say: Callable[[str], None], cluster: Cluster) -> Started:
     """Open the hosts and plan their runs. A host that cannot take part is left out, unless none is left."""
-    found = _hosts(cluster, say)
-    chosen = choice.chosen(found, options.hosts)
+    chosen = choice.chosen(_hosts(cluster, say), options.hosts)
     board, name = Board(say), run_uid()
     if options.no_record is False:
         say(f"fleet: if this is cut off, --perf-resume {name} goes on with what the hosts have")
@@ -150,11 +149,11 @@ class _Starting:
 
 def _hosts(cluster: Cluster, say: Callable[[str], None]) -> list[Host]:
     """The hosts of the cluster. Waits until Ray has noticed that hosts which joined again had been away."""
-    until, told = time.monotonic() + GHOST_SECONDS, False
-    while (names := hosts.ghosts(found := cluster.hosts())) and time.monotonic() < until:
-        if not told:
+    until, said = time.monotonic() + GHOST_SECONDS, False
+    while (names := hosts.ghosts(present := cluster.hosts())) and time.monotonic() < until:
+        if not said:
             say(f"fleet: {', '.join(names)} joined again: waiting until Ray has noticed that the earlier one is gone")
-            told = True
+            said = True
         time.sleep(LOOK_SECONDS)
-    hosts.check_names(found)
-    return found
+    hosts.check_names(present)
+    return present

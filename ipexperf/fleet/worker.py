@@ -13,18 +13,21 @@ import queue
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from ipexperf import site
 from ipexperf.bench import registry
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError, UsageError
-from ipexperf.fleet import messages
+from ipexperf.fleet import looks, messages
 from ipexperf.fleet.journal import Journal, folder_of
 from ipexperf.fleet.messages import Alive, Bye, Measure, Open, Opened, Progress, Refused, Reply, Request, Said, Stop
+from ipexperf.fleet.status import Status, StatusFile, Stretch
 from ipexperf.plan import matrix
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, RoundRecord
@@ -45,6 +48,8 @@ class Pipe:
         self._writing = threading.Lock()
         self.gone = threading.Event()
         """Set when nobody listens any more."""
+        self.noticed: Callable[[], None] = lambda: None
+        """Called after a request came, and after the controller is gone."""
 
     def open(self) -> None:
         """Read and show signs of life, each in a thread: the main one measures."""
@@ -74,8 +79,15 @@ class Pipe:
                 self.stopped.set()
                 os.kill(os.getpid(), signal.SIGINT)
             self.waiting.put(request)
+            self.noticed()
         self.gone.set()
         self.waiting.put(None)
+        self.noticed()
+
+    def groups(self) -> int:
+        """How many groups wait to be measured."""
+        with self.waiting.mutex:
+            return sum(isinstance(request, Measure) for request in self.waiting.queue)
 
     def _beat(self) -> None:
         while not self.gone.wait(HEARTBEAT_SECONDS):
@@ -91,11 +103,16 @@ class Host:
         self._folder = folder
         self._loaded = loaded
         self._here: Here | None = None
+        self._run = ""
         self._journal: Journal | None = None
         self._before: Journal | None = None
         """What this host keeps of a run whose controller went away."""
         self._complete: dict[str, Progress] = {}
         """The groups that it completed then, by their names."""
+        self._status: StatusFile | None = None
+        self._activity = looks.activity_of(folder)
+        self._forgetful = False
+        """Whether it was said that the activity cannot be written."""
 
     def serve(self) -> int:
         """Answer requests until the controller says goodbye, or is gone and nothing is left to measure."""
@@ -115,6 +132,8 @@ class Host:
                 if not self._pipe.stopped.is_set():
                     status = 130
                     break
+        if self._status is not None:
+            self._status.remove()
         if self._here is not None:
             self._here.close()
         return status
@@ -142,7 +161,12 @@ class Host:
         facts = site.facts(options)
         if request.resume:
             self._resume(request.resume)
+        self._run = request.run
         self._journal = Journal(folder_of(self._folder), request.run, self._loaded.name)
+        self._status = StatusFile(self._journal.path, Status(request.run, "quiet", time.time()))
+        if self._status.problem:
+            self._say(f"what this host does cannot be written ({self._status.problem}): nobody who looks will see it")
+        self._pipe.noticed = self._notice
         self._here = Here(options, self._folder, self._say)
         machine = surroundings.hardware()
         hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
@@ -155,6 +179,15 @@ class Host:
 
     def _say(self, text: str) -> None:
         self._pipe.send(Said(text))
+        self._show(said=text)
+
+    def _show(self, **fields: Any) -> None:
+        """Change what is shown to who looks at this host."""
+        if self._status is not None:
+            self._status.change(**fields)
+
+    def _notice(self) -> None:
+        self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
 
     def _measure(self, message: Measure) -> None:
         if self._here is None or self._journal is None:
@@ -165,21 +198,39 @@ class Host:
         if (kept := self._complete.pop(request.group.name, None)) and _fits(kept, request):
             self._keep(dataclasses.replace(kept, number=message.number))
             return
-        self._here.reserve(request.group.cases)
-        running = self._here.running(request)
-        cut = ""
+        group = request.group.name
         try:
-            running.run(lambda: self._report(message, running, over=False))
-        except KeyboardInterrupt:
-            cut = "the run was interrupted before its other launches"
-        with interrupts.deferred():
-            self._report(message, running, over=True, cut=cut)
+            queue = self._pipe.groups()
+            self._show(state="waiting", since=time.time(), group=group, rounds=request.launches, queue=queue, said="")
+            self._here.reserve(request.group.cases)
+            began = time.time()
+            self._show(state="measuring", since=began, round=1)
+            running = self._here.running(request)
+            cut = ""
+            try:
+                running.run(lambda: self._report(message, running, over=False))
+            except KeyboardInterrupt:
+                cut = "the run was interrupted before its other launches"
+            with interrupts.deferred():
+                self._report(message, running, over=True, cut=cut)
+                self._remember(Stretch(began, time.time(), self._run, group))
+        finally:
+            self._show(state="quiet", since=time.time(), group="", round=0, rounds=0, queue=self._pipe.groups())
+
+    def _remember(self, stretch: Stretch) -> None:
+        """Keep when this host measured, for who asks how busy it is."""
+        if (problem := self._activity.add(stretch)) and not self._forgetful:
+            self._forgetful = True
+            self._say(f"when this host measured cannot be written ({problem}): it will look less busy than it is")
 
     def _report(self, message: Measure, running: Running, *, over: bool, cut: str = "") -> None:
         """Send and keep what a group has so far."""
         rounds: list[RoundRecord] = []
         running.hand_over(rounds.append)
         measured = tuple(running.measurements(cut).items())
+        if rounds and not over:
+            number = rounds[-1].number + 1
+            self._show(round=number, rounds=max(number, message.request.launches))
         self._keep(Progress(message.number, message.request.group.name, measured, tuple(rounds), over))
 
     def _keep(self, progress: Progress) -> None:
