@@ -9,19 +9,16 @@ import platform
 import subprocess
 import sys
 import time
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from ipexperf.fleet.hosts import Host
-    from ipexperf.fleet.looks import Look
-    from ipexperf.fleet.status import Status
+    from ipexperf.fleet import survey
 
 PORT = 6379
 STORE_BYTES = 128 * 2**20
@@ -56,6 +53,8 @@ def add_fleet(subparsers: console.Subparsers) -> None:
     hosts.add_argument("address", nargs="?", default="auto", metavar="ADDRESS", help=text)
     hosts.add_argument("--hosts", metavar="TEST", help="only these, as in --perf-hosts")
     hosts.add_argument("--json", action="store_true", help="print JSON instead of text")
+    text = "also write it as a page for a browser, with what each host measured in the last day"
+    hosts.add_argument("--html", type=Path, metavar="FILE", help=text)
     text = f"show it again every so many seconds, until Ctrl-C (default: {WATCH_SECONDS})"
     hosts.add_argument("--watch", type=console.positive, nargs="?", const=WATCH_SECONDS, metavar="SECONDS", help=text)
     hosts.set_defaults(run=run_hosts)
@@ -137,113 +136,38 @@ def _address() -> str:
     return cluster.own_address()
 
 
-class Fleet(Protocol):
-    """A fleet that can be looked at."""
-
-    def hosts(self) -> list[Host]: ...
-    def free(self) -> dict[str, bool]: ...
-    def gone(self) -> dict[str, str]: ...
-    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]: ...
-    def close(self) -> None: ...
-
-
 def run_hosts(arguments: argparse.Namespace) -> int:
     """Show the hosts, once or again and again."""
+    from ipexperf.fleet import survey
+    from ipexperf.judge.baseline import write_text
+
     fleet = _connected(arguments.address)
     try:
         while True:
-            rows = _rows(fleet, arguments.hosts)
-            text = (
-                json.dumps(rows, indent=2) if arguments.json else "\n".join(line for row in rows for line in _text(row))
-            )
+            seen = survey.make(fleet, arguments.hosts)
+            lines = [json.dumps(survey.rows(seen), indent=2)] if arguments.json else survey.lines(seen)
+            again = arguments.watch is not None and sys.stdout.isatty()
+            console.say(CLEAR * again + "\n".join(lines))
+            if arguments.html is not None:
+                write_text(arguments.html, survey.page(seen, arguments.watch))
             if arguments.watch is None:
-                console.say(text)
                 return 0
-            console.say(f"{CLEAR}{text}" if sys.stdout.isatty() else text)
             sys.stdout.flush()
             time.sleep(arguments.watch)
+    except KeyboardInterrupt:
+        if arguments.watch is None:
+            raise
+        return 0  # how a watch ends
     finally:
         fleet.close()
 
 
-def _connected(address: str) -> Fleet:
+def _connected(address: str) -> survey.Fleet:
     from ipexperf.fleet import cluster, local
 
     if local.named(address):
         return local.Cluster(address, Path(".ipexperf"))
     return cluster.Cluster(address, "fleet hosts")
-
-
-def _rows(fleet: Fleet, test: str | None) -> list[dict[str, Any]]:
-    """A row for each host, those that died last."""
-    from ipexperf.fleet import choice
-
-    hosts = choice.chosen(fleet.hosts(), test)
-    looks, free = fleet.looks(hosts), fleet.free()
-    rows = [_row(host, looks[host.name], free=free.get(host.name, False)) for host in hosts]
-    if test is None:
-        rows += [{"host": name, "state": GONE, "reason": reason} for name, reason in sorted(fleet.gone().items())]
-    return rows
-
-
-SILENT, GONE, FREE, TAKEN, ALONE = "does not answer", "gone", "free", "taken", "finishing"
-"""States of a host beside those of its status. `taken`: by a run that only begins. `finishing`: its pytest is gone."""
-
-
-def _row(host: Host, look: Look | str, *, free: bool) -> dict[str, Any]:
-    labels = dict(sorted(host.labels.items()))
-    if isinstance(look, str):
-        return {"host": host.name, "state": SILENT, **labels, "reason": look}
-    doing = look.doing
-    state: str = doing.state if doing else FREE if free else TAKEN
-    if doing and doing.alone and doing.state != "quiet":
-        state = ALONE
-    return {
-        "host": host.name,
-        "state": state,
-        **labels,
-        "doing": _doing(doing, look.now) if doing else None,
-        "busy": round(look.busy, 4),
-        "busy_seconds": round(look.seconds),
-        "keeps": [one.run for one in look.journals if not one.busy],
-    }
-
-
-def _doing(doing: Status, now: float) -> dict[str, Any]:
-    since = datetime.fromtimestamp(doing.since, timezone.utc).isoformat(timespec="seconds")
-    seconds = round(max(0.0, now - doing.since))
-    names = ("run", "group", "round", "rounds", "queue", "said")
-    return {**{name: getattr(doing, name) for name in names}, "since": since, "seconds": seconds}
-
-
-def _text(row: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of a host."""
-    from ipexperf.report import units
-
-    ours = ("host", "state", "reason", "doing", "busy", "busy_seconds", "keeps")
-    labels = "  ".join(f"{name}={content}" for name, content in row.items() if name not in ours)
-    reason = f": {row['reason']}" if row.get("reason") else ""
-    yield f"{row['host']}  {row['state']}{reason}  {labels}".rstrip()
-    if doing := row.get("doing"):
-        yield f"    {_sentence(doing, row['state'])}"
-    if row.get("busy_seconds"):
-        yield f"    measured {row['busy']:.0%} of the last {units.seconds(row['busy_seconds'])}"
-    for run in row.get("keeps", ()):
-        yield f"    keeps what it measured of a run that was cut off: --perf-resume {run}"
-
-
-def _sentence(doing: Mapping[str, Any], state: str) -> str:
-    """What a host is doing, in words."""
-    from ipexperf.report import units
-
-    since = f"for {units.seconds(doing['seconds'])}, since {doing['since'][:19].replace('T', ' ')} UTC by its clock"
-    if not doing["group"]:
-        return f"run {doing['run']} has nothing for it to measure, {since}"
-    place = f", round {doing['round']} of {doing['rounds']}" if doing["round"] else ""
-    reason = f" ({doing['said']})" if state == "waiting" and doing["said"] else ""
-    what = f"{doing['group']}{place}" if state != "waiting" else f"{doing['group']} waits for its devices{reason}"
-    queue = f"; {units.plural(doing['queue'], 'group')} to come" if doing["queue"] else ""
-    return f"run {doing['run']}: {what}, {since}{'; its pytest is gone' if state == ALONE else queue}"
 
 
 def run_down(arguments: argparse.Namespace) -> int:

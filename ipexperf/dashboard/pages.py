@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ipexperf.history import History
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.host_times import Kind
+    from ipexperf.history.over_hosts import Compared
 
 MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
 """The kinds of change to show on the overview, the most urgent first."""
@@ -111,9 +112,16 @@ def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[Entry, int]]]) -
     return rows
 
 
-def hosts(kinds: Sequence[Kind]) -> dict[str, Any]:
-    """Return the page of equal hosts: a table of each kind, with the nights of each host drawn."""
+def hosts(kinds: Sequence[Kind], compared: Compared | None) -> dict[str, Any]:
+    """Return the page of equal hosts: a table of each kind, with the nights of each host drawn.
+
+    `compared` is the newest software beside the one before, over all hosts.
+    """
+    cases = [] if compared is None else [one for one in compared.cases if one.outcome is not None]
     return {
+        "compared": compared,
+        "cases": [(one, host_tables.host_by_host(one.hosts)) for one in cases],
+        "over_hosts": host_tables.OVER_HOSTS,
         "title": "Hosts",
         "sentences": host_tables.sentences(kinds),
         "explanation": host_tables.EXPLANATION,

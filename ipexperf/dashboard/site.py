@@ -18,7 +18,7 @@ from ipexperf.case import AGAINST
 from ipexperf.dashboard import case_page, folder, pages
 from ipexperf.dashboard.story import by_run, gather
 from ipexperf.dtypes import DTYPES
-from ipexperf.history import gc_pause, host_times
+from ipexperf.history import gc_pause, host_times, over_hosts
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class _Site:
         if self._pairs:
             self._draw("pairs.html", "pairs.html", pages.pairs(self._story))
         if self._kinds:
-            self._draw("hosts.html", "hosts.html", pages.hosts(self._kinds))
+            self._draw("hosts.html", "hosts.html", pages.hosts(self._kinds, over_hosts.newest(history)))
         for place in sorted(self._paged):
             name = f"runs/{self._story.board.runs[place].uid}.html"
             self._draw(name, "run.html", pages.run_page(self._story, place, entries_of[place]))

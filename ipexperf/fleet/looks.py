@@ -28,6 +28,8 @@ class Look:
     """The length of the time that `busy` is a share of: since the host joined, at most a day."""
     busy: float
     """The share of that time in which the host measured."""
+    stretches: tuple[Stretch, ...] = ()
+    """The groups that it measured in that time, and the one that it measures now."""
 
     @property
     def doing(self) -> Status | None:
@@ -41,7 +43,7 @@ def look(folder: Path, joined: float | None = None, now: float | None = None) ->
     now = time.time() if now is None else now
     begin = max(now - DAY, joined or 0.0)
     journals = tuple(journal.kept(journal.folder_of(folder)))
-    stretches = activity_of(folder).since(begin)
     states = [one.status for one in journals if one.status is not None]
-    stretches += [Stretch(one.since, now) for one in states if one.state == "measuring"]
-    return Look(now, journals, now - begin, status.share(stretches, begin, now))
+    stretches = activity_of(folder).since(begin)
+    stretches += [Stretch(one.since, now, one.run, one.group) for one in states if one.state == "measuring"]
+    return Look(now, journals, now - begin, status.share(stretches, begin, now), tuple(stretches))

@@ -68,10 +68,9 @@ def over_hosts_text(compared: Compared) -> Text:
     lines = []
     for name, side in (("first", compared.first), ("second", compared.second)):
         when = moment(side.begin) if side.begin == side.end else f"{moment(side.begin)} to {moment(side.end)}"
-        runs = (
-            f"{len(side.runs)} {'run' if len(side.runs) == 1 else 'runs'} on {', '.join(side.hosts) or 'shared hosts'}"
-        )
-        lines.append(f"{name:8} {side.selector}: {runs}, {when} UTC")
+        hosts = ", ".join(side.hosts) or "shared hosts"
+        runs = "1 run" if len(side.runs) == 1 else f"{len(side.runs)} runs"
+        lines.append(f"{name:8} {side.selector}: {runs} on {hosts}, {when} UTC")
         lines += [f"{'':8} {software}" for software in side.software]
     return Text("\n".join([*lines, *compared.notes]))
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ipexperf.history.run_sets import Member
     from ipexperf.history.store import History
 
+PER_HOST = 3
+"""The newest runs of a host that a report compares."""
 NO_SPREAD = "one launch has no spread"
 SHOWN = 4
 """Most names that a sentence has. The rest are counted."""
@@ -106,6 +108,24 @@ def compare(history: History, first: str, second: str, metric: str = PRIMARY) ->
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         sides = [run_sets.resolve(connection, text) for text in (first, second)]
     return of_runs(history, (first, second), sides, metric)
+
+
+def newest(history: History) -> Compared | None:
+    """Compare the newest software that several hosts measured with the one before it. None if there are no such two."""
+    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
+        every = run_sets.members(connection)
+    by_software: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
+    for one in every:
+        if one.host is not None:
+            by_software[one.software][one.host].append(one)
+    several = [name for name, hosts in by_software.items() if len(hosts) >= LEAST_HOSTS]
+    for old in several[1:]:
+        hosts = by_software[several[0]].keys() & by_software[old].keys()
+        if len(hosts) >= LEAST_HOSTS:
+            names = (old, several[0])
+            sides = [[one for host in sorted(hosts) for one in by_software[name][host][:PER_HOST]] for name in names]
+            return of_runs(history, names, sides)
+    return None
 
 
 def of_runs(
