@@ -202,7 +202,7 @@ def test_a_group_that_is_refused_fails_its_cases(rack: Rack) -> None:
     group = running(site)
     run(group)
     (measured,) = group.measurements().values()
-    assert measured.failure == "crashed: the CPU is not free"
+    assert measured.failure == "refused: by the host a: the CPU is not free"
     assert measured.environment["machine_key"] == "key"
 
 

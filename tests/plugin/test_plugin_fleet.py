@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from lease_holder import Holder
 
 if TYPE_CHECKING:
     import subprocess
@@ -124,6 +125,46 @@ def test_ctrl_c_ends_the_hosts_and_keeps_what_they_had(suite: Suite, mark: Path,
     assert suite.launches() == [("tiny", "ok")]
     assert suite.statuses() == ["interrupted"]
     assert "Traceback" not in output
+
+
+def seen(suite: Suite, *hosts: str) -> list[dict[str, object]]:
+    """What `ipexperf fleet hosts` says of these hosts."""
+    result = suite.command("fleet", "hosts", f"local:{','.join(hosts)}", "--json")
+    assert result.ret == 0, result.errlines
+    rows: list[dict[str, object]] = json.loads(result.stdout.str())
+    return rows
+
+
+def test_somebody_who_looks_sees_what_a_host_measures(suite: Suite, mark: Path) -> None:
+    """While it does, and how busy it was when the run is over."""
+    process = suite.start("patient,tiny", LOAD, "--perf-fleet=local:a")
+    wait_for(mark.exists, process)
+    first, second = seen(suite, "a", "b")
+    assert (first["state"], second["state"]) == ("measuring", "free")
+    doing = first["doing"]
+    assert isinstance(doing, dict)
+    assert doing["group"].startswith("patient")
+    assert (doing["round"], doing["rounds"], doing["queue"]) == (1, 1, 1)
+    Path(f"{mark}.go").touch()
+    output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, output
+    (over,) = seen(suite, "a")
+    assert (over["state"], over["doing"], over["keeps"]) == ("free", None, [])
+    assert isinstance(over["busy"], float)
+    assert over["busy"] > 0
+
+
+def test_a_host_that_may_not_wait_for_its_devices_refuses_its_groups(suite: Suite) -> None:
+    """Its cases fail with the true reason: nothing crashed."""
+    with Holder("cpu") as other:
+        other.held()
+        result = suite.run("tiny,other", LOAD, "--perf-fleet=local:a", "--perf-lease=fail")
+    assert result.ret == 1
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*refused: by the host a: the CPU is not free: *"])
+    assert "crashed" not in result.stdout.str()
+    assert sorted(suite.launches()) == [("other", "refused"), ("tiny", "refused")]
+    assert suite.statuses() == ["finished"]
 
 
 def test_a_host_that_cannot_take_part_is_left_out_and_fails_the_run(suite: Suite) -> None:

@@ -1,0 +1,330 @@
+"""What a host says that it is doing, how busy it was, and how people see it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import cli_answers
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.commands import fleet as command
+from ipexperf.errors import UsageError
+from ipexperf.fleet import journal, labels, looks, membership, remote, status, survey
+from ipexperf.fleet.hosts import Host
+from ipexperf.fleet.journal import Journal, Kept
+from ipexperf.fleet.looks import Look
+from ipexperf.fleet.messages import Opened
+from ipexperf.fleet.status import DAY, Activity, Status, StatusFile, Stretch
+
+NOW = 1_800_000_000.0
+GROUP = "resnet18 cpu infer 16x224"
+MEASURING = Status("run1", "measuring", NOW - 200, GROUP, 2, 5, 4)
+
+
+def test_a_status_is_read_while_its_process_lives(tmp_path: Path) -> None:
+    one = Journal(tmp_path, "run1", "code")
+    file = StatusFile(one.path, MEASURING)
+    file.change(round=3, queue=0)
+    assert journal.kept(tmp_path) == [Kept("run1", True, replace(MEASURING, round=3, queue=0))]
+    one.close()
+    assert journal.kept(tmp_path) == [Kept("run1", False, None)], "whoever wrote it is dead"
+    file.remove()
+    file.change(round=4)
+    assert [path.name for path in tmp_path.iterdir()] == ["run1+code.jsonl"], "nothing is written after the end"
+
+
+def test_a_journal_that_is_forgotten_leaves_no_status(tmp_path: Path) -> None:
+    one = Journal(tmp_path, "run1", "code")
+    StatusFile(one.path, MEASURING)
+    one.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"run": 1}', '{"run": "a", "state": "asleep", "since": 1.0}'])
+def test_a_status_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run1+code.jsonl"
+    status.path_of(path).write_text(text)
+    assert status.read(path) is None
+
+
+def test_a_status_is_whole_whenever_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "run1+code.jsonl"
+    file = StatusFile(path, MEASURING)
+    over = threading.Event()
+
+    def change() -> None:
+        while not over.is_set():
+            file.change(said="x" * 5000)
+
+    writers = [threading.Thread(target=change) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    reads = [status.read(path) for _ in range(200)]
+    over.set()
+    for writer in writers:
+        writer.join()
+    assert None not in reads
+
+
+def test_a_status_that_cannot_be_written_says_why(tmp_path: Path) -> None:
+    assert StatusFile(tmp_path / "not" / "there", MEASURING).problem == os.strerror(2)
+
+
+def test_activity_is_what_was_measured(tmp_path: Path) -> None:
+    activity = Activity(tmp_path / "new" / "activity.jsonl")
+    assert activity.since(0) == []
+    for hour in range(3):
+        assert activity.add(Stretch(hour * 3600.0, hour * 3600.0 + 900, "run1", GROUP)) == ""
+    with (tmp_path / "new" / "activity.jsonl").open("a") as file:
+        file.write('{"begin": 1.0, "en')
+    assert [one.begin for one in activity.since(4000)] == [3600, 7200]
+    assert status.share(activity.since(0), 0, 3 * 3600) == pytest.approx(0.25)
+    assert Activity(tmp_path).add(Stretch(0, 1)) == os.strerror(21)
+
+
+def test_a_record_that_grew_long_loses_what_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "LONGEST", 2000)
+    activity = Activity(tmp_path / "activity.jsonl")
+    for number in range(100):
+        activity.add(Stretch(number * DAY / 10, number * DAY / 10 + 60, "run1", GROUP))
+    assert 10 <= len(activity.since(0)) <= 30
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=8), st.floats(0, 90))
+def test_a_share_counts_what_overlaps_once(spans: list[tuple[float, float]], begin: float) -> None:
+    stretches = [Stretch(min(span), max(span)) for span in spans]
+    busy = status.share(stretches, begin, 100)
+    assert 0 <= busy <= 1 + 1e-9
+    assert busy == pytest.approx(status.share(stretches * 2, begin, 100))
+    assert status.share([*stretches, Stretch(0, 100)], begin, 100) == pytest.approx(1)
+
+
+def test_a_look_has_the_group_that_is_being_measured(tmp_path: Path) -> None:
+    folder = journal.folder_of(tmp_path)
+    one = Journal(folder, "run1", "code")
+    StatusFile(one.path, MEASURING)
+    looks.activity_of(tmp_path).add(Stretch(NOW - 1000, NOW - 800, "run0", "before"))
+    seen = looks.look(tmp_path, NOW - 1000, NOW)
+    assert seen.doing == MEASURING
+    assert (seen.seconds, seen.busy) == (1000, pytest.approx(0.4))
+    assert [one.run for one in seen.stretches] == ["run0", "run1"]
+    assert looks.look(tmp_path, None, NOW).seconds == DAY
+    one.close()
+
+
+def test_a_process_knows_when_it_was_started() -> None:
+    assert 0 < time.time() - membership.started(os.getpid()) < 24 * 3600
+
+
+class Rack:
+    """A fleet that says what it was given."""
+
+    def __init__(self, **hosts: Look | str) -> None:
+        self._looks = hosts
+        self.taken: set[str] = set()
+        self.dead: dict[str, str] = {}
+
+    def hosts(self) -> list[Host]:
+        return [Host(name, name, labels={"device": "cpu", "room": "a"}) for name in self._looks]
+
+    def free(self) -> dict[str, bool]:
+        return {name: name not in self.taken for name in self._looks}
+
+    def gone(self) -> dict[str, str]:
+        return self.dead
+
+    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
+        return {host.name: self._looks[host.name] for host in hosts}
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def seen_at(doing: Status | None = None, busy: float = 0.37, **more: tuple[Stretch, ...]) -> Look:
+    return Look(NOW, (Kept("run1", True, doing),) if doing else (), 5 * 3600.0, busy, **more)
+
+
+def test_every_host_says_what_it_is_doing() -> None:
+    rack = Rack(
+        one=seen_at(MEASURING),
+        two=seen_at(Status("run1", "quiet", NOW - 65)),
+        three=seen_at(),
+        four=seen_at(),
+        five="nothing within 30 s",
+        six=seen_at(replace(MEASURING, alone=True)),
+        seven=seen_at(Status("run2", "waiting", NOW - 30, GROUP, 0, 5, 0, "waiting for the CPU: pytest has held it")),
+    )
+    rack.taken, rack.dead = {"one", "two", "four", "seven"}, {"eight": "it was killed"}
+    seen = survey.make(rack)
+    assert [(one.host.name, one.state) for one in seen] == [
+        ("one", "measuring"),
+        ("two", "quiet"),
+        ("three", "free"),
+        ("four", "taken"),
+        ("five", "does not answer"),
+        ("six", "finishing"),
+        ("seven", "waiting"),
+        ("eight", "gone"),
+    ]
+    assert survey.lines(seen) == [
+        "one  measuring  device=cpu  room=a",
+        f"    run run1: {GROUP}, round 2 of 5, for 3 min 20 s; 4 groups to come",
+        "    measured 37% of the last 5 h 00 min",
+        "two  quiet  device=cpu  room=a",
+        "    run run1 has nothing for it to measure for 65.0 s",
+        "    measured 37% of the last 5 h 00 min",
+        "three  free  device=cpu  room=a",
+        "    measured 37% of the last 5 h 00 min",
+        "four  taken  device=cpu  room=a",
+        "    measured 37% of the last 5 h 00 min",
+        "five  does not answer: nothing within 30 s  device=cpu  room=a",
+        "six  finishing  device=cpu  room=a",
+        f"    run run1: {GROUP}, round 2 of 5, for 3 min 20 s; its pytest is gone",
+        "    measured 37% of the last 5 h 00 min",
+        "seven  waiting  device=cpu  room=a",
+        f"    run run2: {GROUP} waits for its devices for 30.0 s (waiting for the CPU: pytest has held it)",
+        "    measured 37% of the last 5 h 00 min",
+        "eight  gone: it was killed",
+    ]
+    first, *_, last = survey.rows(seen)
+    assert first["doing"]["group"] == GROUP
+    assert (first["doing"]["round"], first["doing"]["rounds"], first["doing"]["queue"]) == (2, 5, 4)
+    assert (first["doing"]["seconds"], first["busy"], first["room"]) == (200, 0.37, "a")
+    assert last == {"host": "eight", "state": "gone", "reason": "it was killed"}
+
+
+def test_a_host_that_does_not_answer_is_no_host_that_keeps_nothing() -> None:
+    (row,) = survey.rows(survey.make(Rack(one="its node died")))
+    assert (row["state"], row["reason"]) == ("does not answer", "its node died")
+    assert "keeps" not in row
+
+
+def test_a_run_that_was_cut_off_is_named() -> None:
+    look = Look(NOW, (Kept("run1", False), Kept("run2", True)), DAY, 0.0)
+    (line,) = [line for line in survey.lines(survey.make(Rack(one=look))) if "--perf-resume" in line]
+    assert line == "    keeps what it measured of a run that was cut off: --perf-resume run1"
+
+
+def test_the_page_draws_the_day_of_each_host() -> None:
+    stretches = (Stretch(NOW - DAY / 2, NOW - DAY / 4, "run1", "<b>"), Stretch(NOW - 2 * DAY, NOW - DAY * 0.75))
+    page = survey.page(survey.make(Rack(one=seen_at(stretches=stretches), two="silent")), 10)
+    assert '<meta http-equiv="refresh" content="10">' in page
+    assert '<rect x="240.0" width="120.0" y="2" height="14"><title>&lt;b&gt;, run run1, ' in page
+    assert '<rect x="0.0" width="120.0" y="2" height="14">' in page
+    assert "<td>does not answer</td>" in page
+    assert "<td>silent</td>" in page
+    assert 'http-equiv="refresh"' not in survey.page(survey.make(Rack(one=seen_at())))
+
+
+def test_the_command_looks_at_a_local_fleet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    host = tmp_path / ".ipexperf" / "fleet" / "local" / "a"
+    one = Journal(journal.folder_of(host), "run1", "code")
+    StatusFile(one.path, replace(MEASURING, since=time.time() - 5))
+    out = cli_answers.run(capsys, "fleet", "hosts", "local:a,b", "--html", "page.html")
+    first, second, *_ = out.splitlines()
+    assert first == "a  measuring  device=cpu"
+    assert second.startswith(f"    run run1: {GROUP}, round 2 of 5, for 5.0")
+    assert "b  free" in out
+    assert GROUP in (tmp_path / "page.html").read_text()
+    document = json.loads(cli_answers.run(capsys, "fleet", "hosts", "local:a,b", "--json", "--hosts", "name=a"))
+    assert [(row["host"], row["state"]) for row in document] == [("a", "measuring")]
+    one.close()
+
+
+def test_a_watch_shows_it_again_until_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.time, "sleep", sleep)
+    out = cli_answers.run(capsys, "fleet", "hosts", "local:a", "--watch", "7")
+    assert out.count("a  free") == 3
+    assert waits == [7, 7, 7]
+    assert "\x1b" not in out, "a pipe is not cleared"
+
+
+def test_a_card_that_torch_cannot_describe_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    cards = {"xpu": {labels.PROBLEM: "driver too old"}}
+    monkeypatch.setattr(labels, "_cards", lambda: (cards, ""))
+    described = labels.describe("one", said.append)
+    assert (described["device"], described["card"]) == ("cpu_xpu", "unknown")
+    assert said == ["torch can use xpu here and cannot describe it: driver too old: it joins as card=unknown"]
+
+
+def test_cards_that_cannot_be_looked_at_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(labels, "_cards", lambda: ({}, "status -11, Segmentation fault"))
+    described = labels.describe("one", said.append)
+    assert (described["device"], described["card"]) == ("cpu", "unknown")
+    assert "torch cannot say which cards are here: status -11, Segmentation fault" in said[0]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("import sys; print('no such driver', file=sys.stderr); sys.exit(3)", "status 3, no such driver"),
+        ("print('[]')", "its answer cannot be read: []"),
+        ("print('hello')", "its answer cannot be read: hello"),
+        ("import time; time.sleep(60)", "no answer within 0.5 s"),
+    ],
+)
+def test_why_cards_cannot_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\nexec {labels.sys.executable} -c "{script}"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(labels.sys, "executable", str(program))
+    monkeypatch.setattr(labels, "CARD_SECONDS", 0.5 if "sleep" in script else 60)
+    assert labels._cards() == ({}, reason)
+
+
+def test_one_card_that_cannot_be_described_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def describe(self) -> dict[str, str]:
+            raise RuntimeError("the driver\nfell over")
+
+    monkeypatch.setattr(labels.registry.devices, "get", lambda _: Broken())
+    assert labels._description("xpu") == {"problem": "the driver fell over"}
+
+
+def test_hosts_with_a_card_that_nobody_described_are_not_equal() -> None:
+    from test_fleet_codec import FACTS
+
+    hosts = [Host(name, name, labels={"device": "cpu_xpu", "card": "unknown"}) for name in "ab"]
+    opened = Opened(FACTS, {"machine_key": "key"}, "2026-01-01T00:00:00+00:00")
+    differences = remote._differences(hosts[0], opened, hosts[1], opened)
+    assert differences == ["a card that torch could not describe when its host joined"]
+
+
+def test_a_test_that_chooses_no_host_is_refused() -> None:
+    with pytest.raises(UsageError, match="none of the 1 hosts matches"):
+        survey.make(Rack(one=seen_at()), "room=c")
+
+
+def test_a_status_does_not_disturb_the_lock_of_its_journal(tmp_path: Path) -> None:
+    one = Journal(tmp_path, "run1", "code")
+    StatusFile(one.path, MEASURING).change(round=1)
+    with one.path.open() as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    one.close()

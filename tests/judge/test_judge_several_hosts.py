@@ -1,0 +1,155 @@
+"""Whether new software is slower on several equal hosts, and which of them disagrees."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.judge import several_hosts
+from ipexperf.judge.policy import HostsPolicy
+from ipexperf.judge.several_hosts import HostRatio, of_runs
+
+POLICY = HostsPolicy()
+RATIOS = st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(0.001, 0.1), st.floats(1, 30)), min_size=2, max_size=8)
+
+
+def fleet(*slower: float, error: float = 0.005, freedom: float = 8.0) -> list[HostRatio]:
+    return [HostRatio(f"h{number}", math.log1p(one), error, freedom) for number, one in enumerate(slower)]
+
+
+def test_five_hosts_see_what_none_of_them_is_sure_of() -> None:
+    five = several_hosts.judge(fleet(0.047, 0.052, 0.050, 0.045, 0.056), POLICY)
+    two = several_hosts.judge(fleet(0.047, 0.056), POLICY)
+    assert five.outcome == "regressed"
+    assert five.reason.startswith("5.0% slower (90% interval +")
+    assert five.reason.endswith("5 hosts), surely more than 2%")
+    assert two.outcome == "inconclusive"
+    assert five.lo > two.lo
+    assert five.hi < two.hi
+
+
+def test_hosts_that_see_nothing_exclude_a_slowdown() -> None:
+    same = several_hosts.judge(fleet(0.004, -0.006, 0.001), POLICY)
+    assert same.outcome == "ok"
+    assert same.reason.startswith("a slowdown above 5% is excluded")
+
+
+def test_what_takes_less_time_everywhere_improved() -> None:
+    faster = several_hosts.judge(fleet(-0.21, -0.20, -0.19, -0.20), POLICY)
+    assert faster.outcome == "improved"
+    assert "20.0% less time" in faster.reason
+
+
+def test_two_hosts_suffice_for_what_is_large() -> None:
+    """With two hosts, nothing but their distance would need an interval of 64 times its error."""
+    assert several_hosts.judge(fleet(0.30, 0.31), POLICY).outcome == "regressed"
+    assert several_hosts.judge(fleet(0.30, 0.31), replace(POLICY, trust=0.0)).outcome == "inconclusive"
+
+
+def test_a_host_that_disagrees_is_named_and_left_out() -> None:
+    combined = several_hosts.judge(fleet(0.001, -0.002, 0.30, 0.002, 0.0, -0.001), POLICY)
+    assert combined.odd == ("h2",)
+    assert (combined.outcome, combined.hosts) == ("ok", 5)
+    assert (
+        "h2 is left out, where it is 30.0% slower than on the others: the machine, not the software" in combined.reason
+    )
+
+
+def test_a_host_that_misses_a_slowdown_of_all_others_is_named_too() -> None:
+    combined = several_hosts.judge(fleet(0.30, 0.301, 0.0, 0.302, 0.30, 0.299), POLICY)
+    assert combined.odd == ("h2",)
+    assert (combined.outcome, combined.ratio) == ("regressed", pytest.approx(1.30, abs=0.002))
+    assert "h2 is left out, where it is 23.1% faster than on the others" in combined.reason
+
+
+def test_of_two_that_disagree_none_is_named() -> None:
+    combined = several_hosts.judge(fleet(0.0, 0.30), POLICY)
+    assert combined.odd == ()
+    assert combined.disagree
+    assert combined.outcome == "inconclusive"
+    assert "the hosts disagree, from +0.0% on h0 to +30.0% on h1, and nobody can say which" in combined.reason
+
+
+def test_hosts_of_two_opinions_are_said_to_disagree() -> None:
+    """Half of them are slower: no single machine is at fault."""
+    combined = several_hosts.judge(fleet(0.0, 0.001, 0.002, 0.15, 0.151, 0.152), POLICY)
+    assert combined.odd == ()
+    assert combined.disagree
+    assert combined.outcome == "inconclusive"
+    assert "farthest from the others, not surely enough to leave it out" in combined.reason
+
+
+def test_more_noise_of_launches_is_a_wider_interval() -> None:
+    quiet, loud = (several_hosts.judge(fleet(0.0, 0.0, 0.0, error=error), POLICY) for error in (0.005, 0.08))
+    assert loud.hi > quiet.hi
+    assert (quiet.outcome, loud.outcome) == ("ok", "inconclusive")
+
+
+def test_one_host_is_not_several() -> None:
+    with pytest.raises(ValueError, match="at least 2 hosts, got 1"):
+        several_hosts.judge(fleet(0.1), POLICY)
+
+
+def test_many_cases_share_the_alarm_rate() -> None:
+    assert POLICY.shared(1).alpha == 0.005
+    assert POLICY.shared(100).alpha == pytest.approx(0.0005)
+
+
+@given(RATIOS)
+def test_the_order_of_hosts_does_not_matter(values: list[tuple[float, float, float]]) -> None:
+    ratios = [HostRatio(f"h{number}", *one) for number, one in enumerate(values)]
+    one, other = several_hosts.judge(ratios, POLICY), several_hosts.judge(ratios[::-1], POLICY)
+    assert (one.outcome, one.odd) == (other.outcome, other.odd)
+    assert one.ratio == pytest.approx(other.ratio)
+
+
+@given(RATIOS)
+def test_what_is_slower_by_a_factor_would_be_faster_by_it(values: list[tuple[float, float, float]]) -> None:
+    ratios = [HostRatio(f"h{number}", *one) for number, one in enumerate(values)]
+    mirrored = [replace(one, log_ratio=-one.log_ratio) for one in ratios]
+    one, other = several_hosts.judge(ratios, POLICY), several_hosts.judge(mirrored, POLICY)
+    assert one.odd == other.odd
+    assert (one.ratio * other.ratio, one.lo * other.hi) == pytest.approx((1, 1))
+
+
+@given(st.integers(2, 8), st.floats(0.001, 0.2), st.floats(1, 30))
+def test_the_interval_is_never_narrower_than_the_launches_make_it(hosts: int, error: float, freedom: float) -> None:
+    """However much the hosts agree."""
+    from scipy.stats import t
+
+    combined = several_hosts.judge(fleet(*[0.0] * hosts, error=error, freedom=freedom), POLICY)
+    half = t.ppf(0.95, hosts * freedom) * error / math.sqrt(hosts)
+    assert math.log(combined.hi) >= half * (1 - 1e-9)
+
+
+def test_the_interval_covers_what_it_says() -> None:
+    """90 of a hundred, and not much more, where hosts differ as they are assumed to."""
+    chance, covered, count = random.Random(1), 0, 1000  # noqa: S311 - noise, no secret
+    for _ in range(count):
+        ratios = [HostRatio(str(number), chance.gauss(0.03, math.hypot(0.02, 0.01)), 0.01, 8) for number in range(5)]
+        combined = several_hosts.judge(ratios, POLICY)
+        covered += combined.lo <= math.exp(0.03) <= combined.hi
+    assert 0.88 <= covered / count <= 0.97
+
+
+def test_a_host_says_as_much_as_its_launches_do() -> None:
+    one = of_runs("a", [[1.0, 1.02, 0.98]], [[1.1, 1.12, 1.08]])
+    assert one is not None
+    assert one.ratio == pytest.approx(1.1, abs=0.002)
+    assert one.error == pytest.approx(0.02 / math.sqrt(3) * math.sqrt(2), rel=0.1)
+    assert one.freedom == pytest.approx(4, rel=0.05)
+    assert of_runs("a", [[1.0]], [[1.1, 1.2]]) is None
+
+
+def test_runs_that_differ_more_than_their_launches_say_so() -> None:
+    launches = [[1.0, 1.001, 0.999], [1.1, 1.101, 1.099], [0.9, 0.901, 0.899]]
+    several, single = of_runs("a", launches, launches), of_runs("a", launches[:1], launches[:1])
+    assert several is not None
+    assert single is not None
+    assert several.error > 10 * single.error
+    assert several.freedom == pytest.approx(4)
