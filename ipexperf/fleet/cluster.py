@@ -137,7 +137,7 @@ class Cluster:
         """What each host does and keeps, by its name, or why it does not answer. All are asked at once."""
         requests = {host.name: self._looker(host).look.remote() for host in hosts}
         self._ray.wait(list(requests.values()), num_returns=len(requests), timeout=ANSWER_SECONDS)
-        answers = {}
+        answers: dict[str, Look | str] = {}
         for host in hosts:
             answers[host.name] = self._answer(requests[host.name])
             if isinstance(answers[host.name], str):  # next time another one tries

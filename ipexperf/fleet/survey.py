@@ -72,13 +72,12 @@ def rows(seen: Sequence[Seen]) -> list[dict[str, Any]]:
 
 
 def _row(one: Seen) -> dict[str, Any]:
-    labels = dict(sorted(one.host.labels.items()))
+    labels = {name: content for name, content in sorted(one.host.labels.items()) if name not in OURS}
+    whole = {"host": one.host.name, "state": one.state, **labels}
     if one.look is None:
-        return {**labels, "host": one.host.name, "state": one.state, "reason": one.reason}
+        return {**whole, "reason": one.reason}
     return {
-        **labels,
-        "host": one.host.name,
-        "state": one.state,
+        **whole,
         "doing": _doing(one.look.doing, one.look.now) if one.look.doing else None,
         "busy": round(one.look.busy, 4),
         "busy_seconds": round(one.look.seconds),

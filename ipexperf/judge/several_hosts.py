@@ -165,7 +165,7 @@ def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
         Spread(math.sqrt(scale / total), freedom),
         Spread(math.sqrt(sum(parts)), own),
         scale,
-        float(chdtrc(len(ratios) - 1, apart)) if len(ratios) > 1 else 1.0,
+        float(chdtrc(len(ratios) - 1, apart)),
     )
 
 
