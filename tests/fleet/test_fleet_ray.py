@@ -146,6 +146,7 @@ def test_the_hosts_describe_themselves(fleet: Fleet) -> None:
     assert int(one["cores"]) == len(os.sched_getaffinity(0))
     chosen = fleet.command("hosts", fleet.address, "--hosts", "room=b")
     assert chosen.stdout.startswith("two  free")
+    assert "    measured 0% of the last " in chosen.stdout
     assert "did you mean room?" in fleet.command("hosts", fleet.address, "--hosts", "rom=b").stderr
 
 
@@ -158,6 +159,7 @@ def test_both_hosts_measure_and_one_history_has_it(fleet: Fleet, tmp_path: Path)
     assert "0 groups" not in ended.stdout
     answer = json.loads(fleet.command("hosts", fleet.address, "--json").stdout)
     assert [(one["state"], one["keeps"]) for one in answer] == [("free", []), ("free", [])]
+    assert all(one["busy"] > 0 for one in answer)
 
 
 def test_an_address_without_a_fleet_is_one_sentence(fleet: Fleet, tmp_path: Path) -> None:
@@ -179,8 +181,14 @@ def test_a_host_that_is_taken_away_fails_its_cases_alone(fleet: Fleet, tmp_path:
         time.sleep(0.1)
     assert mark.exists()
     measuring = int(mark.read_text())
+    one, two = json.loads(fleet.command("hosts", fleet.address, "--json").stdout)
+    assert (one["state"], two["state"]) == ("free", "measuring")
+    assert two["doing"]["group"].startswith("patient fake")
+    assert (two["doing"]["round"], two["doing"]["rounds"]) == (1, 1)
     os.kill(fleet.raylet("two"), signal.SIGKILL)
     output, _ = process.communicate(timeout=PATIENCE)
+    (line,) = [line for line in fleet.command("hosts", fleet.address).stdout.splitlines() if line.startswith("two")]
+    assert line.startswith("two  gone: ")
     assert process.returncode == 1, output
     assert "1 failed, 1 passed" in output
     assert "the host two was lost" in output
