@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ipexperf.conduct import interrupts
 from ipexperf.fleet import codec
 
 ENDING = ".status"
@@ -56,7 +57,7 @@ class StatusFile:
 
     def change(self, **fields: Any) -> None:
         """Change some fields. Several threads may."""
-        with self._lock:
+        with interrupts.deferred(), self._lock:
             if self._over:
                 return
             self._status = replace(self._status, **fields)

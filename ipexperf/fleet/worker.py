@@ -111,6 +111,8 @@ class Host:
         """The groups that it completed then, by their names."""
         self._status: StatusFile | None = None
         self._activity = looks.activity_of(folder)
+        self._round = 0
+        """The round of the group that is being measured."""
         self._forgetful = False
         """Whether it was said that the activity cannot be written."""
 
@@ -167,6 +169,7 @@ class Host:
         if self._status.problem:
             self._say(f"what this host does cannot be written ({self._status.problem}): nobody who looks will see it")
         self._pipe.noticed = self._notice
+        self._notice()
         self._here = Here(options, self._folder, self._say)
         machine = surroundings.hardware()
         hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
@@ -204,11 +207,12 @@ class Host:
             self._show(state="waiting", since=time.time(), group=group, rounds=request.launches, queue=queue, said="")
             self._here.reserve(request.group.cases)
             began = time.time()
+            self._round = 1
             self._show(state="measuring", since=began, round=1)
             running = self._here.running(request)
             cut = ""
             try:
-                running.run(lambda: self._report(message, running, over=False))
+                running.run(lambda: self._after_round(message, running))
             except KeyboardInterrupt:
                 cut = "the run was interrupted before its other launches"
             with interrupts.deferred():
@@ -216,6 +220,12 @@ class Host:
                 self._remember(Stretch(began, time.time(), self._run, group))
         finally:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0, queue=self._pipe.groups())
+
+    def _after_round(self, message: Measure, running: Running) -> None:
+        self._report(message, running, over=False)
+        self._round += 1
+        # One more than planned is made where the machine was busy, or a ratio is vague.
+        self._show(round=self._round, rounds=max(self._round, message.request.launches))
 
     def _remember(self, stretch: Stretch) -> None:
         """Keep when this host measured, for who asks how busy it is."""
@@ -228,9 +238,6 @@ class Host:
         rounds: list[RoundRecord] = []
         running.hand_over(rounds.append)
         measured = tuple(running.measurements(cut).items())
-        if rounds and not over:
-            number = rounds[-1].number + 1
-            self._show(round=number, rounds=max(number, message.request.launches))
         self._keep(Progress(message.number, message.request.group.name, measured, tuple(rounds), over))
 
     def _keep(self, progress: Progress) -> None:
