@@ -60,7 +60,7 @@ def describe(name: str, say: Callable[[str], None]) -> dict[str, str]:
         if facts.packages.get(package):
             labels[label] = facts.packages[package]
     for kind, card in cards.items():
-        labels["card"] = card.get("properties", UNKNOWN)
+        labels["card"] = UNKNOWN if PROBLEM in card else card.get("properties", kind)
         if card.get("driver"):
             labels["driver"] = card["driver"]
         if reason := card.get(PROBLEM):
