@@ -20,7 +20,7 @@ LONGEST = 63
 PACKAGES = {"torch": "torch", "ipex": "intel-extension-for-pytorch"}
 CARD_SECONDS = 120
 UNKNOWN = "unknown"
-"""The label of a card that torch could not describe. It equals no other, not even itself."""
+"""The label of a card that torch could not describe. Hosts with such a card are equal to no other."""
 
 
 def value(text: object) -> str:
