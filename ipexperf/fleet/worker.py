@@ -110,6 +110,8 @@ class Host:
         self._complete: dict[str, Progress] = {}
         """The groups that it completed then, by their names."""
         self._status: StatusFile | None = None
+        self._noticing = threading.Lock()
+        """Two threads count the groups that wait: the later count is shown last."""
         self._activity = looks.activity_of(folder)
         self._round = 0
         """The round of the group that is being measured."""
@@ -190,7 +192,8 @@ class Host:
             self._status.change(**fields)
 
     def _notice(self) -> None:
-        self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
+        with self._noticing:
+            self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
 
     def _measure(self, message: Measure) -> None:
         if self._here is None or self._journal is None:
@@ -203,8 +206,8 @@ class Host:
             return
         group = request.group.name
         try:
-            queue = self._pipe.groups()
-            self._show(state="waiting", since=time.time(), group=group, rounds=request.launches, queue=queue, said="")
+            self._show(state="waiting", since=time.time(), group=group, rounds=request.launches, said="")
+            self._notice()
             self._here.reserve(request.group.cases)
             began = time.time()
             self._round = 1
@@ -219,7 +222,8 @@ class Host:
                 self._report(message, running, over=True, cut=cut)
                 self._remember(Stretch(began, time.time(), self._run, group))
         finally:
-            self._show(state="quiet", since=time.time(), group="", round=0, rounds=0, queue=self._pipe.groups())
+            self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
+            self._notice()
 
     def _after_round(self, message: Measure, running: Running) -> None:
         self._report(message, running, over=False)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PER_HOST = 3
 """The newest runs of a host that a report compares."""
+MUCH = 1.5
+"""A reader should know that the hosts differ by so many times more than is assumed."""
 NO_SPREAD = "one launch has no spread"
 SHOWN = 4
 """Most names that a sentence has. The rest are counted."""
@@ -83,6 +85,8 @@ class OverHosts:
     """The smallest slowdown, as a fraction, that would surely have been seen."""
     spread: float | None
     """Standard deviation of the log ratios of its hosts."""
+    assumed_spread: float
+    """What was assumed of it: 2 %, or more if the cases of the comparison show more."""
     odd: tuple[str, ...]
     """Hosts that disagree with the others, and are left out of the ratio."""
     disagree: bool
@@ -142,13 +146,13 @@ def of_runs(
         )
     old, new = (_read(history, side) for side in sides)
     keys = sorted({*old.cases, *new.cases}, key=lambda key: (key[0].id, key[0].uid, key[1]))
-    tolerance = kind.gate.tolerance if kind.gate else HostsPolicy.tolerance
     whole = [(key, _shares(old.cases.get(key, {}), new.cases.get(key, {}), metric)) for key in keys]
     judged = sum(_judgeable(shares) for _, shares in whole)
-    policy = replace(HostsPolicy(), tolerance=tolerance).shared(judged)
-    cases = tuple(_over_hosts(key, shares, metric, kind.unit, policy) for key, shares in whole)
-    described = [_side(name, side) for name, side in zip(names, sides, strict=True)]
-    return Compared(*described, cases, tuple(_notes(described, (old, new), cases)))
+    policy = HostsPolicy() if kind.gate is None else replace(HostsPolicy(), tolerance=kind.gate.tolerance)
+    policies = _policies(whole, policy.shared(judged))
+    cases = tuple(_over_hosts(key, shares, metric, kind.unit, policies[key[1]]) for key, shares in whole)
+    first, second = (_side(name, side) for name, side in zip(names, sides, strict=True))
+    return Compared(first, second, cases, tuple(_notes((first, second), (old, new), cases)))
 
 
 Key = tuple[Case, str]
@@ -211,6 +215,14 @@ def _judgeable(shares: Sequence[_Share]) -> bool:
     return sum(one.ratio is not None for one in shares) >= LEAST_HOSTS
 
 
+def _policies(whole: Sequence[tuple[Key, Sequence[_Share]]], policy: HostsPolicy) -> dict[str, HostsPolicy]:
+    """The policy for the hosts of each kind."""
+    ratios: dict[str, list[list[HostRatio]]] = defaultdict(list)
+    for (_, machine_key), shares in whole:
+        ratios[machine_key].append([one.ratio for one in shares if one.ratio is not None])
+    return {machine_key: several_hosts.assumed(cases, policy) for machine_key, cases in ratios.items()}
+
+
 def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, policy: HostsPolicy) -> OverHosts:
     case, machine_key = key
     combined = None
@@ -221,7 +233,12 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
     return OverHosts(
         case.id,
         case.uid,
-        *(getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")),
+        case.model,
+        case.device,
+        case.dtype,
+        case.mode,
+        case.stack,
+        case.batch,
         machine_key,
         metric,
         unit,
@@ -231,6 +248,7 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
         combined.hi if combined else None,
         combined.mde if combined else None,
         combined.spread if combined else None,
+        policy.spread,
         odd,
         combined.disagree if combined else False,
         combined.reason if combined else _too_few(shares),
@@ -281,3 +299,9 @@ def _notes(sides: Sequence[Side], read: Sequence[_Read], cases: Sequence[OverHos
         yield f"{host} disagrees with its equals in {count} of {judged} cases: look at that machine"
     if alone := sum(one.outcome is None for one in cases):
         yield f"{alone} of {len(cases)} cases have no verdict: fewer than {LEAST_HOSTS} equal hosts measured both"
+    for machine_key, spread in sorted({one.machine_key: one.assumed_spread for one in cases}.items()):
+        if spread > MUCH * HostsPolicy().spread:
+            yield (
+                f"on {machine_key} the hosts differ by {spread:.1%}, more than the {HostsPolicy().spread:.0%} that is "
+                "assumed: the intervals are as wide as that needs"
+            )

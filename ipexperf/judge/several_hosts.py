@@ -2,8 +2,8 @@
 
 Each host gives one ratio. A random-effects combination after Hartung, Knapp, Sidik and Jonkman: the interval follows
 from how far the hosts lie from one another, because what a host does from one day to the next shows there and not in
-its launches. Two or three hosts say little about that, so the spread is shrunk to an assumed one. The interval is
-never narrower than the launches alone make it.
+its launches. Two or three hosts say little about that, so the spread is shrunk to an assumed one. It is raised if the
+cases of a comparison show that it is too small. The interval is never narrower than the launches alone make it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ipexperf.judge.policy import HostsPolicy
@@ -20,8 +20,8 @@ from ipexperf.judge.spread import Spread
 
 LEAST_HOSTS = 2
 """One host has no spread between hosts: `ipexperf compare` is for that."""
-LEAST_TO_NAME = 3
-"""Of two hosts that disagree nobody can say which one is odd."""
+LEAST_TO_NAME = 5
+"""Of fewer hosts none is called odd: that two or three of them agree is too often luck."""
 FLOOR = 0.001
 """Launches of a host are not assumed to be more alike than this, as a standard error of the log."""
 
@@ -98,6 +98,48 @@ class _Side:
         return cls(statistics.fmean(means), max(known[0], FLOOR**2), known[1])
 
 
+def assumed(cases: Sequence[Sequence[HostRatio]], policy: HostsPolicy) -> HostsPolicy:
+    """The policy for the cases of a comparison: with the spread from host to host that they show, if that is larger.
+
+    A moment estimate over all cases, as of DerSimonian and Laird. What the cases contradict counts for less: cases that
+    share the state of their machine agree by luck as one case does. A single host that is odd in all of them does not
+    count: of five hosts or more, the one is left out without which the spread is smallest.
+    """
+    hosts = sorted({one.host for ratios in cases for one in ratios})
+    without = [None, *hosts] if len(hosts) >= LEAST_TO_NAME else [None]
+    spread = min(
+        _shown_spread([[one for one in ratios if one.host != host] for ratios in cases], policy) for host in without
+    )
+    return replace(policy, spread=spread, trust=policy.trust * (policy.spread / spread) ** 2)
+
+
+def _shown_spread(cases: Sequence[Sequence[HostRatio]], policy: HostsPolicy) -> float:
+    """The spread that these cases show, or the assumed one if that is larger."""
+    apart = variance = freedom = 0.0
+    for ratios in cases:
+        if len(ratios) < LEAST_HOSTS:
+            continue
+        weights = _weights(ratios, policy)
+        apart += _apart(ratios, weights)
+        variance += (len(ratios) - 1) * len(ratios) / sum(weights)
+        freedom += len(ratios) - 1
+    return math.sqrt(policy.spread**2 + max(0.0, apart - freedom) * variance / freedom**2) if freedom else policy.spread
+
+
+def _weights(ratios: Sequence[HostRatio], policy: HostsPolicy) -> list[float]:
+    return [1 / (max(one.error, FLOOR) ** 2 + policy.spread**2) for one in ratios]
+
+
+def _mean(ratios: Sequence[HostRatio], weights: Sequence[float]) -> float:
+    return sum(weight * one.log_ratio for weight, one in zip(weights, ratios, strict=True)) / sum(weights)
+
+
+def _apart(ratios: Sequence[HostRatio], weights: Sequence[float]) -> float:
+    """How far the ratios lie from their mean, as a sum of squares. On average, one less than there are hosts."""
+    centre = _mean(ratios, weights)
+    return sum(weight * (one.log_ratio - centre) ** 2 for weight, one in zip(weights, ratios, strict=True))
+
+
 def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
     """Combine the ratios of equal hosts. Raise ValueError for fewer than two."""
     if len(ratios) < LEAST_HOSTS:
@@ -152,16 +194,15 @@ def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
     from scipy.special import chdtrc
 
     errors = [max(one.error, FLOOR) for one in ratios]
-    weights = [1 / (error**2 + policy.spread**2) for error in errors]
+    weights = _weights(ratios, policy)
     total = sum(weights)
-    centre = sum(weight * one.log_ratio for weight, one in zip(weights, ratios, strict=True)) / total
-    apart = sum(weight * (one.log_ratio - centre) ** 2 for weight, one in zip(weights, ratios, strict=True))
+    apart = _apart(ratios, weights)
     freedom = policy.trust + len(ratios) - 1
     scale = (policy.trust + apart) / freedom
     parts = [(weight * error / total) ** 2 for weight, error in zip(weights, errors, strict=True)]
     own = sum(parts) ** 2 / sum(part**2 / one.freedom for part, one in zip(parts, ratios, strict=True))
     return _Estimate(
-        centre,
+        _mean(ratios, weights),
         Spread(math.sqrt(scale / total), freedom),
         Spread(math.sqrt(sum(parts)), own),
         scale,
@@ -243,7 +284,7 @@ def _disagreement(estimate: _Estimate, rest: Sequence[HostRatio]) -> str:
     low, high = min(rest, key=lambda one: one.log_ratio), max(rest, key=lambda one: one.log_ratio)
     text = f"the hosts disagree, from {low.ratio - 1:+.1%} on {low.host} to {high.ratio - 1:+.1%} on {high.host}"
     if len(rest) < LEAST_TO_NAME:
-        return f"{text}, and nobody can say which of two is the odd one"
+        return f"{text}, and of fewer than {LEAST_TO_NAME} none is called the odd one"
     farthest = max(rest, key=lambda one: abs(one.log_ratio - estimate.centre))
     return f"{text}; {farthest.host} is farthest from the others, not surely enough to leave it out"
 

@@ -136,7 +136,9 @@ def seen(suite: Suite, *hosts: str) -> list[dict[str, object]]:
 
 
 def test_somebody_who_looks_sees_what_a_host_measures(suite: Suite, mark: Path) -> None:
-    """While it does, and how busy it was when the run is over."""
+    """Before it does, while it does, and how busy it was when the run is over."""
+    # Also starts the server that later commands are forked from, which measures something: nobody may hold the lease.
+    assert [one["state"] for one in seen(suite, "a", "b")] == ["free", "free"]
     process = suite.start("patient,tiny", LOAD, "--perf-fleet=local:a")
     wait_for(mark.exists, process)
     first, second = seen(suite, "a", "b")
