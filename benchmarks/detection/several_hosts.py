@@ -94,7 +94,7 @@ def verdicts(
         logs[:, 1] += math.log1p(effect)
         logs[:, 1, 0] += math.log1p(odd)
         cases = [ratios(case) for case in np.exp(logs).tolist()]
-        own = several_hosts.assumed(cases, policy) if pool else policy
+        own = several_hosts.corrected(cases, policy) if pool else policy
         judged += [several_hosts.judge(case, own) for case in cases]
     return judged
 

@@ -51,9 +51,16 @@ def make(fleet: Fleet, test: str | None = None) -> list[Seen]:
     """Look at the hosts that a test chooses, and without one also at those that died."""
     hosts = choice.chosen(fleet.hosts(), test)
     looks, free = fleet.looks(hosts), fleet.free()
-    seen = [_seen(host, looks[host.name], free=free.get(host.name, False)) for host in hosts]
+    gone = fleet.gone()  # after the looks: one that dies while it is looked at is gone, and listed once
+    seen = [
+        Seen(host, None, GONE, gone[host.name])
+        if host.name in gone
+        else _seen(host, looks[host.name], free=free.get(host.name, False))
+        for host in hosts
+    ]
     if test is None:
-        seen += [Seen(Host(name, ""), None, GONE, reason) for name, reason in sorted(fleet.gone().items())]
+        others = sorted(gone.keys() - {host.name for host in hosts})
+        seen += [Seen(Host(name, ""), None, GONE, gone[name]) for name in others]
     return seen
 
 

@@ -108,10 +108,36 @@ class Compared:
 
 
 def compare(history: History, first: str, second: str, metric: str = PRIMARY) -> Compared:
-    """Compare the runs that two selectors name, on each host of both and over all of them."""
+    """Compare the runs that two selectors name, on each host of both and over all of them.
+
+    Raise HistoryError if there is no verdict on any case.
+    """
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         sides = [run_sets.resolve(connection, text) for text in (first, second)]
-    return of_runs(history, (first, second), sides, metric)
+    compared = of_runs(history, (first, second), sides, metric)
+    if all(one.outcome is None for one in compared.cases):
+        raise HistoryError(
+            f"{first!r} and {second!r} have no case that {LEAST_HOSTS} equal hosts {_why_none(compared)}"
+        )
+    return compared
+
+
+def _why_none(compared: Compared) -> str:
+    """The end of the sentence that says why there is nothing to compare."""
+    both = sorted({*compared.first.hosts} & {*compared.second.hosts})
+    if not (compared.first.hosts and compared.second.hosts):
+        return "measured in both: hosts shared the runs (--perf-spread share), so that each case was on one alone."
+    if not both:
+        return (
+            f"measured in both: {_named(compared.first.hosts)} measured one, {_named(compared.second.hosts)} the other."
+        )
+    if len(both) == 1:
+        return f"measured in both: only {both[0]} did. `ipexperf compare` without --hosts is for one host."
+    reasons = Counter(one.reason for one in compared.cases)
+    if not reasons:
+        return "measured in both: nothing was recorded."
+    (reason, count), *_ = reasons.most_common(1)
+    return f"measured in both, with a spread. In {count} of {len(compared.cases)} cases, {reason}."
 
 
 def newest(history: History) -> Compared | None:
@@ -220,7 +246,7 @@ def _policies(whole: Sequence[tuple[Key, Sequence[_Share]]], policy: HostsPolicy
     ratios: dict[str, list[list[HostRatio]]] = defaultdict(list)
     for (_, machine_key), shares in whole:
         ratios[machine_key].append([one.ratio for one in shares if one.ratio is not None])
-    return {machine_key: several_hosts.assumed(cases, policy) for machine_key, cases in ratios.items()}
+    return {machine_key: several_hosts.corrected(cases, policy) for machine_key, cases in ratios.items()}
 
 
 def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, policy: HostsPolicy) -> OverHosts:
@@ -248,7 +274,7 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
         combined.hi if combined else None,
         combined.mde if combined else None,
         combined.spread if combined else None,
-        policy.spread,
+        policy.likely_spread,
         odd,
         combined.disagree if combined else False,
         combined.reason if combined else _too_few(shares),

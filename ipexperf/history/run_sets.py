@@ -63,6 +63,7 @@ def resolve(connection: Connection, selector: str) -> list[Member]:
     whole fleet run, `last~1` the fleet run before the last.
     """
     text = selector.strip()
+    selectors.check_begun(connection)
     every = members(connection)
     base, back = selectors.parts(text)
     matching = _by_set(every, base) or _by_software(every, base) or _by_selector(connection, every, base, text)

@@ -194,7 +194,10 @@ class HostsPolicy(Constants):
     harmless: float = 0.4
     """A slowdown is `regressed` if it surely exceeds this share of the tolerance, as over pairs."""
     alpha: float = 0.005
-    """Rate at which a case slower by no more than that may be called regressed (mirrored: improved)."""
+    """Rate at which a case slower by no more than that may be called regressed (mirrored: improved).
+
+    It is met where hosts differ as is assumed: docs/results/detection.md has it for others.
+    """
     ok_alpha: float = 0.05
     """Rate at which a case slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
     mde_power: float = 0.80
@@ -203,6 +206,8 @@ class HostsPolicy(Constants):
     """Log sd of a ratio from host to host that is assumed, beside what the launches of a host show."""
     trust: float = 3.0
     """The assumed spread counts as much as this many hosts."""
+    shown_spread: float = 0.0
+    """The spread that the cases of the comparison show. If it is larger, it replaces the assumed one."""
     odd_alpha: float = 0.01
     """Rate at which any of some hosts that are alike may be said to disagree with the others."""
     false_discovery_rate: float = 0.05
@@ -217,6 +222,19 @@ class HostsPolicy(Constants):
     def limit(self) -> float:
         """The slowdown that must surely not be reached, as a log ratio."""
         return math.log1p(self.tolerance)
+
+    @property
+    def likely_spread(self) -> float:
+        """The spread from host to host that intervals begin with."""
+        return max(self.spread, self.shown_spread)
+
+    @property
+    def likely_trust(self) -> float:
+        """The hosts that it counts as much as: fewer, the more it was corrected.
+
+        Cases that share the state of their machine show its spread no better than one case.
+        """
+        return self.trust if self.shown_spread <= self.spread else self.trust * (self.spread / self.shown_spread) ** 2
 
     def shared(self, cases: int) -> HostsPolicy:
         """The policy for each of `cases` judged cases, which share the alarm rate of the comparison."""

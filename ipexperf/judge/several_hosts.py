@@ -98,36 +98,35 @@ class _Side:
         return cls(statistics.fmean(means), max(known[0], FLOOR**2), known[1])
 
 
-def assumed(cases: Sequence[Sequence[HostRatio]], policy: HostsPolicy) -> HostsPolicy:
-    """The policy for the cases of a comparison: with the spread from host to host that they show, if that is larger.
+def corrected(cases: Sequence[Sequence[HostRatio]], policy: HostsPolicy) -> HostsPolicy:
+    """The policy with the spread from host to host that the cases of a comparison show.
 
-    A moment estimate over all cases, as of DerSimonian and Laird. What the cases contradict counts for less: cases that
-    share the state of their machine agree by luck as one case does. A single host that is odd in all of them does not
+    A moment estimate over all cases, as of DerSimonian and Laird. A single host that is odd in all of them does not
     count: of five hosts or more, the one is left out without which the spread is smallest.
     """
     hosts = sorted({one.host for ratios in cases for one in ratios})
     without = [None, *hosts] if len(hosts) >= LEAST_TO_NAME else [None]
-    spread = min(
-        _shown_spread([[one for one in ratios if one.host != host] for ratios in cases], policy) for host in without
-    )
-    return replace(policy, spread=spread, trust=policy.trust * (policy.spread / spread) ** 2)
+    spreads = [
+        _shown_spread([[one for one in ratios if one.host != host] for ratios in cases], policy.spread)
+        for host in without
+    ]
+    return replace(policy, shown_spread=min(spreads))
 
 
-def _shown_spread(cases: Sequence[Sequence[HostRatio]], policy: HostsPolicy) -> float:
-    """The spread that these cases show, or the assumed one if that is larger."""
+def _shown_spread(cases: Sequence[Sequence[HostRatio]], spread: float) -> float:
+    """The spread that these cases show, or 0 if it is not more than this one."""
     apart = variance = freedom = 0.0
     for ratios in cases:
-        if len(ratios) < LEAST_HOSTS:
-            continue
-        weights = _weights(ratios, policy)
-        apart += _apart(ratios, weights)
-        variance += (len(ratios) - 1) * len(ratios) / sum(weights)
-        freedom += len(ratios) - 1
-    return math.sqrt(policy.spread**2 + max(0.0, apart - freedom) * variance / freedom**2) if freedom else policy.spread
+        if len(ratios) >= LEAST_HOSTS:
+            weights = _weights(ratios, spread)
+            apart += _apart(ratios, weights)
+            variance += (len(ratios) - 1) * len(ratios) / sum(weights)
+            freedom += len(ratios) - 1
+    return math.sqrt(spread**2 + (apart - freedom) * variance / freedom**2) if apart > freedom else 0.0
 
 
-def _weights(ratios: Sequence[HostRatio], policy: HostsPolicy) -> list[float]:
-    return [1 / (max(one.error, FLOOR) ** 2 + policy.spread**2) for one in ratios]
+def _weights(ratios: Sequence[HostRatio], spread: float) -> list[float]:
+    return [1 / (max(one.error, FLOOR) ** 2 + spread**2) for one in ratios]
 
 
 def _mean(ratios: Sequence[HostRatio], weights: Sequence[float]) -> float:
@@ -175,7 +174,7 @@ class _Estimate:
     scale: float
     """How much farther hosts lie from one another than was assumed, as a variance ratio."""
     disagreement: float
-    """The probability that hosts which differ as assumed lie so far from one another."""
+    """The probability that hosts which differ as is assumed, whatever the cases show, lie so far from one another."""
 
     def half_width(self, tail: float) -> float:
         """The half-width of the interval that leaves `tail` on each side."""
@@ -194,11 +193,10 @@ def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
     from scipy.special import chdtrc
 
     errors = [max(one.error, FLOOR) for one in ratios]
-    weights = _weights(ratios, policy)
+    weights = _weights(ratios, policy.likely_spread)
     total = sum(weights)
-    apart = _apart(ratios, weights)
-    freedom = policy.trust + len(ratios) - 1
-    scale = (policy.trust + apart) / freedom
+    freedom = policy.likely_trust + len(ratios) - 1
+    scale = (policy.likely_trust + _apart(ratios, weights)) / freedom
     parts = [(weight * error / total) ** 2 for weight, error in zip(weights, errors, strict=True)]
     own = sum(parts) ** 2 / sum(part**2 / one.freedom for part, one in zip(parts, ratios, strict=True))
     return _Estimate(
@@ -206,7 +204,7 @@ def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
         Spread(math.sqrt(scale / total), freedom),
         Spread(math.sqrt(sum(parts)), own),
         scale,
-        float(chdtrc(len(ratios) - 1, apart)),
+        float(chdtrc(len(ratios) - 1, _apart(ratios, _weights(ratios, policy.spread)))),
     )
 
 
@@ -235,7 +233,7 @@ def _chance(one: HostRatio, others: Sequence[HostRatio], policy: HostsPolicy) ->
     distance = abs(one.log_ratio - estimate.centre)
     if distance <= policy.margin:
         return 1.0
-    own = math.sqrt(estimate.scale) * math.hypot(max(one.error, FLOOR), policy.spread)
+    own = math.sqrt(estimate.scale) * math.hypot(max(one.error, FLOOR), policy.likely_spread)
     return 2 * float(stdtr(estimate.between.freedom, -distance / math.hypot(own, estimate.between.scale)))
 
 

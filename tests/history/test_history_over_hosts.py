@@ -115,18 +115,67 @@ def test_a_case_that_one_host_has_gets_no_verdict(tmp_path: Path) -> None:
     assert compared.notes == ("2 of 3 cases have no verdict: fewer than 2 equal hosts measured both",)
 
 
+def refused(path: Path, first: str = "torch=2.8", second: str = "torch=2.9") -> str:
+    """Why two softwares cannot be compared over hosts."""
+    with History.open(path) as history, pytest.raises(HistoryError) as error:
+        over_hosts.compare(history, first, second)
+    return str(error.value)
+
+
 def test_a_single_launch_has_no_spread(tmp_path: Path) -> None:
-    with History.open(everywhere(tmp_path, {}, launches=1)) as history:
-        compared = over_hosts.compare(history, "torch=2.8", "torch=2.9")
-    assert {one.outcome for one in compared.cases} == {None}
-    assert "one launch has no spread on arc1" in compared.cases[0].reason
+    reason = refused(everywhere(tmp_path, {}, launches=1))
+    assert reason.endswith(
+        "In 3 of 3 cases, no host measured both: one launch has no spread on arc1, arc2, arc3, arc4, 1 more."
+    )
 
 
 def test_runs_that_hosts_shared_are_left_out(tmp_path: Path) -> None:
-    with History.open(everywhere(tmp_path, {}, shared=True)) as history:
+    path = everywhere(tmp_path, {}, shared=True)
+    assert "hosts shared the runs (--perf-spread share), so that each case was on one alone" in refused(path)
+    with History.open(path) as history:
+        measure(history, 3, OLD, {}, models=("resnet18",))
+        measure(history, 4, NEW, {}, models=("resnet18",))
         compared = over_hosts.compare(history, "torch=2.8", "torch=2.9")
-    assert compared.cases == ()
-    assert compared.notes[0].startswith("2 runs that several hosts shared are left out")
+    assert [one.model for one in compared.cases] == ["resnet18"]
+    assert compared.notes == (
+        "2 runs that several hosts shared are left out: each of their cases was on one host alone",
+    )
+
+
+def test_one_host_is_refused(tmp_path: Path) -> None:
+    reason = refused(everywhere(tmp_path, {}, hosts=("arc1",)))
+    assert reason == (
+        "'torch=2.8' and 'torch=2.9' have no case that 2 equal hosts measured in both: only arc1 did. "
+        "`ipexperf compare` without --hosts is for one host."
+    )
+
+
+def test_hosts_that_are_not_equal_are_refused(tmp_path: Path) -> None:
+    with History.open(tmp_path / "h.db") as history:
+        measure(history, 1, OLD, {}, hosts=("arc1",))
+        measure(history, 2, NEW, {}, hosts=("x1",), machine_key="xeon")
+    assert refused(tmp_path / "h.db").endswith(" measured in both: arc1 measured one, x1 the other.")
+    with History.open(tmp_path / "h.db") as history:
+        measure(history, 3, NEW, {}, hosts=("arc1",))
+        measure(history, 4, OLD, {}, hosts=("x1",), machine_key="xeon")
+    assert refused(tmp_path / "h.db").endswith("In 3 of 6 cases, only arc1 measured both.")
+
+
+def test_a_history_without_runs_is_said_to_be_empty(tmp_path: Path) -> None:
+    History.open(tmp_path / "h.db").close()
+    assert refused(tmp_path / "h.db").startswith("this history is empty")
+
+
+def test_a_note_says_that_hosts_differ_more_than_is_assumed(tmp_path: Path) -> None:
+    """And whether the software or the machines are to blame stays open."""
+    slower = dict(zip(HOSTS, (-0.3, -0.1, 0.15, 0.5, 0.25), strict=True))
+    with History.open(everywhere(tmp_path, slower)) as history:
+        compared = over_hosts.compare(history, "torch=2.8", "torch=2.9")
+    assert {one.outcome for one in compared.cases} == {"inconclusive"}
+    assert all(one.disagree and one.assumed_spread > 0.1 for one in compared.cases)
+    (note,) = compared.notes
+    assert note.startswith("on arc the hosts differ by ")
+    assert note.endswith(", more than the 2% that is assumed: the intervals are as wide as that needs")
 
 
 def test_hosts_agree_on_more_nights_too(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_cases_that_differ_from_host_to_host_correct_what_is_assumed() -> None:
     alarms, before = 0, 0
     for _ in range(50):
         cases = noisy(chance, 10, 2, 0.2)
-        policy = several_hosts.assumed(cases, POLICY)
+        policy = several_hosts.corrected(cases, POLICY)
         alarms += sum(several_hosts.judge(one, policy).outcome == "regressed" for one in cases)
         before += sum(several_hosts.judge(one, POLICY).outcome == "regressed" for one in cases)
     assert alarms == 0
@@ -107,21 +107,30 @@ def test_cases_that_differ_from_host_to_host_correct_what_is_assumed() -> None:
 
 def test_what_cases_show_is_estimated_and_never_less_than_assumed() -> None:
     chance = random.Random(2)  # noqa: S311 - noise, no secret
-    raised = several_hosts.assumed(noisy(chance, 100, 4, 0.1), POLICY)
-    assert raised.spread == pytest.approx(0.1, rel=0.1)
-    assert raised.trust == pytest.approx(POLICY.trust / 25, rel=0.25)
-    assert several_hosts.assumed(noisy(chance, 100, 4, 0.001), POLICY) == POLICY
-    assert several_hosts.assumed([], POLICY) == POLICY
-    assert several_hosts.assumed([fleet(0.5)], POLICY) == POLICY
+    raised = several_hosts.corrected(noisy(chance, 100, 4, 0.1), POLICY)
+    assert raised.likely_spread == pytest.approx(0.1, rel=0.1)
+    assert raised.likely_trust == pytest.approx(POLICY.trust / 25, rel=0.25)
+    assert several_hosts.corrected(noisy(chance, 100, 4, 0.001), POLICY) == POLICY
+    assert several_hosts.corrected([], POLICY) == POLICY
+    assert several_hosts.corrected([fleet(0.5)], POLICY) == POLICY
 
 
 def test_one_host_that_is_odd_in_all_cases_corrects_nothing() -> None:
     """It is named in each of them, and the others are as sure as without it."""
     chance = random.Random(3)  # noqa: S311 - noise, no secret
     cases = [[*rest, HostRatio("odd", 0.3, 0.005, 8)] for rest in noisy(chance, 10, 5, 0.005)]
-    policy = several_hosts.assumed(cases, POLICY)
-    assert policy == POLICY
+    policy = several_hosts.corrected(cases, POLICY)
+    assert policy.likely_spread == POLICY.spread
     assert {several_hosts.judge(one, policy).odd for one in cases} == {("odd",)}
+
+
+def test_three_hosts_that_disagree_in_all_cases_are_said_to() -> None:
+    """Although the interval is as wide as that needs."""
+    cases = [fleet(0.0, 0.001 * number, 0.15) for number in range(10)]
+    combined = several_hosts.judge(cases[0], several_hosts.corrected(cases, POLICY))
+    assert combined.outcome == "inconclusive"
+    assert combined.disagree
+    assert "from +0.0% on h0 to +15.0% on h2" in combined.reason
 
 
 def test_more_noise_of_launches_is_a_wider_interval() -> None:
