@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ipexperf.fleet import membership
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'ipexperf[fleet]'")
 pytestmark = pytest.mark.server
@@ -92,15 +95,26 @@ class Fleet:
 
     def raylet(self, name: str) -> int:
         """The process that Ray has on a node."""
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                text = path.read_bytes()
-                variables = (path.parent / "environ").read_bytes()
-            except OSError:
-                continue
-            if b"raylet/raylet" in text and f"={self.folder / name}\0".encode() in variables:
-                return int(path.parent.name)
-        raise LookupError(name)
+        (pid,) = (pid for pid, command in self.processes(name).items() if b"raylet/raylet" in command)
+        return pid
+
+    def processes(self, name: str) -> dict[int, bytes]:
+        """All processes of a node, with their commands."""
+        mark, processes = f"{membership.FOLDER}={self.folder / name}\0".encode(), {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (folder / "environ").read_bytes():
+                    processes[int(folder.name)] = (folder / "cmdline").read_bytes()
+        return processes
+
+    def leave(self, name: str) -> None:
+        """What `ipexperf fleet down` does to a host, for one of several that are on this machine."""
+        for pid in self.processes(name):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        until = time.monotonic() + PATIENCE
+        while self.processes(name) and time.monotonic() < until:
+            time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +182,18 @@ def test_an_address_without_a_fleet_is_one_sentence(fleet: Fleet, tmp_path: Path
     assert ended.returncode == 4
     assert "no Ray cluster answers there" in ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
+
+
+def test_a_host_that_left_is_not_listed_as_one_that_died(fleet: Fleet) -> None:
+    joined = fleet.host("three", "join", fleet.address)
+    assert joined.returncode == 0, joined.stderr
+    assert [one["host"] for one in json.loads(fleet.command("hosts", fleet.address, "--json").stdout)] == [
+        "one",
+        "three",
+        "two",
+    ]
+    fleet.leave("three")
+    assert "three" not in fleet.command("hosts", fleet.address).stdout
 
 
 def test_a_host_that_is_taken_away_fails_its_cases_alone(fleet: Fleet, tmp_path: Path) -> None:

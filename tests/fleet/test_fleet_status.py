@@ -208,6 +208,18 @@ def test_a_host_that_does_not_answer_is_no_host_that_keeps_nothing() -> None:
     assert "keeps" not in row
 
 
+def test_a_host_that_dies_while_it_is_looked_at_is_listed_once() -> None:
+    rack = Rack(one=seen_at(), two="its node died", three=seen_at())
+    rack.dead = {"two": "it was killed", "three": "it was killed after its answer", "four": "it was killed before"}
+    gone = [(one.host.name, one.state, one.reason) for one in survey.make(rack) if one.state == "gone"]
+    assert gone == [
+        ("two", "gone", "it was killed"),
+        ("three", "gone", "it was killed after its answer"),
+        ("four", "gone", "it was killed before"),
+    ]
+    assert [one.host.name for one in survey.make(rack)] == ["one", "two", "three", "four"]
+
+
 def test_a_run_that_was_cut_off_is_named() -> None:
     look = Look(NOW, (Kept("run1", False), Kept("run2", True)), DAY, 0.0)
     (line,) = [line for line in survey.lines(survey.make(Rack(one=look))) if "--perf-resume" in line]
