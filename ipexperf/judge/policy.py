@@ -209,7 +209,7 @@ class HostsPolicy(Constants):
     shown_spread: float = 0.0
     """The spread that the cases of the comparison show. If it is larger, it replaces the assumed one."""
     odd_alpha: float = 0.01
-    """Rate at which any of some hosts that are alike may be said to disagree with the others."""
+    """Rate at which any of some hosts that differ as is assumed may be said to disagree with the others."""
     false_discovery_rate: float = 0.05
     """Alarm rate of a comparison, shared by its cases (Bonferroni)."""
 

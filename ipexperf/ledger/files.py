@@ -24,7 +24,7 @@ LARGEST = 16 * 2**20
 """Bytes of a file that is still read."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _OUTCOMES = tuple(name for name in LAUNCH_OUTCOMES if name not in ("contended", "interrupted", "refused"))
-"""A launch that was contended or interrupted is evidence of nothing."""
+"""A launch that was contended, interrupted or refused is evidence of nothing."""
 Item = TypeVar("Item")
 
 
