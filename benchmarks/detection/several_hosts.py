@@ -198,7 +198,8 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1000, help="verdicts for each row and slowdown")
     parser.add_argument("--part", choices=PARTS, help="only this table")
     arguments = parser.parse_args()
-    sys.stdout.write(f"{arguments.trials} verdicts for each row and slowdown. Numbers are per hundred.\n")
+    more = f"{SHARED} times as many for cases of one state"
+    sys.stdout.write(f"{arguments.trials} verdicts for each row and slowdown, {more}. Numbers are per hundred.\n")
     for name, part in PARTS.items():
         if arguments.part in (None, name):
             part(arguments.trials)
