@@ -94,8 +94,9 @@ class _Side:
         squares = sum((value - mean) ** 2 for values, mean in zip(logs, means, strict=True) for value in values)
         own = squares / freedom / sum(map(len, logs)) if freedom else 0.0
         apart = statistics.variance(means) / len(means) if len(means) > 1 else 0.0
-        known = (apart, len(means) - 1) if apart >= own and len(means) > 1 else (own, freedom)
-        return cls(statistics.fmean(means), max(known[0], FLOOR**2), known[1])
+        if len(means) > 1 and apart >= own:
+            own, freedom = apart, len(means) - 1
+        return cls(statistics.fmean(means), max(own, FLOOR**2), freedom)
 
 
 def corrected(cases: Sequence[Sequence[HostRatio]], policy: HostsPolicy) -> HostsPolicy:
