@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -115,10 +116,15 @@ def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "meta_path", [_NoTorch(), *sys.meta_path])
 
 
+@pytest.fixture(scope="session")
+def _all_leases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("leases")
+
+
 @pytest.fixture(autouse=True)
-def leases(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def leases(monkeypatch: pytest.MonkeyPatch, _all_leases: Path) -> Path:
     """A folder of leases for each test, so that no test waits for another or for a user of this machine."""
-    folder = tmp_path_factory.mktemp("leases")
+    folder = Path(tempfile.mkdtemp(dir=_all_leases))  # pytest's own way to make one looks at all others
     monkeypatch.setenv(device_lock.FOLDER_VARIABLE, str(folder))
     monkeypatch.setenv(lease.TOKENS_VARIABLE, "")  # and what the test leaves there is forgotten
     return folder

@@ -18,6 +18,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent / "environments"))
 from small_wheels import a_wheel, an_environment
 
+from ipexperf import cli
 from ipexperf.bisect import versions
 from ipexperf.errors import UsageError
 
@@ -58,13 +59,15 @@ DRIVER = """
 """
 
 
-@pytest.fixture
-def good(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An environment that no search changes."""
+    folder = tmp_path_factory.mktemp("good")
     wheels = [
-        a_wheel(tmp_path, "dep", "1.0", {"dep.py": ""}),
-        a_wheel(tmp_path, "pace", "0.9", {"pace.py": "TIMES = 1\n"}),
+        a_wheel(folder, "dep", "1.0", {"dep.py": ""}),
+        a_wheel(folder, "pace", "0.9", {"pace.py": "TIMES = 1\n"}),
     ]
-    return an_environment(tmp_path / "good", *wheels)
+    return an_environment(folder / "good", *wheels)
 
 
 @pytest.fixture
@@ -249,10 +252,19 @@ def test_no_worktree_stays_after_a_search_that_was_ended(
     ],
 )
 def test_a_mistake_is_one_sentence(
-    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, words: tuple[str, ...], reason: str
+    good: str,
+    fake: str,
+    request: pytest.FixtureRequest,
+    words: tuple[str, ...],
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    repo = ("--repo", str(repository)) if "--commits" in words else ()
-    done = command(*words, *repo)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert reason in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    repo = ("--repo", str(request.getfixturevalue("repository"))) if "--commits" in words else ()
+    status = cli.main(["bisect", "--good", good, f"--perf-load={fake}", *CELL, *words, *repo])
+    out, err = capsys.readouterr()
+    assert (status, out) == (cli.USAGE_ERROR, "")
+    assert reason in err
+    assert err.count("\n") == 1

@@ -260,19 +260,25 @@ def test_a_case_that_the_run_has_not_is_no_verdict(gate, trouble):
     assert "has no case nobody" in trouble("--case", "nobody")
 
 
+REDIRECTIONS = (
+    (">/dev/full", (2, 125)),
+    (">&-", (2, 125)),
+    (">/dev/full 2>/dev/full", (2, 125)),
+    (">&- 2>&-", (2, 125)),
+    ("2>/dev/full", None),
+    ("2>&-", None),
+    ("| true; exit ${PIPESTATUS[0]}", None),
+    ("--nonsense 2>/dev/full", (2, 125)),
+)
+
+
 @pytest.mark.process
-@pytest.mark.parametrize(("outcome", "unbuffered"), [("ok", ""), ("regressed", ""), ("regressed", "1")])
 @pytest.mark.parametrize(
-    ("redirection", "statuses"),
+    ("redirection", "statuses", "outcome", "unbuffered"),
     [
-        (">/dev/full", (2, 125)),
-        (">&-", (2, 125)),
-        (">/dev/full 2>/dev/full", (2, 125)),
-        (">&- 2>&-", (2, 125)),
-        ("2>/dev/full", None),
-        ("2>&-", None),
-        ("| true; exit ${PIPESTATUS[0]}", None),
-        ("--nonsense 2>/dev/full", (2, 125)),
+        *((*where, *how) for where in REDIRECTIONS for how in (("ok", ""), ("regressed", "1"))),
+        (">/dev/full", (2, 125), "regressed", ""),
+        ("| true; exit ${PIPESTATUS[0]}", None, "regressed", ""),
     ],
 )
 def test_an_answer_that_cannot_be_written_is_no_verdict(gate, outcome, unbuffered, redirection, statuses, monkeypatch):

@@ -1,7 +1,7 @@
-"""A process that has imported torch, from which the workers of test runs are forked.
+"""A process that has imported ipexperf, and torch where there is one, from which the workers of test runs are forked.
 
-The import takes longer than most tests measure. A forked worker answers as a fresh one does, sooner. Tests of imports,
-memory and cold starts use fresh workers.
+The imports take longer than most tests measure. A forked worker answers as a fresh one does, sooner. Tests of imports,
+memory, cold starts and of killed controllers use fresh workers.
 
 For each run, the template forks a server that has the variables of the run's workers. The server forks the workers, as
 with `--perf-start fork`, and ends with its run.
@@ -10,6 +10,7 @@ with `--perf-start fork`, and ends with its run.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 import json
@@ -22,6 +23,7 @@ import tempfile
 from pathlib import Path
 
 from ipexperf.bench import registry
+from ipexperf.bench.machine import inventory
 from ipexperf.bench.process import guard, server
 from ipexperf.conduct.process import environment_of
 
@@ -71,12 +73,21 @@ class Templates:
             template.close()
 
 
+def _has_torch() -> bool:
+    try:
+        return importlib.util.find_spec("torch") is not None
+    except ModuleNotFoundError:  # tests/fakes/no_torch
+        return False
+
+
 def _import() -> None:
     for kind in registry.KINDS.values():
         kind.names()
-    if importlib.util.find_spec("torch"):
+    if _has_torch():
         for name in IMPORTS:
             importlib.import_module(name)
+    inventory.gather()  # cached, so that no worker has to
+    gc.freeze()  # or each worker would look through all of it
     server.settle()
     assert not server.unsafe(), server.unsafe()
 

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 sys.path.append(str(Path(__file__).parents[1] / "fakes"))
 
 
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Let torch compute with one thread: those of small networks wait for one another, and keep the cores busy."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An Arc A770 that is not there."""

@@ -20,7 +20,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def told() -> dict[str, dict[str, tuple[bool, str]]]:
     """What one process with IPEX proved of each."""
-    found: dict[str, dict[str, tuple[bool, str]]] = alone("ipex_inference.py")
+    found: dict[str, dict[str, tuple[bool, str]]] = alone("ipex_inference.py", LD_PRELOAD="")
     return found
 
 
@@ -142,3 +142,9 @@ def test_at_o0_a_graph_is_captured_by_name(told: Told) -> None:
 def test_at_o0_what_was_not_switched_on_as_labelled_is_caught(told: Told, liar: str, check: str) -> None:
     """What the label says is on and is not, and what is on and the label does not say."""
     assert check in failed(told[liar])
+
+
+def test_without_intels_openmp_there_are_no_streams(told: Told) -> None:
+    """The runtime extension is off, and the launch ends with that sentence: nothing runs in its place."""
+    reason = "IPEX's runtime extension is off: Intel's OpenMP was not preloaded, and a launcher has to"
+    assert told["streams"]["opened"][1] == reason

@@ -234,11 +234,3 @@ def test_ipexs_streams_are_proven(told: Told, made: str, parts: str) -> None:
 def test_ipexs_streams_under_another_label_are_caught(told: Told, liar: str, caught: set[str]) -> None:
     """A module that runs everything on one stream, a pool elsewhere, and a pool that is smaller than the label's."""
     assert fails(told[liar]) >= caught
-
-
-@needs_ipex
-def test_without_intels_openmp_there_are_no_streams() -> None:
-    """The runtime extension is off, and the launch ends with that sentence: nothing runs in its place."""
-    assert alone("ipex_streams.py", LD_PRELOAD="") == {
-        "refused": "IPEX's runtime extension is off: Intel's OpenMP was not preloaded, and a launcher has to"
-    }

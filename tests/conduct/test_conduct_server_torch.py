@@ -29,8 +29,8 @@ pytestmark = pytest.mark.process
 pytest.importorskip("torch")
 FAKES = Path(__file__).parents[1] / "fakes"
 SMALL = str(FAKES / "smallnet.py")
-needs_ipex = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX")
-STACKS = ["stock", pytest.param("ipex", marks=needs_ipex)]
+IPEX = importlib.util.find_spec("intel_extension_for_pytorch") is not None
+STACKS = ["stock", pytest.param("ipex", marks=pytest.mark.skipif(not IPEX, reason="needs IPEX"))]
 MADE = ("accuracy", "agreement", "fidelity", "loss")
 """What does not depend on how fast the machine is."""
 
@@ -52,12 +52,15 @@ def launched(mode: str, stack: str, server: Server | None) -> Launch:
     return conduct_play.launch(case, 0, conditions, accuracy=True)[0]
 
 
-@pytest.mark.parametrize("mode", ["infer", "infer_jit"])
 def test_a_forked_launch_computes_and_proves_what_a_fresh_one_does(
-    mode: str, server: Server, request: pytest.FixtureRequest
+    server: Server, request: pytest.FixtureRequest
 ) -> None:
-    """The same accuracy to the last digit, the same bounds, and the same checks with the same findings."""
+    """The same accuracy to the last digit, the same bounds, and the same checks with the same findings.
+
+    Each stack with another mode: how a worker begins is the business of neither.
+    """
     stack = request.node.callspec.params["server"]
+    mode = {"stock": "infer", "ipex": "infer_jit"}[stack]
     fresh, forked = launched(mode, stack, None), launched(mode, stack, server)
     assert (fresh.outcome, fresh.reason) == (forked.outcome, forked.reason) == ("ok", "")
     computed = [{name: done.metrics[name] for name in MADE if name in done.metrics} for done in (fresh, forked)]
@@ -99,9 +102,12 @@ print(json.dumps(told))
 """
 
 
-@pytest.mark.parametrize("stack", STACKS)
-def test_the_imports_leave_one_thread_and_an_operator_more(stack: str) -> None:
-    """After all imports there is nothing but the main thread and no variable of ours; one operator, and it is seen."""
+def test_the_imports_leave_one_thread_and_an_operator_more() -> None:
+    """After all imports there is nothing but the main thread and no variable of ours; one operator, and it is seen.
+
+    IPEX imports what stock PyTorch does, and more.
+    """
+    stack = "ipex" if IPEX else "stock"
     command = [sys.executable, "-c", PROGRAM.format(stack=stack)]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     after: list[Any] = json.loads(told.stdout.splitlines()[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ import torch
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
+from ipexperf.bench.machine import placement
+from ipexperf.errors import WorkerError
 
 Checks = dict[str, tuple[bool, str]]
 
@@ -90,6 +93,17 @@ def compiled(build: Any, lie: Any) -> Checks:
         workbench.stack.compiled = honest
 
 
+def refused() -> str:
+    """Why there are no streams here, where Intel's OpenMP was not preloaded. Nothing runs in their place."""
+    workbench = bench(bench_cases.network, "multistream", streams="1")
+    placed = dataclasses.replace(workbench.settings, placement={"cores": placement.allowed()[:1]})
+    try:
+        workbench.mode.open(dataclasses.replace(workbench, settings=placed))
+    except WorkerError as error:
+        return error.reason
+    return ""
+
+
 def optimised(did: dict[str, str], label: dict[str, str], mode: str = "infer", build: Any = folded) -> Checks:
     """The network that was made with some knobs, under the label of others."""
     made, named = bench(build, mode, **did), bench(build, mode, **label)
@@ -131,5 +145,6 @@ if __name__ == "__main__":
         "folded in secret": optimised({}, unfolded),
         "stock's backend": compiled(rows, lambda network, *_: torch.compile(optimize(network, weights_prepack=False))),
         "packed": compiled(rows, lambda network, *_: torch.compile(optimize(network), backend="ipex")),
+        "streams": {"opened": (False, refused())},
     }
     json.dump(found, sys.stdout)

@@ -29,7 +29,7 @@ class Quantiser:
         self.worker, self.folder, self.stack = worker, folder, stack
         self.weights: dict[str, Path] = {}
         data, _ = registry.datasets.get("digits").find(None)
-        self.settings = Settings(load=(str(NETWORKS),), data_file=data)
+        self.settings = Settings(load=(str(NETWORKS),), data_file=data, threads=1)
 
     def case(self, model: str, mode: str, **knobs: str) -> Case:
         return Case(model, "cpu", "int8", mode, self.stack, 16, 8, data="digits", knobs=tuple(knobs.items()))

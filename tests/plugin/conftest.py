@@ -39,18 +39,25 @@ def templates() -> Iterator[Templates]:
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fake: str, run_servers: Servers) -> Suite:
-    """A suite whose interpreter finds no torch: what passes here needs none."""
+def suite(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    fake: str,
+    run_servers: Servers,
+    templates: Templates,
+    request: pytest.FixtureRequest,
+) -> Suite:
+    """A suite whose interpreter finds no torch: what passes here needs none. With `torch_suite` it finds torch."""
     _clean(monkeypatch)
-    monkeypatch.setenv("PYTHONPATH", f"{NO_TORCH}{os.pathsep}{ROOT}")
+    first = NO_TRANSFORMERS if "torch_suite" in request.fixturenames else NO_TORCH
+    monkeypatch.setenv("PYTHONPATH", f"{first}{os.pathsep}{ROOT}")
     monkeypatch.setenv("FAKE_PID_FILE", str(pytester.path / "pids"))
+    monkeypatch.setenv(TEMPLATE, templates.path())
     return Suite(pytester, fake, run_servers)
 
 
 @pytest.fixture
-def torch_suite(suite: Suite, monkeypatch: pytest.MonkeyPatch, templates: Templates) -> Suite:
+def torch_suite(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """A suite whose interpreter finds torch and IPEX, and whose workers start with torch imported."""
-    monkeypatch.setenv("PYTHONPATH", f"{NO_TRANSFORMERS}{os.pathsep}{ROOT}")
     monkeypatch.setenv("IPEXPERF_NO_PULSE", "yes")
-    monkeypatch.setenv(TEMPLATE, templates.path())
     return suite

@@ -7,7 +7,9 @@ own tells the server what to import.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import importlib
 import importlib.util
 import os
@@ -15,21 +17,24 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import pytest
-from plugin_suite import CELL, CONFTEST, SHORT, SUITE, TEMPLATE
+from plugin_suite import CELL, CONFTEST, PATIENCE, SHORT, SUITE, TEMPLATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Self
 
 TESTS = Path(__file__).parents[1]
 FAKE = TESTS / "fakes" / "fake.py"
+WRITTEN = os.O_WRONLY | os.O_CREAT
 
 
 class Servers:
@@ -42,11 +47,18 @@ class Servers:
 
     def run(self, program: str, arguments: Sequence[str], folder: Path, timeout: float) -> pytest.RunResult:
         """Run `python -m PROGRAM` with the environment of this process, as `pytester.runpytest_subprocess` does."""
+        return self._server().run(program, arguments, folder, timeout)
+
+    def start(self, arguments: Sequence[str], folder: Path) -> Started:
+        """Start `python -m pytest`, and do not wait for it. Its workers start as those of any run."""
+        return self._server().start(arguments, folder)
+
+    def _server(self) -> Server:
         path = os.environ["PYTHONPATH"]
         if path not in self._servers:
             self._servers[path] = Server(self._options, self._names)
             self._names = self._servers[path].names
-        return self._servers[path].run(program, arguments, folder, timeout)
+        return self._servers[path]
 
     def close(self) -> None:
         for server in self._servers.values():
@@ -69,8 +81,8 @@ class Server:
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as outputs:
             out, err = Path(outputs, "out"), Path(outputs, "err")
-            self._channel.send((program, tuple(arguments), str(folder), dict(os.environ), str(out), str(err)))
-            pid = self._channel.recv()
+            pid = self._fork(program, arguments, folder, dict(os.environ), out, err)
+            self._channel.send(("wait", pid))
             if not self._channel.poll(timeout):
                 os.kill(pid, signal.SIGKILL)
                 self._channel.recv()
@@ -83,9 +95,79 @@ class Server:
             status = pytest.ExitCode(status)
         return pytest.RunResult(status, said, complained, time.monotonic() - began)
 
+    def start(self, arguments: Sequence[str], folder: Path) -> Started:
+        """Start `python -m pytest` with the environment of this process."""
+        environment = {name: value for name, value in os.environ.items() if name != TEMPLATE}
+        with tempfile.TemporaryDirectory() as outputs:
+            output = Path(outputs, "output")
+            os.mkfifo(output)
+            pid = self._fork("pytest", arguments, folder, environment, output, output)
+            return Started(self, pid, output.open(errors="backslashreplace"))
+
+    def _fork(
+        self, program: str, arguments: Sequence[str], folder: Path, environment: dict[str, str], out: Path, err: Path
+    ) -> int:
+        self._channel.send(("fork", program, tuple(arguments), str(folder), environment, str(out), str(err)))
+        pid: int = self._channel.recv()
+        return pid
+
+    def wait(self, pid: int) -> int:
+        """The exit status of a run, negative for a signal."""
+        self._channel.send(("wait", pid))
+        status: int = self._channel.recv()
+        return status
+
     def close(self) -> None:
         self._channel.close()  # the server sees the end of its requests
         self._process.wait()
+
+
+class Started:
+    """A run that goes on: those parts of `subprocess.Popen` that tests need."""
+
+    def __init__(self, server: Server, pid: int, stdout: IO[str]) -> None:
+        self.pid = pid
+        self.stdout = stdout
+        """Its output, and its errors."""
+        self.returncode: int | None = None
+        self._server = server
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind:
+            self.kill()
+        self.stdout.close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        if self.returncode is None and Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX":
+            self.returncode = self._server.wait(self.pid)
+        return self.returncode
+
+    def wait(self) -> int:
+        while (status := self.poll()) is None:
+            time.sleep(0.01)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float = PATIENCE) -> tuple[str, None]:
+        """What it still writes until its end."""
+        parts: list[str] = []
+        reader = threading.Thread(target=lambda: parts.append(self.stdout.read()), daemon=True)
+        reader.start()
+        reader.join(timeout)
+        if reader.is_alive():
+            raise TimeoutError(f"no end after {timeout:.0f} s")
+        self.wait()
+        return parts[0], None
 
 
 class Preload:
@@ -151,31 +233,47 @@ def preload(options: Sequence[str], names: Sequence[str] | None = None) -> Seque
 
 
 def serve(channel: Connection, options: Sequence[str]) -> None:
-    """Fork a run for each request, until there are no more. Each child ends as the run that it was asked for."""
+    """Fork runs and wait for them on request, until there are no more. Each child ends as its run does."""
     names = preload(options, channel.recv())
     channel.send(names)
+    gc.freeze()  # or each run would look through all that was imported here
     while True:
         try:
-            request = channel.recv()
+            do, *request = channel.recv()
         except EOFError:
             return
+        if do == "wait":
+            channel.send(os.waitstatus_to_exitcode(os.waitpid(request[0], 0)[1]))
+            continue
         pid = os.fork()
         if pid == 0:
             channel.close()
-            run(*request)
+            _end_with(*request)
         channel.send(pid)
-        channel.send(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-def run(program: str, arguments: Sequence[str], folder: str, environment: dict[str, str], *outputs: str) -> NoReturn:
+def _end_with(*request: Any) -> NoReturn:
+    """Run, and leave out the interpreter's own end: it takes down all that was imported, which takes long."""
+    try:
+        run(*request)
+    except SystemExit as ending:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(int(ending.code or 0))
+
+
+def run(
+    program: str, arguments: Sequence[str], folder: str, environment: dict[str, str], out: str, err: str
+) -> NoReturn:
     """Become the process that `python -m PROGRAM` would have started."""
     from ipexperf import cli
 
-    files = [(os.devnull, os.O_RDONLY), *((path, os.O_WRONLY | os.O_CREAT) for path in outputs)]
-    for fd, (path, flags) in enumerate(files):
-        opened = os.open(path, flags, 0o600)
+    for fd, path, flags in ((0, os.devnull, os.O_RDONLY), (1, out, WRITTEN), (2, err, WRITTEN)):
+        opened = os.dup(1) if (fd, err) == (2, out) else os.open(path, flags, 0o600)
         os.dup2(opened, fd)
         os.close(opened)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it, and so do we
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from importlib.metadata import entry_points
@@ -16,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pytest
-    from forked_pytest import Servers
+    from forked_pytest import Servers, Started
 
 ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
@@ -33,7 +29,7 @@ PLUGIN = (
     *(() if INSTALLED else ("-p", "ipexperf.plugin")),
 )
 CELL = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
-SHORT = ("--perf-launches", "1", "--perf-samples", "5", "--perf-seconds", "0.05")
+SHORT = ("--perf-launches", "1", "--perf-samples", "3", "--perf-seconds", "0.05")
 PATIENCE = 60
 TEMPLATE = "TEST_WORKER_TEMPLATE"
 """The environment variable that names the socket of the process that forks a run's workers."""
@@ -43,7 +39,8 @@ INI = """
 addopts = --strict-markers --strict-config
 filterwarnings = error
 """
-# The machine that runs these tests is anybody's. They look neither at how free it was nor at how sharp ratios are.
+# The machine that runs these tests is anybody's. They look neither at how free it was nor at how sharp ratios are:
+# three turns, which are as many samples as SHORT asks for.
 CONFTEST = """
 import functools
 from math import inf
@@ -53,7 +50,7 @@ from ipexperf.conduct import gate
 from ipexperf.judge.policy import GatePolicy
 
 gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
-against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=5, seconds=0.02)
+against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=3, seconds=0.02)
 """
 BUSY = """
 from ipexperf.compare.together import Together
@@ -129,21 +126,10 @@ class Suite:
 
     def start(
         self, model: str, *arguments: str, cell: tuple[str, ...] = CELL, short: tuple[str, ...] = SHORT
-    ) -> subprocess.Popen[str]:
-        """Starts a measurement and does not wait for it.
-
-        It is told of Ctrl-C even where we are not: a shell has its background jobs ignore that, and all their children.
-        """
-        command = [sys.executable, "-m", "pytest", *PLUGIN, *self.load, "--model", model, *cell, *short, *arguments]
-        return subprocess.Popen(
-            command,
-            cwd=self.path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=dict(os.environ),
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - there is one thread
-        )
+    ) -> Started:
+        """Starts a measurement and does not wait for it. Its workers are fresh, and end as any run's do."""
+        words = (*PLUGIN, *self.load, "--model", model, *cell, *short, *arguments)
+        return self.servers.start(words, self.path)
 
     def query(self, sql: str, database: str = "ipexperf.db") -> list[tuple[Any, ...]]:
         """Asks the database, as anybody with sqlite3 can."""

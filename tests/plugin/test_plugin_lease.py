@@ -18,12 +18,12 @@ from plugin_suite import CELL, PATIENCE, PLUGIN, SHORT
 from ipexperf.conduct import device_lock
 
 if TYPE_CHECKING:
+    from forked_pytest import Started
     from plugin_suite import Suite
 
 
-def until_it_waits(process: subprocess.Popen[str]) -> str:
+def until_it_waits(process: Started) -> str:
     """The output of a run up to the line that says for whom it waits."""
-    assert process.stdout is not None
     lines = []
     for line in process.stdout:
         lines.append(line)

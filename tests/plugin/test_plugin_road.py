@@ -24,7 +24,7 @@ def road():
 
     def step():
         for _ in range(pace):
-            total = sum(number * number for number in range(12_000))
+            total = sum(number * number for number in range(3_000))
         return total
 
     return step
@@ -34,7 +34,7 @@ def road():
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A suite as a user has it. Its model is as slow as the variable PACE says."""
-    (tmp_path / "pytest.ini").write_text(INI)
+    (tmp_path / "pytest.ini").write_text(f"{INI}ipexperf_seconds = 0.1\nipexperf_samples = 4\n")
     (tmp_path / "test_suite.py").write_text(SUITE)
     (tmp_path / "road.py").write_text(ROAD)
     return tmp_path
@@ -67,7 +67,7 @@ def test_a_slowdown_goes_from_pytest_to_the_gate(folder: Path, fake: str) -> Non
 
 def test_no_slowdown_passes_all_the_way(folder: Path, fake: str) -> None:
     """The same software: the test passes, and so does the gate."""
-    result = measured(folder, fake, "--perf-max-pairs", "6", "--perf-tolerance", "50%")
+    result = measured(folder, fake, "--perf-max-pairs", "4", "--perf-tolerance", "50%")
     assert result.returncode == 0, result.stdout + result.stderr
     gate = run(folder, "ipexperf.cli", "gate", "last")
     assert gate.returncode in (0, 125), gate.stdout  # 125: the machine was too noisy to tell

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import INSTALLED, SHORT
+from plugin_suite import INSTALLED, PATIENCE, SHORT
 
 from ipexperf.case import AXES
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 OPT_IN = 'pytest_plugins = ["ipexperf.short_options"]\n'
 DECLARES = """
 def pytest_addoption(parser):
-    parser.addoption("--{axis}", {how})
+    for axis in {axes}:
+        parser.addoption(f"--{{axis}}", {how})
 """
 READS = """
 def test_theirs(request):
-    assert request.config.getoption("--{axis}") == {value!r}
+    for axis in {axes}:
+        assert request.config.getoption(f"--{{axis}}") == {value!r}
 """
 HOWS = {
     "text": ('default="theirs"', "mine", "mine"),
@@ -38,53 +40,49 @@ needs_xdist = pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reas
 def run(suite: Suite, *arguments: str) -> pytest.RunResult:
     """Run pytest as a stranger does: the plugin is there, and nothing opts in but the suite itself."""
     plugin = () if INSTALLED else ("-p", "ipexperf.plugin")
-    return suite.pytester.run(
-        sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", *plugin, *arguments, timeout=60
-    )
+    options = (f"--basetemp={suite.path / 'basetemp'}", "-p", "no:hypothesispytest", "-p", "no:anyio", *plugin)
+    return suite.servers.run("pytest", (*options, *arguments), suite.path, PATIENCE)
 
 
-def foreign(path: Path, axis: str, how: str, value: object, *, conftest: str = "") -> None:
-    """Write a project that declares a name of ours for itself."""
-    (path / "conftest.py").write_text(conftest + DECLARES.format(axis=axis, how=how))
-    (path / "test_suite.py").write_text(READS.format(axis=axis, value=value))
+def foreign(path: Path, how: str, value: object, *axes: str, conftest: str = "") -> None:
+    """Write a project that declares names of ours for itself."""
+    (path / "conftest.py").write_text(conftest + DECLARES.format(axes=axes, how=how))
+    (path / "test_suite.py").write_text(READS.format(axes=axes, value=value))
 
 
-@pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("kind", HOWS)
-def test_a_foreign_conftest_keeps_its_option(suite: Suite, axis: str, kind: str) -> None:
-    """It is declared, read and checked as if ipexperf were not there."""
+def test_a_foreign_conftest_keeps_its_options(suite: Suite, kind: str) -> None:
+    """They are declared, read and checked as if ipexperf were not there."""
     how, word, value = HOWS[kind]
-    foreign(suite.path, axis, how, value)
-    result = run(suite, f"--{axis}", word)
+    foreign(suite.path, how, value, *AXES)
+    result = run(suite, *(text for axis in AXES for text in (f"--{axis}", word)))
     result.assert_outcomes(passed=1)
     assert not result.stderr.lines
 
 
-@pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("early", [True, False], ids=["a plugin before ours", "a plugin from the conftest"])
-def test_a_foreign_plugin_keeps_its_option(suite: Suite, axis: str, *, early: bool) -> None:
+def test_a_foreign_plugin_keeps_its_options(suite: Suite, *, early: bool) -> None:
     """Whether pytest loads it before ours or after."""
-    (suite.path / "theirs.py").write_text(DECLARES.format(axis=axis, how='default=""'))
+    (suite.path / "theirs.py").write_text(DECLARES.format(axes=AXES, how='default=""'))
     (suite.path / "conftest.py").write_text("" if early else 'pytest_plugins = ["theirs"]\n')
-    (suite.path / "test_suite.py").write_text(READS.format(axis=axis, value="x"))
-    run(suite, *(("-p", "theirs") if early else ()), f"--{axis}=x").assert_outcomes(passed=1)
+    (suite.path / "test_suite.py").write_text(READS.format(axes=AXES, value="x"))
+    run(suite, *(("-p", "theirs") if early else ()), *(f"--{axis}=x" for axis in AXES)).assert_outcomes(passed=1)
 
 
 @needs_xdist
-@pytest.mark.parametrize("axis", AXES)
-def test_a_foreign_conftest_keeps_its_option_under_xdist(suite: Suite, axis: str) -> None:
-    """The workers of xdist parse it once more."""
-    foreign(suite.path, axis, 'default=""', "x")
-    run(suite, "-n", "2", f"--{axis}", "x").assert_outcomes(passed=1)
+def test_a_foreign_conftest_keeps_its_options_under_xdist(suite: Suite) -> None:
+    """The workers of xdist parse them once more."""
+    foreign(suite.path, 'default=""', "x", *AXES)
+    run(suite, "-n", "2", *(f"--{axis}=x" for axis in AXES)).assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("axis", AXES)
-def test_a_short_name_is_unknown_without_the_line(suite: Suite, axis: str) -> None:
+def test_a_short_name_is_unknown_without_the_line(suite: Suite) -> None:
     """As in any project: pytest refuses it, with exit code 4."""
     (suite.path / "conftest.py").write_text("")
-    result = run(suite, f"--{axis}=x")
+    words = [f"--{axis}=x" for axis in AXES]
+    result = run(suite, *words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*unrecognized arguments: --{axis}=x*"])
+    result.stderr.fnmatch_lines([f"*unrecognized arguments: {' '.join(words)}"])
 
 
 @pytest.mark.parametrize("words", [LONG, SHORTLY, (*SHORTLY[:4], *LONG[4:])], ids=["long", "short", "both"])
@@ -114,12 +112,11 @@ def test_a_message_names_the_spelling_that_was_typed(suite: Suite) -> None:
         result.stderr.fnmatch_lines([f"*{flag}: unknown device 'gpu': did you mean cuda or xpu?*"])
 
 
-@pytest.mark.parametrize("axis", AXES)
-@pytest.mark.parametrize("kind", HOWS)
+@pytest.mark.parametrize(("axis", "kind"), zip(AXES, [*HOWS, *HOWS], strict=False))
 def test_a_suite_that_opts_in_leaves_out_a_name_that_is_taken(suite: Suite, axis: str, kind: str) -> None:
     """The conftest's own option works, and so do our other short names and our long one."""
     how, word, value = HOWS[kind]
-    foreign(suite.path, axis, how, value, conftest=OPT_IN)
+    foreign(suite.path, how, value, axis, conftest=OPT_IN)
     other = next(one for one in AXES if one != axis)
     run(suite, f"--{axis}", word).assert_outcomes(passed=1)
     result = run(suite, f"--{other}", "nothing", f"--perf-{axis}", "nothing")
@@ -137,7 +134,7 @@ def test_help_shows_the_short_names_where_they_are(suite: Suite) -> None:
 
 @pytest.mark.parametrize("opted", [True, False], ids=["opted in", "not"])
 def test_a_run_without_the_plugin_is_nobodys_business(suite: Suite, *, opted: bool) -> None:
-    """`-p no:ipexperf` leaves nothing of ours behind, whatever the conftest says."""
+    """`-p no:ipexperf` leaves nothing of ours behind, whatever the conftest says. Its process has imported nothing."""
     (suite.path / "conftest.py").write_text(OPT_IN if opted else "")
     (suite.path / "test_suite.py").write_text("def test_theirs():\n    pass\n")
     command = (sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "-p", "no:ipexperf")

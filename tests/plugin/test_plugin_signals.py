@@ -57,13 +57,21 @@ PLACES = ("before", "in", "after")
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
+def pairwise(*methods: str) -> list[tuple[str, str, signal.Signals]]:
+    """Each method with each place, and each signal with each method and each place."""
+    return [
+        (method, place, NUMBERS[(first + second) % 2])
+        for first, method in enumerate(methods)
+        for second, place in enumerate(PLACES)
+    ]
+
+
 def killed(suite: Suite, model: str, **kills: tuple[str, signal.Signals]) -> tuple[int, str]:
     """Measures; the run kills itself before, in or after the commit of the first call of each of these methods."""
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(KILLS.format(kills={name: (place, int(number)) for name, (place, number) in kills.items()}))
-    with suite.start(model) as process:
-        out, _ = process.communicate(timeout=30)
-    return process.returncode, out
+    result = suite.run(model)
+    return result.ret, result.stdout.str() + result.stderr.str()
 
 
 def listed(out: str) -> set[str]:
@@ -80,9 +88,7 @@ def recorded(suite: Suite) -> set[str]:
     return measured
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("method", ["start_run", "record"])
+@pytest.mark.parametrize(("method", "place", "number"), pairwise("start_run", "record"))
 def test_a_signal_waits_until_a_case_is_recorded_and_counted(
     method: str, place: str, number: signal.Signals, suite: Suite
 ) -> None:
@@ -94,9 +100,7 @@ def test_a_signal_waits_until_a_case_is_recorded_and_counted(
     assert suite.statuses() == ["interrupted"]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("method", ["settle", "finish_run"])
+@pytest.mark.parametrize(("method", "place", "number"), pairwise("settle", "finish_run"))
 def test_a_signal_waits_until_the_run_is_closed(method: str, place: str, number: signal.Signals, suite: Suite) -> None:
     """All was measured and is on record: the run is 'finished', and pytest is interrupted with its summary told."""
     status, out = killed(suite, "tiny", **{method: (place, number)})
