@@ -37,6 +37,6 @@ def obedient() -> Any:
             raise UsageError("it had enough")
         if told.startswith("hang"):
             time.sleep(1000)
-        return sum(number * number for number in range(12_000))
+        return sum(number * number for number in range(2_000))
 
     return step

@@ -35,7 +35,7 @@ def model(name: str):  # type: ignore[no-untyped-def] # the decorator of a regis
 
 
 def spin() -> int:
-    return sum(number * number for number in range(12_000))
+    return sum(number * number for number in range(2_000))
 
 
 @model("mover")

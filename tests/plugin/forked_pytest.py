@@ -13,6 +13,7 @@ import gc
 import importlib
 import importlib.util
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -50,7 +51,7 @@ class Servers:
         return self._server().run(program, arguments, folder, timeout)
 
     def start(self, arguments: Sequence[str], folder: Path) -> Started:
-        """Start `python -m pytest`, and do not wait for it. Its workers start as those of any run."""
+        """Start `python -m pytest`, and do not wait for it. Its workers are fresh processes."""
         return self._server().start(arguments, folder)
 
     def _server(self) -> Server:
@@ -101,8 +102,10 @@ class Server:
         with tempfile.TemporaryDirectory() as outputs:
             output = Path(outputs, "output")
             os.mkfifo(output)
+            reader = os.open(output, os.O_RDONLY | os.O_NONBLOCK)  # or this would wait for a writer, which may die
             pid = self._fork("pytest", arguments, folder, environment, output, output)
-            return Started(self, pid, output.open(errors="backslashreplace"))
+            os.set_blocking(reader, True)  # the run has the other end now, so that this end sees when it closes
+            return Started(self, pid, os.fdopen(reader, errors="backslashreplace"))
 
     def _fork(
         self, program: str, arguments: Sequence[str], folder: Path, environment: dict[str, str], out: Path, err: Path
@@ -166,6 +169,7 @@ class Started:
         reader.join(timeout)
         if reader.is_alive():
             raise TimeoutError(f"no end after {timeout:.0f} s")
+        self.stdout.close()
         self.wait()
         return parts[0], None
 
@@ -200,7 +204,7 @@ def rehearse(options: Sequence[str], folder: str) -> list[str]:
         pid = os.fork()
         if pid == 0:
             try:
-                run(program, words, folder, dict(os.environ), str(out), str(err))
+                run(program, words, folder, dict(os.environ), *_opened(str(out), str(err)))
             except SystemExit as ending:
                 modules.write_text("\n".join(sys.modules))
                 os._exit(int(ending.code or 0))
@@ -245,11 +249,21 @@ def serve(channel: Connection, options: Sequence[str]) -> None:
         if do == "wait":
             channel.send(os.waitstatus_to_exitcode(os.waitpid(request[0], 0)[1]))
             continue
+        *what, out, err = request
+        outputs = _opened(out, err)
         pid = os.fork()
         if pid == 0:
             channel.close()
-            _end_with(*request)
+            _end_with(*what, *outputs)
+        for output in outputs:
+            os.close(output)
         channel.send(pid)
+
+
+def _opened(out: str, err: str) -> tuple[int, int]:
+    """The files of a run's standard output and standard error, open to write to."""
+    first = os.open(out, WRITTEN, 0o600)
+    return first, os.dup(first) if err == out else os.open(err, WRITTEN, 0o600)
 
 
 def _end_with(*request: Any) -> NoReturn:
@@ -264,13 +278,12 @@ def _end_with(*request: Any) -> NoReturn:
 
 
 def run(
-    program: str, arguments: Sequence[str], folder: str, environment: dict[str, str], out: str, err: str
+    program: str, arguments: Sequence[str], folder: str, environment: dict[str, str], out: int, err: int
 ) -> NoReturn:
     """Become the process that `python -m PROGRAM` would have started."""
     from ipexperf import cli
 
-    for fd, path, flags in ((0, os.devnull, os.O_RDONLY), (1, out, WRITTEN), (2, err, WRITTEN)):
-        opened = os.dup(1) if (fd, err) == (2, out) else os.open(path, flags, 0o600)
+    for fd, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
         os.dup2(opened, fd)
         os.close(opened)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it, and so do we
@@ -284,7 +297,9 @@ def run(
         from forked_workers import install
 
         install(os.environ[TEMPLATE])
-    sys.exit(pytest.console_main() if program == "pytest" else cli.main())
+    if program == "pytest":
+        runpy.run_module("pytest", run_name="__main__")
+    sys.exit(cli.main())
 
 
 if __name__ == "__main__":

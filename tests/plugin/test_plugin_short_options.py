@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pytest
@@ -112,7 +113,7 @@ def test_a_message_names_the_spelling_that_was_typed(suite: Suite) -> None:
         result.stderr.fnmatch_lines([f"*{flag}: unknown device 'gpu': did you mean cuda or xpu?*"])
 
 
-@pytest.mark.parametrize(("axis", "kind"), zip(AXES, [*HOWS, *HOWS], strict=False))
+@pytest.mark.parametrize(("axis", "kind"), list(zip(AXES, cycle(HOWS), strict=False)))
 def test_a_suite_that_opts_in_leaves_out_a_name_that_is_taken(suite: Suite, axis: str, kind: str) -> None:
     """The conftest's own option works, and so do our other short names and our long one."""
     how, word, value = HOWS[kind]
