@@ -22,7 +22,7 @@ from ipexperf.bench import registry
 from ipexperf.conduct import device_lock, lease
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 pytest_plugins = "pytester"
 
@@ -36,7 +36,13 @@ settings.load_profile("ipexperf")
 
 TIERS = ("process", "torch", "server", "browser")
 """What a test needs: processes of its own, torch, PostgreSQL, Chromium. A test that needs none of them is `fast`."""
-BY_FIXTURE = {"suite": "process", "torch_suite": "torch", "pytester": "process", "window": "browser"}
+BY_FIXTURE = {
+    "suite": "process",
+    "torch_suite": "torch",
+    "pytester": "process",
+    "window": "browser",
+    "quantisers": "torch",
+}
 TORCH_AT_HEAD = re.compile(r'^((torch = )?pytest\.importorskip\("torch"\)|(from|import) bench_cases\b)', re.MULTILINE)
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
@@ -101,19 +107,24 @@ class _NoTorch(importlib.abc.MetaPathFinder):
         return spec
 
 
-@pytest.fixture(autouse=True)
-def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail a fast test that starts a process or imports torch, also where an earlier test imported it."""
-    if not request.node.get_closest_marker("fast"):
-        return
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a fast test that starts a process or imports torch, in any of its fixtures or by itself.
+
+    Also where an earlier test imported torch.
+    """
+    if not item.get_closest_marker("fast"):
+        return (yield)
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise AssertionError("a fast test starts no process: mark it with pytest.mark.process")
 
-    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
-    monkeypatch.setattr(os, "fork", refuse)
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [_NoTorch(), *sys.meta_path])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", refuse)
+        patch.setattr(os, "fork", refuse)
+        patch.delitem(sys.modules, "torch", raising=False)
+        patch.setattr(sys, "meta_path", [_NoTorch(), *sys.meta_path])
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -166,34 +166,34 @@ def odd(rounds: Sequence[RoundRecord], pool: Pool) -> list[Odd]:
     for same in _same_arms(rounds):
         if len(same) < 3:
             continue
-        times = [[_middle(seat.times) for seat in _seats(one)] for one in same]
+        times = [[_middle(seat.times) for seat in seats] for _, seats in same]
         limit = max(OUTLIER * pool.scale, math.log(ODD))
-        for one, row in zip(same, _deviations(times), strict=True):
+        for (one, seats), row in zip(same, _deviations(times), strict=True):
             processes += [
-                Odd(seat, one.number, math.exp(x)) for seat, x in zip(_seats(one), row, strict=True) if abs(x) > limit
+                Odd(seat, one.number, math.exp(x)) for seat, x in zip(seats, row, strict=True) if abs(x) > limit
             ]
     return processes
 
 
 def _complete(rounds: Sequence[RoundRecord]) -> list[list[list[float]]]:
     """For each set of rounds with the same arms, their log times: one row a round, one column an arm."""
-    parts = [[[_middle(seat.times) for seat in _seats(one)] for one in same] for same in _same_arms(rounds)]
+    parts = [[[_middle(seat.times) for seat in seats] for _, seats in same] for same in _same_arms(rounds)]
     return [part for part in parts if len(part) > 1 and len(part[0]) > 1]
 
 
-def _same_arms(rounds: Sequence[RoundRecord]) -> list[list[RoundRecord]]:
-    """Group rounds that had the same arms. Leave out rounds with a time that is no number."""
-    groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[RoundRecord]] = {}
+def _same_arms(rounds: Sequence[RoundRecord]) -> list[list[tuple[RoundRecord, list[SeatRecord]]]]:
+    """Group rounds that had the same arms, each with its seats in an order that does not depend on chance.
+
+    Leave out rounds with a time that is no number.
+    """
+    groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[RoundRecord, list[SeatRecord]]]] = {}
     for one in rounds:
         if all(math.isfinite(_middle(seat.times)) for seat in one.seats):
-            key = one.group, tuple((seat.role, seat.case.uid) for seat in _seats(one))
-            groups.setdefault(key, []).append(one)
+            # The uid of a case is a hash of its content: compute it once.
+            named = sorted((((seat.role, seat.case.uid), seat) for seat in one.seats), key=lambda pair: pair[0])
+            key = one.group, tuple(name for name, _ in named)
+            groups.setdefault(key, []).append((one, [seat for _, seat in named]))
     return list(groups.values())
-
-
-def _seats(one: RoundRecord) -> list[SeatRecord]:
-    """The seats of a round in an order that does not depend on chance."""
-    return sorted(one.seats, key=lambda seat: (seat.role, seat.case.uid))
 
 
 def _middle(times: Sequence[Sequence[float]]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,12 @@ import pytest
 from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
+from ipexperf.conduct.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from quantiser import Quantiser
 
 sys.path.append(str(Path(__file__).parents[1] / "fakes"))
 
@@ -23,6 +27,17 @@ def _one_thread() -> None:
     """Let torch compute with one thread: those of small networks wait for one another, and keep the cores busy."""
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def quantisers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Quantiser]]:
+    """Start a worker that quantises networks with a stack and runs them. It imports torch."""
+    from quantiser import PATIENCE, Quantiser
+
+    with contextlib.ExitStack() as workers:
+        yield lambda stack: Quantiser(
+            workers.enter_context(Worker(timeout=PATIENCE)), tmp_path_factory.mktemp(stack), stack
+        )
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from quantiser import Quantiser, failed, started
+from quantiser import Quantiser, failed
 
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.artifacts import artifact, pt2e
@@ -17,7 +17,7 @@ from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 needs_pt2e = pytest.mark.skipif(
     not (facts.pt2e_home("cpu") and facts.gather().compiler),
@@ -120,9 +120,9 @@ def test_torchs_own_tools_come_before_torchaos(
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quantiser]:
+def stock(quantisers: Callable[[str], Quantiser]) -> Quantiser:
     """A process without IPEX."""
-    yield from started("stock", tmp_path_factory)
+    return quantisers("stock")
 
 
 @pytest.fixture(scope="module")

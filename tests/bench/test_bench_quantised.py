@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from quantiser import Quantiser, failed, started
+from quantiser import Quantiser, failed
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
@@ -22,7 +22,7 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from ipexperf.bench.api import Examples
 
@@ -213,15 +213,15 @@ def test_the_address_of_an_artifact_is_what_it_is_made_of() -> None:
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quantiser]:
+def stock(quantisers: Callable[[str], Quantiser]) -> Quantiser:
     """A process without IPEX."""
-    yield from started("stock", tmp_path_factory)
+    return quantisers("stock")
 
 
 @pytest.fixture(scope="module")
-def ipex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quantiser]:
+def ipex(quantisers: Callable[[str], Quantiser]) -> Quantiser:
     """A process of its own, for IPEX changes every torch that it is imported beside."""
-    yield from started("ipex", tmp_path_factory)
+    return quantisers("ipex")
 
 
 def whole(quantiser: Quantiser, model: str, mode: str, layers: int) -> None:

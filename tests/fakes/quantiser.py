@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
-from ipexperf.conduct.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
+    from ipexperf.conduct.worker import Worker
 
 NETWORKS = Path(__file__).parent / "int8.py"
 PATIENCE = 300
@@ -60,11 +57,6 @@ class Quantiser:
     def notes(self) -> list[str]:
         found: list[str] = self.worker.ask("metrics")["notes"]
         return found
-
-
-def started(stack: str, factory: pytest.TempPathFactory) -> Iterator[Quantiser]:
-    with Worker(timeout=PATIENCE) as worker:
-        yield Quantiser(worker, factory.mktemp(stack), stack)
 
 
 def failed(checks: dict[str, dict[str, Any]]) -> set[str]:
