@@ -78,9 +78,9 @@ class Known:
         """The policy with only the share of the alarm rate."""
         from ipexperf.judge.policy import Policy
 
-        file = self._file(machine_key)
+        accepted = self._file(machine_key).of_same_work()
         # Count each case once, also if it may be measured under the name of its fresh variant.
-        judged = sum(min(1, file.judged({case, start.plain(case)})) for case in self._cases)
+        judged = sum(case in accepted or start.plain(case) in accepted for case in self._cases)
         # A case judged against the last runs and the anchor has two chances of a false alarm.
         return Policy().shared(2 * len(self._cases) if self.rolling else judged)
 

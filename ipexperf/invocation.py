@@ -11,6 +11,7 @@ from ipexperf.case import Planned
 from ipexperf.run import Judged, Postponed, Run
 
 if TYPE_CHECKING:
+    from ipexperf.case import Case
     from ipexperf.history.store import Status
     from ipexperf.plan.gates import Wish
     from ipexperf.plan.options import Options
@@ -38,14 +39,18 @@ class Invocation:
 
     def open(self, command: tuple[str, ...]) -> None:
         """Open the history before anything is measured."""
-        for run in self.runs.values():
-            run.open(command)
+        first, *others = self.runs.values()
+        first.open(command)
+        for run in others:
+            run.open(command, first)
 
     def expect(self, cases: Iterable[tuple[Planned, Wish]]) -> None:
         """Announce the cases that `measure` will be called with."""
-        wanted = list(cases)
+        wanted: dict[str, list[tuple[Case, Wish]]] = {}
+        for planned, wish in cases:
+            wanted.setdefault(planned.host, []).append((planned.case, wish))
         for host, run in self.runs.items():
-            run.expect((planned.case, wish) for planned, wish in wanted if planned.host == host)
+            run.expect(wanted.get(host, ()))
 
     def measure(self, planned: Planned, wish: Wish) -> Judged | Postponed:
         """Measure, judge and record a case."""

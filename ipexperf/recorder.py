@@ -50,15 +50,18 @@ class Recorder:
         self._history: History | None = None
         self._recorded: set[str] = set()
         self._spool: Spool | None = None
-        self._written: list[Callable[[History], None]] = []
-        """Everything that was written to a server, to be written again if it goes away."""
+        self._written: dict[object, Callable[[History], None]] = {}
+        """What was written to a server, to be written again if it goes away: of each case the last that was."""
         self._kept = contextlib.ExitStack()
         """The claim on the file of this run while it is written in place of the server."""
         self.waits: Path | None = None
         """The file of this run while the server is away."""
 
-    def open(self) -> None:
-        """Open the history before anything is measured, so that a bad path fails now and not after an hour."""
+    def open(self, beside: Recorder | None = None) -> None:
+        """Open the history before anything is measured, so that a bad path fails now and not after an hour.
+
+        A run `beside` this one, of another host, has it open already: a server allows so many connections.
+        """
         if self._options.no_record or self._history is not None:
             return
         from ipexperf.history.spool import Spool
@@ -66,8 +69,9 @@ class Recorder:
 
         self._spool = Spool.of(self._options.db, self._options.cache or self._folder / ".ipexperf")
         try:
-            self._history = History.open(self._options.db)
-            if self._spool is not None:
+            shared = beside.history if beside is not None and beside.waits is None else None
+            self._history = shared or History.open(self._options.db)
+            if shared is None and self._spool is not None:
                 self._spool.reached()
                 self._deliver(self._history)
         except UnreachableError as error:
@@ -105,7 +109,7 @@ class Recorder:
                 if not claim.enter_context(self._spool.claimed(path)):
                     raise error
                 kept = History.open(path)
-                for write in self._written:
+                for write in self._written.values():
                     write(kept)
                 self._kept = claim.pop_all()
             if self._history is not None:
@@ -113,8 +117,10 @@ class Recorder:
             self._history, self.waits = kept, path
         self._say(f"{error} The run goes on; until the server is back it is kept in {path}")
 
-    def _write(self, write: Callable[[History], None]) -> None:
-        """Write something of this run, to the server or to the file that stands in for it."""
+    def _write(self, what: object, write: Callable[[History], None]) -> None:
+        """Write something of this run, to the server or to the file that stands in for it. `what` it is, written again,
+        takes the place of what was written before.
+        """
         assert self._history is not None  # noqa: S101 - the callers write nothing without one
         with interrupts.deferred():
             try:
@@ -123,7 +129,7 @@ class Recorder:
                 self._keep_here(error)
                 write(self._history)
             if self._spool is not None and self.waits is None:
-                self._written.append(write)
+                self._written[what] = write
 
     def _deliver(self, server: History) -> None:
         assert self._spool is not None  # noqa: S101 - the caller has one
@@ -141,7 +147,9 @@ class Recorder:
             if self.uid is None:
                 self._begin(measurement.environment)
             run, again = self.uid or "", measurement.case.uid in self._recorded
-            self._write(lambda history: history.record(run, measurement, verdict, policy, again=again))
+            self._write(
+                measurement.case, lambda history: history.record(run, measurement, verdict, policy, again=again)
+            )
             self._recorded.add(measurement.case.uid)
 
     def _begin(self, environment: Mapping[str, Any]) -> None:
@@ -154,7 +162,7 @@ class Recorder:
 
         self.uid = uid
         try:
-            self._write(begin)
+            self._write("begin", begin)
         except IpexperfError:
             self.uid = None
             raise
@@ -188,13 +196,13 @@ class Recorder:
         if self._history is None or self.uid is None:
             return
         run = self.uid
-        self._write(lambda history: history.record_round(run, one))
+        self._write(one.uid, lambda history: history.record_round(run, one))
 
     def bisection(self, record: BisectionRecord) -> None:
         """Write what a search for a culprit found. One that measured nothing is not written."""
         if self._history is None or not record.machine_key:
             return
-        self._write(lambda history: history.record_bisection(record, self._folder.name))
+        self._write(object(), lambda history: history.record_bisection(record, self._folder.name))
 
     def finish(
         self, status: Status, settled: RunVerdict | None = None, tested: Mapping[str, Verdict] | None = None
@@ -212,8 +220,8 @@ class Recorder:
                 moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != (tested or {}).get(x)}
                 changed = {x: verdict for x, verdict in moved.items() if x in self._recorded}
                 policy = Policy().for_run()
-                self._write(lambda history: history.settle(run, whole, changed, policy))
-            self._write(lambda history: history.finish_run(run, status))
+                self._write("settle", lambda history: history.settle(run, whole, changed, policy))
+            self._write("finish", lambda history: history.finish_run(run, status))
 
     def close(self) -> None:
         """Close the history. A run that was kept on this host is delivered if the server is back."""

@@ -114,6 +114,8 @@ class Run:
         """Cases measured on a busy machine, until they are measured again."""
         self._expected: dict[Case, Wish] = {}
         """The cases still to be measured, each with the wish of its test."""
+        self._members: dict[str, tuple[Case, ...]] = {}
+        """The cases that were announced, by their groups."""
         self._judged: dict[Case, Judged | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
         self._ahead: dict[str, Running] = {}
@@ -126,8 +128,11 @@ class Run:
         self.unwritten = ""
         """Why the report could not be written, or an empty text."""
 
-    def open(self, command: tuple[str, ...]) -> None:
-        """Open the history before anything is measured, so that a bad path is found at once."""
+    def open(self, command: tuple[str, ...], beside: Run | None = None) -> None:
+        """Open the history before anything is measured, so that a bad path is found at once.
+
+        A run `beside` this one, of another host, shares its open history.
+        """
         self._recorder.command = command
         if self.options.report is not None:
             self._check_report(self.options.report)
@@ -135,7 +140,7 @@ class Run:
             self._against.check(self.options)
         else:
             self._known.read_files()
-        self._recorder.open()
+        self._recorder.open(beside._recorder if beside else None)  # noqa: SLF001 - another one of these
         cache = self.options.cache or self._folder / ".ipexperf"
         self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, cache, self._say)
         for one in self._live.arms:
@@ -164,14 +169,19 @@ class Run:
         self._expected = {}
         for case, wish in cases:
             self._expected.setdefault(case, wish)
+        self._members = {group.name: group.cases for group in groups.groups(self._expected)}
         # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
         self._site.reserve(self._expected)
         if self._site.ahead:
             self._wishes.update(self._expected)
-            for case in self._expected:
-                group = self._group(case)
-                if group.name not in self._ahead:
-                    self._ahead[group.name] = self._running(group)
+            for group in self._planned_groups():
+                self._ahead[group.name] = self._running(group)
+
+    def _planned_groups(self) -> Iterator[Group]:
+        """The groups of the cases that were announced."""
+        if self.options.rounds == "off":
+            return (Group(case.id, (case,)) for case in self._expected)
+        return (Group(name, cases) for name, cases in self._members.items())
 
     def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
@@ -201,9 +211,12 @@ class Run:
         if self.options.rounds == "off":
             return Group(case.id, (case,))
         waiting = self._suspects if case in self._suspects else self._disturbed if case in self._disturbed else None
-        others = self._expected if waiting is None else waiting
         name = groups.name(case)
-        return Group(name, tuple(dict.fromkeys([case, *(one for one in others if groups.name(one) == name)])))
+        if waiting is None:
+            others = [one for one in self._members.get(name, ()) if one in self._expected]
+        else:
+            others = [one for one in waiting if groups.name(one) == name]
+        return Group(name, tuple(dict.fromkeys([case, *others])))
 
     def _measure(self, group: Group) -> None:
         """Measure the rounds of a group. Whatever was measured is kept, however this ends."""

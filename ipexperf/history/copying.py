@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Table, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ipexperf.history import schema, store
-from ipexperf.history.database import reading, writing
+from ipexperf.history.database import LONG_SECONDS, reading, writing
 from ipexperf.history.merging import DIMENSIONS, FACTS, Merged
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def copy(source: History, target: History, *, newer: bool = False) -> Merged:
 
     With `newer`, what the source has of a run that is still running in the target replaces what is there.
     """
-    with reading(source._engine, source._name) as there, writing(target._engine, target._name) as here:  # noqa: SLF001 - private to this package
+    reader = reading(source._engine, source._name)  # noqa: SLF001 - private to this package
+    writer = writing(target._engine, target._name, held=LONG_SECONDS)  # noqa: SLF001 - as above
+    with reader as there, writer as here:
         running = _running(here)
         _make_room(there, here, running, newer=newer)
         ids: dict[str, dict[int, int]] = {}

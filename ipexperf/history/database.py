@@ -21,16 +21,37 @@ from ipexperf.history.addresses import file_of, hidden, url_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from sqlalchemy.engine import URL
+
 BUSY_SECONDS = 10
 CACHE_KIB = 64 * 1024
 """Page cache of SQLite. The inner pages of ten million rows do not fit into the default of 2 MiB."""
+HELD_SECONDS = 5
+"""How long a writer on a server may be silent within a transaction: others wait for it, also if its host is gone."""
+LONG_SECONDS = 600
+"""The same of a migration or a copy, which may read for long between two statements."""
+NOTICE_SECONDS = 30
+"""How long a server may leave what was sent unacknowledged: its network is cut."""
 TURN = 0x69706578
 """Number of the advisory lock in PostgreSQL that writers hold."""
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, TypeError, ValueError, struct.error)
 """What raises where a row lacks something or has another type than its column says."""
 MIGRATIONS = Path(__file__).parent / "migrations"
-LOST = ("08", "53", "57P", "55P03")
-"""SQLSTATEs of a server that is gone, is full, shuts down, or let a writer wait for too long."""
+LOST = ("08", "53", "57P", "55P03", "25P03")
+"""SQLSTATEs of a server that is gone, is full, shuts down, let a writer wait for too long, or tired of a silent one."""
+BESIDE = "beside"
+"""Marks connections of writers that share the lock."""
+
+
+_LIMITS = text(
+    "SELECT set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', :held, true)"
+)
+_ALONE = text("SELECT pg_advisory_xact_lock(:turn)")
+_SHARED = text("SELECT pg_advisory_xact_lock_shared(:turn)")
+
+
+class NotAloneError(Exception):
+    """A writer that shares the lock must add a row that another one may be adding too."""
 
 
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
@@ -43,7 +64,7 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
     try:
         engine = create_engine(
             url,
-            connect_args=_arguments(url.get_backend_name()),
+            connect_args=_arguments(url),
             json_deserializer=_finite_json,
             pool_pre_ping=path is None,  # a server may have restarted since the last case
         )
@@ -81,21 +102,34 @@ def translated(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def writing(engine: Engine, name: str, *, migrates: bool = False) -> Iterator[Connection]:
+def writing(
+    engine: Engine, name: str, *, migrates: bool = False, beside: bool = False, held: float = HELD_SECONDS
+) -> Iterator[Connection]:
     """Open a transaction that takes the write lock at once. Taking it later is how concurrent writers fail.
 
     On PostgreSQL too, only one process writes at a time, so what a writer has read does not change before it writes.
+    Writers who come `beside` others share the lock there: they add nothing but rows of their own run, and `alone`
+    refuses the rest. The server ends a transaction that is silent for longer than `held`.
+
     Unless it `migrates` the schema itself, it is refused if another program has done so since the history was opened.
     """
     with translated(name), engine.connect() as plain:
-        connection = plain.execution_options(writes=True)
+        connection = plain.execution_options(writes=True, **{BESIDE: beside})
         with connection.begin():
             if engine.dialect.name == "postgresql":
-                connection.execute(text(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'"))
-                connection.execute(text("SELECT pg_advisory_xact_lock(:turn)"), {"turn": TURN})
+                limits = {"wait": f"{BUSY_SECONDS * 1000:.0f}", "held": f"{held * 1000:.0f}"}
+                connection.execute(_LIMITS, limits)
+                connection.execute(_SHARED if beside else _ALONE, {"turn": TURN})
             if not migrates:
                 _check_still_ours(connection, name)
             yield connection
+
+
+def alone(connection: Connection) -> None:
+    """Raise NotAloneError if other writers may be adding rows now."""
+    options = connection.get_execution_options()
+    if options.get(BESIDE) and connection.dialect.name == "postgresql":
+        raise NotAloneError
 
 
 def _check_still_ours(connection: Connection, name: str) -> None:
@@ -155,10 +189,17 @@ def _first_line(error: Exception) -> str:
     return (str(cause) or type(cause).__name__).splitlines()[0].rstrip(".")
 
 
-def _arguments(backend: str) -> dict[str, Any]:
-    """Connection arguments with a timeout. Without it, connecting to an absent server takes minutes."""
-    by_backend = {"sqlite": {"timeout": BUSY_SECONDS}, "postgresql": {"connect_timeout": BUSY_SECONDS}}
-    return by_backend.get(backend, {})
+def _arguments(url: URL) -> dict[str, Any]:
+    """Connection arguments with timeouts, unless the address has its own.
+
+    Without them, connecting to an absent server takes minutes, and a quarter of an hour passes until somebody notices
+    that the network is cut.
+    """
+    watch = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
+    server = {"connect_timeout": BUSY_SECONDS, "tcp_user_timeout": NOTICE_SECONDS * 1000, **watch}
+    by_backend = {"sqlite": {"timeout": BUSY_SECONDS}, "postgresql": server}
+    chosen = by_backend.get(url.get_backend_name(), {})
+    return {name: value for name, value in chosen.items() if name not in url.query}
 
 
 def _missing(backend: str) -> str:
@@ -256,7 +297,7 @@ def _migrate(engine: Engine, path: Path | None, name: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    with writing(engine, name, migrates=True) as connection:
+    with writing(engine, name, migrates=True, held=LONG_SECONDS) as connection:
         revision = _revision(connection)  # again: another process may have migrated while this one waited
         if revision == schema.REVISION:
             return

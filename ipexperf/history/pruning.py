@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select
 
 from ipexperf.history import selectors
-from ipexperf.history.database import reading, writing
+from ipexperf.history.database import LONG_SECONDS, reading, writing
 from ipexperf.history.schema import (
     baseline,
     bisection,
@@ -67,8 +67,8 @@ def prune(
 
     `accepted` names the runs that baseline files were made from. Runs that the history records as accepted stay anyway.
     """
-    transaction = writing if delete_them else reading
-    with transaction(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
+    engine, name = history._engine, history._name  # noqa: SLF001 - private to this package
+    with writing(engine, name, held=LONG_SECONDS) if delete_them else reading(engine, name) as connection:
         begin = selectors.moment(connection, before)
         selectors.check_begun(connection)
         old = {row.id: row.uid for row in connection.execute(_older(begin))}

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, exists, 
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import bisections, rounds, rows
-from ipexperf.history.database import open_engine, writing
+from ipexperf.history.database import LONG_SECONDS, NotAloneError, alone, open_engine, writing
 from ipexperf.history.query import Queries
 from ipexperf.history.schema import (
     baseline,
@@ -30,7 +30,7 @@ from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from sqlalchemy import Engine
@@ -46,10 +46,15 @@ STATUSES = ("running", "finished", "interrupted", "failed")
 
 # Statements that run for every case are built once: building takes as long as running them.
 _RUN = (
-    select(run, environment.c.machine_key, environment.c.uid.label("environment_uid"))
+    # Without `meta`: that of a run on many hosts has the names of all groups.
+    select(*(column for column in run.columns if column.name != "meta"))
+    .add_columns(environment.c.machine_key, environment.c.uid.label("environment_uid"))
     .join(environment, environment.c.id == run.c.environment_id)
     .where(run.c.uid == bindparam("uid"))
+    .with_for_update(of=run, key_share=True)
 )
+"""A run, which no other process changes until this one has written. SQLite has but one writer."""
+_META = select(run.c.meta).where(run.c.id == bindparam("run_id"))
 _NAMED = {
     table: select(table.c.id).where(table.c.uid == bindparam("uid"))
     for table in (environment, lock, case, policies, baseline, bisection)
@@ -68,6 +73,8 @@ class History(Queries):
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
         self._name = name
+        self._suites: dict[str, str] = {}
+        """The suite of each run that this process writes, by the uid of the run."""
 
     @classmethod
     def open(cls, target: str | os.PathLike[str], *, create: bool = True) -> Self:
@@ -96,17 +103,14 @@ class History(Queries):
         git = environment.get("git") or {}
         document = finite({**meta, "git": git} if git else meta)
         content_uid(document)
-        with writing(self._engine, self._name) as connection:
-            connection.execute(
-                insert(run).values(
-                    uid=uid,
-                    environment_id=environment_of(connection, environment),
-                    started_at=utc(meta["started_at"]) if "started_at" in meta else started_at or now(),
-                    status="running",
-                    meta=document,
-                    **rows.versions(environment),
-                )
-            )
+        begun = utc(meta["started_at"]) if "started_at" in meta else started_at or now()
+
+        def write(connection: Connection) -> None:
+            values = {"uid": uid, "started_at": begun, "status": "running", "meta": document}
+            number = environment_of(connection, environment)
+            connection.execute(insert(run).values(environment_id=number, **values, **rows.versions(environment)))
+
+        self._append(write)
         return uid
 
     def record(
@@ -123,19 +127,37 @@ class History(Queries):
         The constants of the policy are stored with the verdict. A run records a case once; `again` replaces what it
         recorded before.
         """
-        with writing(self._engine, self._name) as connection:
+
+        def write(connection: Connection) -> None:
             row = self._run(connection, run_uid)
             if again:
                 withdraw(connection, row.id, measurement.case.uid)
-            _Recorder(connection, row, measurement).record(verdict, policy)
+            _Recorder(connection, row, self._suite(connection, row), measurement).record(verdict, policy)
+
+        self._append(write)
 
     def record_round(self, run_uid: str, one: RoundRecord) -> None:
         """Commit one round with the ratio of each two arms. It stays if one of its cases is recorded again."""
-        with writing(self._engine, self._name) as connection:
+
+        def write(connection: Connection) -> None:
             row = self._run(connection, run_uid)
-            suite = row.meta.get("suite", "")
+            suite = self._suite(connection, row)
             cases = {seat.case: identify(connection, case, rows.case_row(seat.case, suite)) for seat in one.seats}
             rounds.write(connection, row.id, row.environment_id, one, cases)
+
+        self._append(write)
+
+    def _append(self, write: Callable[[Connection], None]) -> None:
+        """Write rows of one run, while others write those of theirs.
+
+        If it must add a row that others may be adding too, do it again alone.
+        """
+        try:
+            with writing(self._engine, self._name, beside=True) as connection:
+                write(connection)
+        except NotAloneError:
+            with writing(self._engine, self._name) as connection:
+                write(connection)
 
     def record_bisection(self, search: BisectionRecord, suite: str) -> None:
         """Commit the end of a search. One that ends as before, from kept answers, changes nothing."""
@@ -150,9 +172,11 @@ class History(Queries):
     ) -> None:
         """Commit the verdict on a run as a whole: in the run's `meta`, and one more verdict for each given case uid."""
         document = finite(settled)
-        with writing(self._engine, self._name) as connection:
+
+        def write(connection: Connection) -> None:
             row = self._run(connection, run_uid)
-            connection.execute(update(run).where(run.c.id == row.id).values(meta={**row.meta, "settled": document}))
+            meta = {**_meta(connection, row.id), "settled": document}
+            connection.execute(update(run).where(run.c.id == row.id).values(meta=meta))
             for case_uid, judged in verdicts.items():
                 query = (
                     select(measurement.c.series_id)
@@ -165,10 +189,12 @@ class History(Queries):
                     raise HistoryError(f"the run {run_uid} has no case {case_uid}; record it before settling it.")
                 _judge(connection, series_id, row.id, judged, policy)
 
+        self._append(write)
+
     @contextmanager
     def accepting(self, sessions: Iterable[Accepted]) -> Iterator[None]:
         """Write accepted baselines, and commit them at the end of the block. Roll back on an exception."""
-        with writing(self._engine, self._name) as connection:
+        with writing(self._engine, self._name, held=LONG_SECONDS) as connection:
             for accepted in sessions:
                 _accept(connection, accepted, self._run(connection, accepted.run_uid).id)
             yield
@@ -187,10 +213,13 @@ class History(Queries):
         """Record how a run ended."""
         if status not in STATUSES:
             raise HistoryError(f"the status of a run must be one of {', '.join(STATUSES)}, not {status!r}.")
-        with writing(self._engine, self._name) as connection:
+        finished = None if status == "running" else now()
+
+        def write(connection: Connection) -> None:
             row = self._run(connection, run_uid)
-            finished = None if status == "running" else now()
             connection.execute(update(run).where(run.c.id == row.id).values(status=status, finished_at=finished))
+
+        self._append(write)
 
     def _run(self, connection: Connection, uid: str) -> Row[Any]:
         row = connection.execute(_RUN, {"uid": uid}).one_or_none()
@@ -198,20 +227,32 @@ class History(Queries):
             raise HistoryError(f"the {self._name} has no run {uid!r}; start it before recording into it.")
         return row
 
+    def _suite(self, connection: Connection, row: Row[Any]) -> str:
+        """The suite of a run. It never changes."""
+        if row.uid not in self._suites:
+            self._suites[row.uid] = str(_meta(connection, row.id).get("suite", ""))
+        return self._suites[row.uid]
+
+
+def _meta(connection: Connection, run_id: int) -> dict[str, Any]:
+    meta: dict[str, Any] = connection.execute(_META, {"run_id": run_id}).scalar_one()
+    return meta
+
 
 class _Recorder:
     """Writes one case of one run within a transaction."""
 
-    def __init__(self, connection: Connection, run_row: Row[Any], measured: Measurement) -> None:
+    def __init__(self, connection: Connection, run_row: Row[Any], suite: str, measured: Measurement) -> None:
         self._connection = connection
         self._run = run_row
+        self._suite = suite
         self._measured = measured
         # A worker that died early has no environment: use the run's.
         self._machine_key: str = measured.environment.get("machine_key", run_row.machine_key)
 
     def record(self, judged: Verdict, policy: Constants | None) -> None:
         environment_id = self._learned_environment()
-        document = rows.case_row(self._measured.case, self._run.meta.get("suite", ""))
+        document = rows.case_row(self._measured.case, self._suite)
         case_id = identify(self._connection, case, document)
         numbers = dict(rows.metric_rows(self._measured))
         blobs = [(one.index, *blob) for one in self._measured.launches for blob in rows.sample_blobs(one)]
@@ -246,10 +287,11 @@ class _Recorder:
     def _complete_run(self, environment_id: int, document: dict[str, Any]) -> None:
         document["branch"] = self._run.branch or document["branch"]
         document["commit_sha"] = self._run.commit_sha or document["commit_sha"]
-        git = self._measured.environment.get("git")
-        meta = {**self._run.meta, "git": finite(git)} if git and "git" not in self._run.meta else self._run.meta
+        git, meta = self._measured.environment.get("git"), _meta(self._connection, self._run.id)
+        if git and "git" not in meta:
+            document["meta"] = {**meta, "git": finite(git)}
         changed = update(run).where(run.c.id == self._run.id)
-        self._connection.execute(changed.values(environment_id=environment_id, meta=meta, **document))
+        self._connection.execute(changed.values(environment_id=environment_id, **document))
 
     def _series_ids(self, case_id: int, metrics: Iterable[str]) -> dict[str, int]:
         """Return the id of the series of each metric. Insert new ones.
@@ -264,6 +306,7 @@ class _Recorder:
         values = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
         new = [row for row in values if row["uid"] not in ids]
         if new:
+            alone(self._connection)
             self._connection.execute(insert(series), new)
             ids = self._known_series(case_id)
         return {row["metric"]: ids[row["uid"]].id for row in values}
@@ -316,6 +359,6 @@ def identify(connection: Connection, table: Table, values: Mapping[str, Any]) ->
     """Return the id of a row that is identified by its content. Insert it if it is new."""
     number = connection.execute(_NAMED[table], {"uid": values["uid"]}).scalar_one_or_none()
     if number is None:
-        # Only one process writes at a time, so nobody has inserted it since.
+        alone(connection)  # so nobody has inserted it since
         number = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
     return int(number)

@@ -8,7 +8,7 @@ import os
 import re
 import statistics
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
@@ -86,10 +86,15 @@ class Baselines:
 
     machine_key: str
     cases: tuple[CaseBaseline, ...] = ()
+    _by_id: dict[str, list[CaseBaseline]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The cases by their ids, once somebody looks for one: a run looks for each of its cases."""
 
     def find(self, case: Case) -> CaseBaseline | None:
         """The baseline of this very case, or else one with the same id, which the judge will call not comparable."""
-        alike = [x for x in self.cases if x.case.id == case.id]
+        if not self._by_id:
+            for one in self.cases:
+                self._by_id.setdefault(one.case.id, []).append(one)
+        alike = self._by_id.get(case.id, ())
         closest = sorted(alike, key=lambda x: (x.case.uid != case.uid, slot(x.case) != slot(case)))
         return closest[0] if closest else None
 
@@ -97,9 +102,9 @@ class Baselines:
         """The baseline that accepting this case would extend or replace: the same work in any version."""
         return next((x for x in self.cases if slot(x.case) == slot(case)), None)
 
-    def judged(self, cases: Iterable[Case]) -> int:
-        """How many of these cases have a baseline of exactly the same work. Only those can raise an alarm."""
-        return len({x.case for x in self.cases} & set(cases))
+    def of_same_work(self) -> frozenset[Case]:
+        """The cases that have a baseline of exactly the same work. Only those can raise an alarm."""
+        return frozenset(x.case for x in self.cases)
 
     def put(self, baseline: CaseBaseline) -> Baselines:
         """A copy with this baseline added or replaced."""

@@ -79,8 +79,9 @@ def check_names(options: Options) -> None:
 def check(axis: str, wish: Iterable[str], source: str) -> None:
     """Raise UsageError for the first of these names that the axis does not have."""
     available = names(axis)
+    registered = set(available)
     for value in wish:
-        if value not in available:
+        if value not in registered:
             raise UsageError(f"{source}: {registry.unknown(axis, value, available)}")
 
 
@@ -262,8 +263,9 @@ def _refuse_what_was_named(options: Options, cases: list[Case], left_out: list[L
     """Raise UsageError if a value asked for by name is in no case."""
     named = [axis for axis in AXES if options.axis(axis) and ALL not in (options.axis(axis) or ())]
     for axis in named:
+        present = {getattr(case, axis) for case in cases}
         for value in options.axis(axis) or ():
-            if not any(getattr(case, axis) == value for case in cases):
+            if value not in present:
                 reasons = dict.fromkeys(left.reason for left in left_out if getattr(left.cell, axis) == value)
                 reason = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
                 wish = " ".join(f"--{name} {','.join(options.axis(name) or ())}" for name in named)

@@ -15,13 +15,15 @@ from ipexperf.plan.groups import STOCK, Group
 
 def labels(cases: Sequence[Group]) -> dict[str, str]:
     """The model and kind of step of each group, by group name, and what else distinguishes it from other groups."""
-    heads = {group.name: _head(group.cases[0]) for group in cases}
+    alike: dict[str, list[tuple[str, ...]]] = {}
+    for group in cases:
+        alike.setdefault(_head(group.cases[0]), []).append(_details(group.cases[0]))
+    differ = {head: [len(set(texts)) > 1 for texts in zip(*details, strict=True)] for head, details in alike.items()}
     texts = {}
     for group in cases:
-        alike = [other.cases[0] for other in cases if heads[other.name] == heads[group.name]]
-        own = _details(group.cases[0])
-        parts = [text for place, text in enumerate(own) if len({_details(case)[place] for case in alike}) > 1]
-        texts[group.name] = ", ".join([heads[group.name], *parts])
+        head = _head(group.cases[0])
+        parts = (text for text, differs in zip(_details(group.cases[0]), differ[head], strict=True) if differs)
+        texts[group.name] = ", ".join([head, *parts])
     return texts
 
 

@@ -1,4 +1,7 @@
-"""A PostgreSQL server of the tests' own: in a folder of its own, reached by a socket in it, and gone at their end."""
+"""A PostgreSQL server of the tests' own: in a folder of its own, reached by a socket in it, and gone at their end.
+
+It can be reached over TCP too, and then encrypts with a certificate that was made for it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +24,12 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
 
 USER, PASSWORD = "tester", "open sesame"
-OPTIONS = ("listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60")
+LOCAL = "listen_addresses="
+FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+"""What a test loses with its machine, it needs no more."""
+CONNECTIONS = "max_connections=60"
 START_SECONDS = 60
+HERE = "127.0.0.1"
 
 
 def binaries() -> Path | None:
@@ -34,12 +42,54 @@ def binaries() -> Path | None:
 class Server:
     """A running server, which makes a database for each who asks."""
 
-    def __init__(self, sockets: Path) -> None:
-        self._sockets = sockets
+    def __init__(self, sockets: Path, command: Sequence[str | Path], who: dict[str, Any], port: int = 5432) -> None:
+        self._sockets, self._command, self._who = sockets, command, who
+        self.port = port
         self._numbers = itertools.count()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, again too if it was killed. It recovers what it had committed before anybody gets an answer."""
+        log = self._sockets / "log"
+        with log.open("ab") as into:
+            self._process = subprocess.Popen(self._command, cwd=self._sockets, stdout=into, stderr=into, **self._who)
+        _wait(self._process, log, lambda: self.execute("SELECT 1"))
+
+    def stop(self) -> None:
+        """Stop it. It does not wait for clients that are still connected."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(timeout=START_SECONDS)
+
+    def kill(self) -> None:
+        """Kill all its processes at once, as the kernel does on a machine without memory."""
+        assert self._process is not None
+        first = self._process.pid
+        os.kill(first, signal.SIGSTOP)  # it starts no more
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        for pid in (first, *map(int, children)):
+            os.kill(pid, signal.SIGKILL)
+        self._process.wait(timeout=START_SECONDS)
+        end = time.monotonic() + START_SECONDS
+        while any(_lives(pid) for pid in children):
+            assert time.monotonic() < end, "processes of the server do not die"
+            time.sleep(0.01)
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate of a server that encrypts. Nobody else has signed it."""
+        return self._sockets / "server.crt"
 
     def url(self, database: str, password: str = PASSWORD, user: str = USER) -> str:
-        address = URL.create("postgresql", user, password, database=database, query={"host": str(self._sockets)})
+        where = {"host": str(self._sockets), "port": str(self.port)}
+        return URL.create("postgresql", user, password, database=database, query=where).render_as_string(
+            hide_password=False
+        )
+
+    def tcp(self, url: str, host: str = HERE, **query: str) -> str:
+        """The address over TCP of a database whose other URL this is."""
+        name = url.rpartition("/")[2].partition("?")[0]
+        address = URL.create("postgresql", USER, PASSWORD, host, self.port, name, query)
         return address.render_as_string(hide_password=False)
 
     def execute(self, sql: str, database: str = "postgres") -> None:
@@ -59,8 +109,13 @@ class Server:
 
 
 @contextmanager
-def running(programs: Path) -> Iterator[Server]:
-    """Start a server in an empty folder, as a user who is not root: it refuses to run as root."""
+def running(
+    programs: Path, options: Sequence[str] = (LOCAL, *FORGETFUL, CONNECTIONS), *, encrypts: bool = False
+) -> Iterator[Server]:
+    """Start a server in an empty folder, as a user who is not root: it refuses to run as root.
+
+    One that `encrypts`, or whose options say where it listens, is reached over TCP at a port of its own.
+    """
     who = _unprivileged()
     # Not pytest's folder: another user cannot get there, and the path of a socket must be short.
     with tempfile.TemporaryDirectory(prefix="ipexperf-") as folder:
@@ -68,17 +123,45 @@ def running(programs: Path) -> Iterator[Server]:
         if who:
             shutil.chown(home, **who)
         _make(programs, home, who)
-        command = [programs / "postgres", "-D", home / "data", "-k", home]
-        command += [word for option in OPTIONS for word in ("-c", option)]
-        with (home / "log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=home, stdout=log, stderr=log, **who)
+        port = 5432 if LOCAL in options else free_port()
+        command = [programs / "postgres", "-D", home / "data", "-k", home, "-p", str(port)]
+        if encrypts:
+            make_certificate(home, f"IP:{HERE}", **who)
+            pair = ("ssl=on", f"ssl_cert_file={home / 'server.crt'}", f"ssl_key_file={home / 'server.key'}")
+            options = (*options, *pair)
+        command += [word for option in options for word in ("-c", option)]
+        server = Server(home, command, who, port)
         try:
-            server = Server(home)
-            _wait(process, home / "log", lambda: server.execute("SELECT 1"))
+            server.start()
             yield server
         finally:
-            process.send_signal(signal.SIGINT)  # it does not wait for clients that are still connected
-            process.wait(timeout=START_SECONDS)
+            server.stop()
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind((HERE, 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def make_certificate(folder: Path, *subjects: str, **who: Any) -> Path:
+    """Make a key and a certificate for these names and addresses, signed by itself. Return the certificate."""
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=ipexperf"]
+    command += ["-addext", f"subjectAltName={','.join(subjects)}", "-keyout", "server.key", "-out", "server.crt"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, umask=0o077, **who)
+    assert done.returncode == 0, done.stderr
+    return folder / "server.crt"
+
+
+def _lives(pid: str) -> bool:
+    """Whether a process runs. A zombie does not: it waits for whoever is to bury it."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 def _unprivileged() -> dict[str, Any]:
@@ -97,6 +180,8 @@ def _make(programs: Path, home: Path, who: dict[str, Any]) -> None:
     command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
     done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False, timeout=120, **who)
     assert done.returncode == 0, done.stderr
+    with (home / "data" / "pg_hba.conf").open("a") as rules:
+        rules.write("host all all samenet scram-sha-256\n")
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path, ask: Callable[[], None]) -> None:

@@ -8,13 +8,14 @@ import postgres
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from history_records import HARDWARE, OK, make_measurement
+from history_records import HARDWARE, OK, make_case, make_measurement, make_round
 from sqlalchemy import text
 
 from ipexperf import cli
-from ipexperf.errors import HistoryError
+from ipexperf.errors import HistoryError, UnreachableError
 from ipexperf.history import History, database, schema, sqlite_files
 from ipexperf.history.addresses import hidden, url_of
+from ipexperf.judge.policy import Policy
 
 SECRET = "open%20sesame"  # noqa: S105 - of no server at all
 
@@ -100,6 +101,63 @@ def test_a_writer_waits_for_its_turn_and_not_for_ever(server, monkeypatch):
                 history.record(uid, make_measurement(), OK)
         history.record(uid, make_measurement(), OK)
         assert len(history.measurements(uid)) == 1
+
+
+def test_writers_of_known_cases_write_at_once(server, monkeypatch):
+    """They add rows of their own runs alone. A new case is something that two of them may add, so its writer waits."""
+    target = server.database()
+    with History.open(target) as history, History.open(target) as other:
+        first, second = history.start_run(HARDWARE, {}), other.start_run(HARDWARE, {})
+        history.record(first, make_measurement(), OK)
+        history.record_round(first, make_round())
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
+        with database.writing(history._engine, history._name, beside=True):
+            other.record(second, make_measurement(), OK)
+            other.record_round(second, make_round(number=2))
+            third = other.start_run(HARDWARE, {})
+            other.settle(third, {"line": "nothing"}, {}, Policy())
+            other.finish_run(third, "finished")
+            with pytest.raises(HistoryError, match="lock timeout"):
+                other.record(second, make_measurement(make_case("new")), OK)
+        other.record(second, make_measurement(make_case("new")), OK)
+        assert sorted(one.case.model for one in other.measurements(second)) == ["new", "resnet50"]
+
+
+def test_two_writers_of_one_run_take_turns(server, monkeypatch):
+    """Two processes may complete one run, such as a merge and the run itself."""
+    target = server.database()
+    with History.open(target) as history, History.open(target) as other:
+        uid = history.start_run(HARDWARE, {})
+        history.record(uid, make_measurement(), OK)
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
+        with database.writing(history._engine, history._name, beside=True) as connection:
+            history._run(connection, uid)
+            with pytest.raises(HistoryError, match="lock timeout"):
+                other.record(uid, make_measurement(), OK, again=True)
+        other.record(uid, make_measurement(), OK, again=True)
+        assert len(other.measurements(uid)) == 1
+
+
+def test_a_writer_that_falls_silent_holds_up_nobody_for_long(server):
+    """Its host may be gone, and a server that is not asked notices that after two hours."""
+    target = server.database()
+    with History.open(target) as history, History.open(target) as other:
+        uid = other.start_run(HARDWARE, {})
+
+        def fall_silent():
+            with database.writing(history._engine, history._name, held=0.3) as connection:
+                other.record(uid, make_measurement(), OK)
+                connection.execute(text("SELECT 1"))
+
+        with pytest.raises(UnreachableError):
+            fall_silent()
+        assert len(other.measurements(uid)) == 1
+
+
+def test_an_address_may_have_timeouts_of_its_own():
+    """Those that it does not name keep a cut network from holding up a run for a quarter of an hour."""
+    own = database._arguments(url_of("postgresql://me@host/perf?connect_timeout=3&keepalives_idle=60"))
+    assert own == {"tcp_user_timeout": 30_000, "keepalives_interval": 5, "keepalives_count": 4}
 
 
 def test_a_reader_sees_one_moment(server):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import cli_answers
 import cut_line
+import postgres
 import pytest
 from history_records import ENVIRONMENT, OK, four_runs, make_case, make_launch, make_measurement, make_round, make_seat
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 
 from ipexperf.baseline_source import Known
 from ipexperf.errors import HistoryError, UnreachableError
@@ -111,6 +112,51 @@ def test_a_server_that_is_there_gets_everything_itself(target: str, whole: dict[
     assert content(target) == whole
 
 
+def test_of_each_case_the_last_that_was_written_is_remembered(target: str, tmp_path: Path) -> None:
+    """A night of a million cases fits into memory once, not once for each round."""
+    run = Played(target, tmp_path)
+    run.play()
+    assert len(run.recorder._written) == len(("begin", *MODELS, "settle")) + len(MODELS)
+
+
+def test_runs_of_several_hosts_share_what_is_open(
+    target: str, direct: str, line: cut_line.Line, tmp_path: Path
+) -> None:
+    """A server allows so many connections, and a run of each of a hundred hosts takes no more than one run does."""
+    runs = [Played(target, tmp_path) for _ in range(3)]
+    first, second, third = (run.recorder for run in runs)
+    first.open()
+    second.open(first)
+    third.open(first)
+    assert first.history is second.history is third.history
+    for run, recorder in zip(runs, (first, second, third), strict=True):
+        if recorder is third:
+            line.down()  # from here on there is no server
+        recorder.case(make_measurement(make_case("one"), environment=ENVIRONMENT), JUDGED, Policy())
+        recorder.finish("finished")
+        recorder.close()
+        assert bool(run.said) == (recorder is third)
+    line.up = True
+    assert deliver(target, tmp_path) == 1
+    with History.open(direct) as history:
+        assert [one.outcomes for one in history.runs()] == [{"ok": 1}] * 3
+
+
+def test_a_run_beside_one_that_waits_for_the_server_waits_too(target: str, line: cut_line.Line, tmp_path: Path) -> None:
+    """Each in a file of its own."""
+    first, second = Played(target, tmp_path), Played(target, tmp_path)
+    first.recorder.open()
+    first.recorder.close()
+    line.down()
+    first.recorder.open()
+    second.recorder.open(first.recorder)
+    assert first.recorder.waits is not None
+    assert second.recorder.waits is not None
+    assert first.recorder.waits != second.recorder.waits
+    first.recorder.close()
+    second.recorder.close()
+
+
 @pytest.mark.parametrize("moment", [*MODELS, "end"])
 def test_a_server_that_goes_away_gets_the_run_from_the_next_one(
     moment: str, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
@@ -208,6 +254,61 @@ def test_random_cuts_lose_nothing_and_double_nothing(
         assert waiting(target, folder) == []
         assert content(direct) == whole, seed
     assert cuts > 0
+
+
+@pytest.fixture(scope="module")
+def mortal(server: Server) -> Iterator[Server]:
+    """A server that keeps what it commits when it is killed. Started only where `server` could be."""
+    del server
+    programs = postgres.binaries()
+    assert programs is not None
+    with postgres.running(programs, (f"listen_addresses={postgres.HERE}", "fsync=off")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("when", ["in the middle of a case", "at a commit", "between two cases"])
+def test_a_server_whose_processes_are_all_killed_loses_nothing_and_doubles_nothing(
+    when: str, mortal: Server, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    """It restarts, recovers by itself, and gets from this host what it had not committed."""
+    direct = mortal.database()
+    target = mortal.tcp(direct, sslmode="disable")
+    run = Played(target, tmp_path)
+    run.recorder.open()
+    kills = 0
+
+    def kill(*_: object) -> None:
+        nonlocal kills
+        if kills == 0:
+            kills += 1
+            mortal.kill()
+
+    def statement(connection: Any, cursor: Any, words: str, *more: Any) -> None:
+        del connection, cursor, more
+        if words.startswith("INSERT INTO samples"):
+            kill()
+
+    def between(at: str) -> None:
+        if at == "three":
+            assert run.recorder.history is not None
+            engine = run.recorder.history._engine
+            if when == "between two cases":
+                kill()
+            elif when == "at a commit":
+                event.listen(engine, "commit", kill)
+            else:
+                event.listen(engine, "before_cursor_execute", statement)
+
+    run.play(between)
+    assert kills == 1
+    assert "The run goes on; until the server is back it is kept in" in run.said[0]
+    assert "waits: the next run delivers it" in run.said[1]
+    mortal.start()
+    with History.open(direct) as history:
+        assert [(one.status, one.outcomes) for one in history.runs()] == [("running", {"ok": 2})]
+    assert deliver(target, tmp_path) == 1
+    assert waiting(target, tmp_path) == []
+    assert content(direct) == whole
 
 
 def test_a_server_that_was_never_reached_is_an_error(target: str, line: cut_line.Line, tmp_path: Path) -> None:

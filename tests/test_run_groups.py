@@ -1,0 +1,97 @@
+"""The groups of a run whose cases other hosts measure: each is sent once, and a large matrix costs in proportion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import Case
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.plan import groups
+from ipexperf.plan.gates import AS_ALL
+from ipexperf.plan.options import Options
+from ipexperf.run import Run
+from ipexperf.site import GroupRequest, Running
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Away:
+    """A site that measures by itself, and remembers what it was sent."""
+
+    ahead = True
+
+    def __init__(self) -> None:
+        self.requests: list[GroupRequest] = []
+
+    @property
+    def conductor(self) -> Conductor:
+        raise AssertionError("nothing is measured here")
+
+    def facts(self, options: Options) -> Facts:
+        del options
+        return Facts("/usr/bin/python", {}, cores=2)
+
+    def reserve(self, cases: Iterable[Case]) -> None:
+        """Nothing to take."""
+
+    def running(self, request: GroupRequest) -> Running:
+        self.requests.append(request)
+        return None  # type: ignore[return-value]  # nobody asks it for anything here
+
+    def meta(self) -> dict[str, object]:
+        return {}
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def announced(fake: str, folder: Path, models: int, **options: Any) -> tuple[Run, Away]:
+    """A run that has announced two cases of each of so many models."""
+    site = Away()
+    names = tuple(f"dummy{models}_{number}" for number in range(models))
+    registry.load((fake,))
+    for name in names:
+        registry.model(name, size=1, batch_train=1, batch_infer=1, version=1, data="none", needs=(), trained=False)(
+            lambda: None
+        )
+    axes: dict[str, Any] = {"device": ("fake",), "dtype": ("fp32", "bf16"), "mode": ("spin",), "stack": ("plain",)}
+    chosen = Options(**axes, model=names, load=(fake,), no_record=True, baselines=folder / "baselines", **options)
+    run = Run(chosen, folder, lambda _: None, site)
+    run.expect((case, AS_ALL) for case in run.plan.cases)
+    return run, site
+
+
+def test_each_group_is_sent_once_and_whole(fake: str, tmp_path: Path) -> None:
+    run, site = announced(fake, tmp_path, 3)
+    assert [request.group for request in site.requests] == groups.groups(run.plan.cases)
+    assert [len(request.group.cases) for request in site.requests] == [2, 2, 2]
+
+
+def test_without_rounds_each_case_is_sent_by_itself(fake: str, tmp_path: Path) -> None:
+    run, site = announced(fake, tmp_path, 3, rounds="off")
+    assert [request.group.cases for request in site.requests] == [(case,) for case in run.plan.cases]
+
+
+def test_announcing_costs_in_proportion_to_the_cases(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Liar: each case looked at each other one, which takes a million cases a week."""
+    calls, name = 0, groups.name
+
+    def counted(case: Case) -> str:
+        nonlocal calls
+        calls += 1
+        return name(case)
+
+    monkeypatch.setattr(groups, "name", counted)
+    for models in (10, 100):
+        calls = 0
+        run, _ = announced(fake, tmp_path, models)
+        for case in run.plan.cases:
+            run._group(case)
+        assert calls <= 3 * len(run.plan.cases)
