@@ -9,7 +9,7 @@ IpexperfError
 ├── HostLostError       a host of the fleet does not answer any more
 ├── EvidenceError       a file of evidence cannot be read, or claims what it does not hold
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
-    └── UnreachableError    its server does not answer any more, or not in time
+    └── UnavailableError    it cannot be used now: no server answers, its disk is full, or another writer takes too long
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ class HistoryError(IpexperfError):
     """The database cannot be opened, is newer than this program, or lacks what was asked for."""
 
 
-class UnreachableError(HistoryError):
-    """The server of a history does not answer any more, or not in time. What was to be written can be written later."""
+class UnavailableError(HistoryError):
+    """A history cannot be used now, but may be later: no server answers, its disk is full, or another one writes."""

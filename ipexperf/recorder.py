@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ipexperf.bench.machine.variables import masked_command
 from ipexperf.conduct import interrupts
-from ipexperf.errors import HistoryError, IpexperfError, UnreachableError
+from ipexperf.errors import HistoryError, IpexperfError, UnavailableError
 from ipexperf.judge import remeasure
 from ipexperf.report.units import plural
 
@@ -28,8 +28,8 @@ T = TypeVar("T")
 class Recorder:
     """One run in the history, created with its first case. Signals wait until a write is complete.
 
-    If the history is on a server that goes away, the whole run is kept in a file of this host, from where it is
-    delivered once the server is back.
+    If the history cannot be used any more, because its server goes away or its disk is full, the whole run is kept in
+    another file of this host, from where it is delivered later.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Recorder:
         say: Callable[[str], None],
         meta: Callable[[], Mapping[str, object]] = dict,
     ) -> None:
-        """`say` hears of a server that went away and of what was delivered to it. `meta`: more to record of the run."""
+        """`say` hears where the run is kept instead, and of what was delivered. `meta`: more to record of the run."""
         self.uid: str | None = None
         self._options = options
         self._folder = folder
@@ -51,11 +51,11 @@ class Recorder:
         self._recorded: set[str] = set()
         self._spool: Spool | None = None
         self._written: dict[object, Callable[[History], None]] = {}
-        """What was written to a server, to be written again if it goes away: of each case the last that was."""
+        """What was written, to be written again elsewhere: of each case the last that was."""
         self._kept = contextlib.ExitStack()
-        """The claim on the file of this run while it is written in place of the server."""
+        """The claim on the file of this run while it is written in place of the history."""
         self.waits: Path | None = None
-        """The file of this run while the server is away."""
+        """The file of this run while the history cannot be used."""
 
     def open(self, beside: Recorder | None = None) -> None:
         """Open the history before anything is measured, so that a bad path fails now and not after an hour.
@@ -74,7 +74,7 @@ class Recorder:
             if shared is None and self._spool is not None:
                 self._spool.reached()
                 self._deliver(self._history)
-        except UnreachableError as error:
+        except UnavailableError as error:
             if self._spool is None or not self._spool.known:
                 raise
             self._keep_here(error)
@@ -85,57 +85,78 @@ class Recorder:
         return self._history
 
     def ask(self, question: Callable[[History], T], otherwise: T) -> T:
-        """What the history answers; `otherwise` if nothing is recorded or its server went away."""
+        """What the history answers; `otherwise` if nothing is recorded or it cannot be used any more."""
         if self._history is None:
             return otherwise
         try:
             return question(self._history)
-        except UnreachableError as error:
+        except UnavailableError as error:
             self._keep_here(error)
             return otherwise
 
-    def _keep_here(self, error: UnreachableError) -> None:
+    def _keep_here(self, error: UnavailableError) -> None:
         """Go on in a file of this host, which gets all that was written of this run so far."""
-        if self.waits is not None:
-            return
-        if self._spool is None:
-            raise error
-        from ipexperf.history.store import History
+        from ipexperf.history import sqlite_files
         from ipexperf.history.values import run_uid
 
+        if self._spool is None:
+            raise error
         with interrupts.deferred():
-            path = self._spool.folder / f"{self.uid or run_uid()}.db"
-            with contextlib.ExitStack() as claim:
-                if not claim.enter_context(self._spool.claimed(path)):
-                    raise error
+            name = f"{self.uid or run_uid()}.db"
+            for path in (self._spool.folder / name, self._spool.spare / name):
+                if path == self.waits:
+                    continue
+                try:
+                    kept, claim = self._copied(self._spool, path)
+                except HistoryError:
+                    continue
+                if self._history is not None:
+                    self._history.close()
+                self._kept.close()
+                if self.waits is not None:
+                    sqlite_files.delete(self.waits)
+                self._history, self._kept, self.waits = kept, claim, path
+                break
+            else:
+                raise error
+        self._say(f"{error} The run goes on; it is kept in {self.waits} until it can be delivered.")
+
+    def _copied(self, spool: Spool, path: Path) -> tuple[History, contextlib.ExitStack]:
+        """Write all of this run so far into a new file. Return it open, with the claim on it."""
+        from ipexperf.history import sqlite_files
+        from ipexperf.history.store import History
+
+        with contextlib.ExitStack() as claim:
+            if not claim.enter_context(spool.claimed(path)):
+                raise HistoryError(f"another process writes {path}.")
+            with contextlib.ExitStack() as failed:
+                failed.callback(sqlite_files.delete, path)
                 kept = History.open(path)
+                failed.callback(kept.close)
                 for write in self._written.values():
                     write(kept)
-                self._kept = claim.pop_all()
-            if self._history is not None:
-                self._history.close()
-            self._history, self.waits = kept, path
-        self._say(f"{error} The run goes on; until the server is back it is kept in {path}")
+                failed.pop_all()
+            return kept, claim.pop_all()
 
     def _write(self, what: object, write: Callable[[History], None]) -> None:
-        """Write something of this run, to the server or to the file that stands in for it. `what` it is, written again,
-        takes the place of what was written before.
+        """Write something of this run, to its history or to the file that stands in for it.
+
+        If `what` it is was written before, this takes its place.
         """
         assert self._history is not None  # noqa: S101 - the callers write nothing without one
         with interrupts.deferred():
             try:
                 write(self._history)
-            except UnreachableError as error:
+            except UnavailableError as error:
                 self._keep_here(error)
                 write(self._history)
-            if self._spool is not None and self.waits is None:
-                self._written[what] = write
+            self._written[what] = write
 
     def _deliver(self, server: History) -> None:
         assert self._spool is not None  # noqa: S101 - the caller has one
         delivered = self._spool.deliver(server)
         if delivered.files:
-            self._say(f"delivered to the server: {plural(delivered.files, 'run')} that waited on this host")
+            self._say(f"delivered: {plural(delivered.files, 'run')} that waited on this host")
         for problem in delivered.problems:
             self._say(f"a run that waits on this host cannot be delivered: {problem}")
 

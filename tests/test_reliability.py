@@ -37,6 +37,15 @@ assert table["broken"].tracebacks == 5, table
 again = inputs.look("broken", 0, 3, None)
 assert again in table["broken"].examples[0], again
 """
+GROWS = """
+import sys
+sys.path[:0] = [{folder!r}, {root!r}]
+import soak
+
+looks = [soak.Look(10**8 + n * 10**6, 10 + n // 4, 1, 4, n % 3) for n in range(40)]
+wrong = {{course.name for course in soak._courses(looks, 100) if course.wrong}}
+assert wrong == {{"memory", "descriptors"}}, wrong
+"""
 LOST = """
 import sys
 from pathlib import Path
@@ -76,11 +85,38 @@ def filled(script: str) -> str:
 
 
 def test_nothing_is_lost_by_kills_and_no_input_ends_in_a_traceback() -> None:
-    done = python("benchmarks/reliability", "--kills", "5", "--together", "1", "--inputs", "300", "--jobs", "1")
+    counts = ("--kills", "5", "--together", "1", "--inputs", "300", "--disks", "0", "--soak", "0", "--jobs", "1")
+    done = python("benchmarks/reliability", *counts)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all well after" in done.stdout
     rows = [line for line in done.stdout.splitlines() if line.startswith("| **all** |")]
     assert [row.split(" | ")[1] for row in rows] == ["5", "1", "296"]
+
+
+NOTHING_ELSE = ("--kills", "0", "--together", "0", "--inputs", "0")
+
+
+@pytest.mark.parametrize(("thing", "trials", "passed"), [("history that has runs", 2, 2), ("merge", 1, 0)])
+def test_a_bad_disk_is_refused_in_a_sentence_and_costs_nothing(thing: str, trials: int, passed: int) -> None:
+    """The second disk under the history is full in the middle of the run, which is kept elsewhere."""
+    done = python("benchmarks/reliability", *NOTHING_ELSE, "--soak", "0", "--disks", str(trials), "--disk", thing)
+    if "may not mount" in done.stdout:
+        pytest.skip("needs root that may mount")
+    assert done.returncode == 0, done.stdout + done.stderr
+    [row] = [line for line in done.stdout.splitlines() if line.startswith(f"| {thing} |")]
+    assert row.split(" | ")[1:5] == [str(trials + 2), str(passed // 2), str(trials + 2 - passed // 2), str(passed)]
+
+
+def test_a_loop_takes_no_more_and_leaves_nothing() -> None:
+    done = python("benchmarks/reliability", *NOTHING_ELSE, "--soak", "0.1", "--disks", "0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("| flat |") == 9
+
+
+def test_what_grows_is_seen() -> None:
+    """So that the flat lines of the benchmark are no blindness."""
+    done = python("-c", filled(GROWS))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_an_input_that_ends_in_a_traceback_is_counted_and_can_be_made_again() -> None:

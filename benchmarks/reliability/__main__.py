@@ -19,8 +19,10 @@ from typing import TypeVar
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-import inputs  # noqa: E402 - beside this file
+import disks  # noqa: E402 - beside this file
+import inputs  # noqa: E402 - as above
 import kills  # noqa: E402 - as above
+import soak  # noqa: E402 - as above
 import together  # noqa: E402 - as above
 
 T = TypeVar("T")
@@ -30,15 +32,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python benchmarks/reliability", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="how many processes to kill (default: 100)")
     parser.add_argument("--together", type=int, default=10, metavar="N", help="trials of several runs (default: 10)")
+    parser.add_argument("--disks", type=int, default=3, metavar="N", help="trials of each full disk (default: 3)")
+    parser.add_argument("--soak", type=float, default=2.0, metavar="MINUTES", help="how long to loop (default: 2)")
     parser.add_argument("--inputs", type=int, default=2000, metavar="N", help="how many inputs to try (default: 2000)")
     parser.add_argument("--seed", type=int, default=1, help="what the trials and inputs follow from (default: 1)")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="how many trials at once")
     parser.add_argument(
         "--only", default="", metavar="KIND", help=f"only inputs of this kind: {', '.join(inputs.KINDS)}"
     )
+    names = ", ".join(target.name for target in disks.TARGETS)
+    parser.add_argument("--disk", default="", metavar="THING", help=f"only the disk with this on it: {names}")
     arguments = parser.parse_args()
     began = time.monotonic()
-    counts = f"{arguments.kills} kills, {arguments.together} times several runs, {arguments.inputs} inputs"
+    counts = (
+        f"{arguments.kills} kills, {arguments.together} times several runs, "
+        f"{arguments.disks} trials of each full disk, {arguments.inputs} inputs"
+    )
     print(f"seed {arguments.seed}, {counts}", flush=True)
     well = True
     if arguments.kills and not arguments.only:
@@ -49,6 +58,17 @@ def main() -> int:
         several = together.examine(arguments.together, arguments.seed, _say)
         print(_of_several(several), flush=True)
         well &= all(trial.well for trial in several)
+    if arguments.disks and not arguments.only:
+        if reason := disks.why_not():
+            print(f"\nno trial of a full disk: {reason}", flush=True)
+        else:
+            bad = disks.examine(arguments.disks, arguments.seed, _say, arguments.disk)
+            print(_of_disks(bad), flush=True)
+            well &= all(trial.well for trial in bad)
+    if arguments.soak and not arguments.only:
+        loops = soak.examine(arguments.soak, _say)
+        print(_of_soak(loops), flush=True)
+        well &= all(loop.well for loop in loops)
     if arguments.inputs:
         with inputs.laboratory() as lab:
             table = inputs.examine(arguments.inputs, arguments.seed, lab, _say, arguments.only)
@@ -95,6 +115,29 @@ def _of_several(trials: Sequence[together.Trial]) -> str:
         return f"{trial.lease}, {'one is killed' if trial.killed else 'none is killed'}"
 
     return _grouped("`--perf-lease`", trials, name, columns)
+
+
+def _of_disks(trials: Sequence[disks.Trial]) -> str:
+    columns: dict[str, Callable[[Sequence[disks.Trial]], int]] = {
+        "trials": len,
+        "ended well": lambda group: sum(trial.status == 0 for trial in group),
+        "refused": lambda group: sum(bool(trial.status) and not trial.trouble for trial in group),
+        "tests that passed": lambda group: sum(trial.passed for trial in group),
+        "lost": lambda group: sum(trial.lost for trial in group),
+        "damaged": lambda group: sum(bool(trial.damaged) for trial in group),
+        "other trouble": lambda group: sum(bool(trial.trouble) for trial in group),
+        "failed with room": lambda group: sum(bool(trial.again) for trial in group),
+    }
+    return _grouped("what lies on the disk", trials, lambda trial: trial.target, columns)
+
+
+def _of_soak(loops: Sequence[soak.Soak]) -> str:
+    rows = []
+    for loop in loops:
+        rows.append(f"\n{loop.runs} runs, {loop.launches} launches, {loop.seconds:.0f} s. {loop.trouble}".rstrip())
+        rows += ["\n| what | second quarter | last quarter | |", "|---|---|---|---|"]
+        rows += [f"| {one.name} | {one.early:,.0f} | {one.late:,.0f} | {one.wrong or 'flat'} |" for one in loop.courses]
+    return "\n".join(rows)
 
 
 def _grouped(

@@ -6,7 +6,6 @@ A trial follows from the seed and its number, but for the moment within the run,
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import random
@@ -22,7 +21,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import good_files
 
@@ -31,10 +30,11 @@ from ipexperf.errors import IpexperfError
 from ipexperf.history import sqlite_files
 from ipexperf.judge import baseline
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests" / "plugin"))
+
+import forked_pytest  # noqa: E402 - a module of the tests
+
 TAG = "IPEXPERF_RELIABILITY"
 """A variable that every process of a trial has, by which those that outlive it are found."""
 PATIENCE = 90.0
@@ -70,6 +70,10 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "report --html": ("report", "--html=report"),
     "export csv": ("export", "csv", "--output=points.csv"),
 }
+CASE = "c.model || '-' || c.device || '-' || c.dtype || '-' || c.mode || '-' || c.stack"
+MEASURED = 'FROM measurement m JOIN series s ON s.id = m.series_id JOIN "case" c ON c.id = s.case_id'
+CASES = f"SELECT DISTINCT {CASE} {MEASURED} WHERE m.run_id = (SELECT max(id) FROM run)"  # noqa: S608 - names of ours
+"""The cases that the last run has."""
 ACCEPTED = "is in the baseline already"
 """What the second acceptance of a run says. The history must have the first one by then."""
 VICTIMS = {"pytest": 8, "worker": 4, "fork server": 2, "guard": 2, "command": 4}
@@ -107,8 +111,7 @@ class Nursery:
     """Forks runs and commands from this process, which has imported what they need."""
 
     def __init__(self) -> None:
-        self._forked = _load(ROOT / "tests" / "plugin" / "forked_pytest.py")
-        self._forked.preload(PLUGIN)
+        forked_pytest.preload(PLUGIN)
 
     def start(self, program: str, words: Sequence[str], place: Path, tag: str, **variables: str) -> int:
         """Start `pytest` or `ipexperf` with these words, and return its pid. `out` and `err` hold what it prints."""
@@ -124,7 +127,8 @@ class Nursery:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
             for name in ("out", "err"):
                 (place / name).unlink(missing_ok=True)
-            self._forked.run(program, words, str(place), environment, str(place / "out"), str(place / "err"))
+            outputs = forked_pytest.opened(str(place / "out"), str(place / "err"))
+            forked_pytest.run(program, words, str(place), environment, *outputs)
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else 1
         except KeyboardInterrupt:
@@ -137,20 +141,19 @@ class Nursery:
             os._exit(int(status))
 
 
-def _load(path: Path) -> ModuleType:
-    sys.path.append(str(path.parent))  # of the modules beside it
-    specification = importlib.util.spec_from_file_location(path.stem, path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 def fill(place: Path) -> None:
     """Write a suite of fakes."""
     for name, text in (("pytest.ini", "[pytest]\n"), ("conftest.py", CONFTEST), ("test_suite.py", SUITE)):
         (place / name).write_text(text)
+
+
+def fill_good(place: Path) -> None:
+    """Write good files, and a second history that has other runs."""
+    good_files.fill(place)
+    shutil.copy(place / "ipexperf.db", place / "other.db")
+    with closing(sqlite3.connect(place / "other.db")) as connection:
+        connection.execute("UPDATE run SET uid = 'f' || substr(uid, 2)")
+        connection.commit()
 
 
 def run_of(models: str, *more: str) -> list[str]:
@@ -189,7 +192,7 @@ class Bench:
         fill(place)
         self._good = place / "good"
         self._good.mkdir()
-        good_files.fill(self._good)
+        fill_good(self._good)
         self._seconds: dict[str, float] = {}
         """How long a run of each start, and each command, takes that nobody kills."""
         self._runs: dict[str, int] = {}
@@ -270,12 +273,7 @@ class Bench:
             trial.damaged = str(error)
             return
         new = self._recorded_runs() - before
-        rows = query(
-            path,
-            "SELECT DISTINCT c.model || '-' || c.device || '-' || c.dtype || '-' || c.mode || '-' || c.stack"
-            ' FROM measurement m JOIN series s ON s.id = m.series_id JOIN "case" c ON c.id = s.case_id'
-            " WHERE m.run_id = (SELECT max(id) FROM run)",
-        )
+        rows = query(path, CASES)
         there = {name for (name,) in rows} if new else set()
         trial.lost = [name for name in finished if name not in there]
         [(status,)] = query(path, "SELECT status FROM run ORDER BY id DESC LIMIT 1") if new else [("",)]
@@ -322,14 +320,10 @@ class Bench:
 
     @contextlib.contextmanager
     def _fresh(self) -> Iterator[Path]:
-        """A copy of the good files, with a second history that has other runs."""
+        """A copy of the good files."""
         with tempfile.TemporaryDirectory(dir=self.place) as name:
             place = Path(name)
             shutil.copytree(self._good, place, dirs_exist_ok=True)
-            shutil.copy(place / "ipexperf.db", place / "other.db")
-            with closing(sqlite3.connect(place / "other.db")) as connection:
-                connection.execute("UPDATE run SET uid = 'f' || substr(uid, 2)")
-                connection.commit()
             yield place
 
 
@@ -388,6 +382,11 @@ def _tagged(tag: str) -> list[int]:
     return there
 
 
+def count(tag: str) -> int:
+    """How many processes of a trial there are."""
+    return len(_tagged(tag))
+
+
 def orphans(tag: str) -> int:
     """How many processes of a trial still live after a while. They are killed then."""
     until = time.monotonic() + ORPHANED
@@ -397,6 +396,13 @@ def orphans(tag: str) -> int:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return len(left)
+
+
+def tables(path: Path) -> int:
+    """How many tables a database has."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        [(number,)] = connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchall()
+        return int(number)
 
 
 def query(path: Path, sql: str) -> list[tuple[Any, ...]]:

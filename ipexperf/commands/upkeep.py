@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
-from ipexperf.errors import HistoryError, UsageError
+from ipexperf.errors import HistoryError
 from ipexperf.report.units import plural
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def run_share(arguments: argparse.Namespace) -> int:
 
 
 def add_db(subparsers: console.Subparsers) -> None:
-    purpose = "check, upgrade, vacuum or back up a history, or deliver to a server"
+    purpose = "check, upgrade, vacuum or back up a history, or deliver runs that wait"
     parser = subparsers.add_parser("db", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
     below = parser.add_subparsers(metavar="check|upgrade|vacuum|backup|deliver", required=True)
     for name, purpose, run in (
@@ -94,7 +94,7 @@ def add_db(subparsers: console.Subparsers) -> None:
         ("upgrade", "bring the schema up to date, after a backup", run_upgrade),
         ("vacuum", "free the space of deleted rows", run_vacuum),
         ("backup", "copy the history, while others may write to it", run_backup),
-        ("deliver", "copy runs to the server that they waited for on this host", run_deliver),
+        ("deliver", "copy runs into the history that they waited for on this host", run_deliver),
     ):
         one = below.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         console.add_history(one)
@@ -152,13 +152,11 @@ def run_deliver(arguments: argparse.Namespace) -> int:
     from ipexperf.history.spool import Spool
 
     spool = Spool.of(arguments.db, arguments.cache or Path.cwd() / ".ipexperf")
-    if spool is None:
-        raise UsageError(f"{arguments.db} is a file, and runs wait for servers only: name a server with --db")
-    if not spool.waiting():
+    if spool is None or not spool.waiting():
         console.say("no run waits on this host")
         return 0
-    with console.open_history(arguments) as server:
-        delivered = spool.deliver(server)
+    with console.open_history(arguments) as history:
+        delivered = spool.deliver(history)
     console.say(f"{plural(delivered.files, 'run')} delivered, {len(spool.waiting())} left")
     if delivered.problems:
         raise HistoryError(delivered.problems[0])

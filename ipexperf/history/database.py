@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SQLAlchemyError
 
-from ipexperf.errors import HistoryError, UnreachableError
+from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import gc_pause, schema
 from ipexperf.history.addresses import file_of, hidden, url_of
 
@@ -39,6 +39,14 @@ UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, Type
 MIGRATIONS = Path(__file__).parent / "migrations"
 LOST = ("08", "53", "57P", "55P03", "25P03")
 """SQLSTATEs of a server that is gone, is full, shuts down, let a writer wait for too long, or tired of a silent one."""
+BLOCKED = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+}
+"""SQLite's codes of a file that another process writes for too long, or whose disk is full, broken or read-only."""
 BESIDE = "beside"
 """Marks connections of writers that share the lock."""
 
@@ -91,7 +99,7 @@ def translated(name: str) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
-        kind = UnreachableError if _lost(error) else HistoryError
+        kind = UnavailableError if _lost(error) else HistoryError
         raise kind(f"the {name} cannot be used: {_first_line(error)}.") from error
     except json.JSONDecodeError as error:
         raise HistoryError(f"the {name} is damaged: it holds a document that is not JSON: {error}.") from error
@@ -136,7 +144,7 @@ def _check_still_ours(connection: Connection, name: str) -> None:
     revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
     if revision != schema.REVISION:
         # A newer program can read what this one keeps beside a server, and deliver it.
-        kind = HistoryError if connection.dialect.name == "sqlite" else UnreachableError
+        kind = HistoryError if connection.dialect.name == "sqlite" else UnavailableError
         raise kind(f"the {name} was changed to schema {revision} meanwhile, and this program writes {schema.REVISION}.")
 
 
@@ -174,13 +182,15 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
 
 
-def _lost(error: Exception) -> bool:
-    """Whether a server cannot be reached now: the same statement may succeed later."""
-    if not isinstance(error, DBAPIError) or isinstance(error.orig, sqlite3.Error):
-        return False
-    state = getattr(error.orig, "sqlstate", None)
+def _lost(error: DBAPIError | sqlite3.Error) -> bool:
+    """Whether the same statement may succeed later."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        # Errors of the Python module itself have no code.
+        return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in BLOCKED
+    state = getattr(cause, "sqlstate", None)
     if state is None:  # nobody answered
-        return error.connection_invalidated or isinstance(error, OperationalError)
+        return isinstance(error, OperationalError) or bool(getattr(error, "connection_invalidated", False))
     return bool(state.startswith(LOST))
 
 

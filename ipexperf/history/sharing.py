@@ -18,7 +18,7 @@ from sqlalchemy import Column, Table, Text, delete, select, update
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history import pruning, schema, sqlite_files
-from ipexperf.history.database import writing
+from ipexperf.history.database import translated, writing
 from ipexperf.history.rows import acceptance_uid
 from ipexperf.history.schema import baseline, bisection, lock, run, selftest
 from ipexperf.history.selectors import resolve
@@ -120,7 +120,7 @@ def share(
     try:
         with closing(History.open(copy, create=False)) as history:
             count = _keep_only(history, runs)
-        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        with translated(f"history {copy}"), closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             scrubber, logs = _scrub(connection, words, keep_logs=keep_logs)
             connection.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
             connection.execute("VACUUM")  # what was deleted or replaced is still in free pages

@@ -1,15 +1,17 @@
-"""Runs that wait for their server: files of this host, written while the server is away and delivered later."""
+"""Runs that wait for their history: files of this host, written while it cannot be used and delivered later."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import stat
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ipexperf.errors import HistoryError, UnreachableError
+from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import addresses, copying, sqlite_files
 from ipexperf.history.store import History
 from ipexperf.history.values import content_uid
@@ -29,17 +31,22 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """The files of this host that wait for one server."""
+    """The files of this host that wait for one history."""
 
     target: str
     folder: Path
+    spare: Path
+    """Where files are if the first folder cannot be written: its disk may be that of the history, and full."""
 
     @classmethod
     def of(cls, target: str, cache: Path) -> Spool | None:
-        """The spool for this address in a cache folder. None if the history is a file: nothing is in between then."""
-        if addresses.url_of(target).get_backend_name() == "sqlite":
+        """The spool for this address in a cache folder. None for a history in memory."""
+        file = addresses.file_of(target)
+        if file is None and addresses.url_of(target).get_backend_name() == "sqlite":
             return None
-        return cls(target, cache / FOLDER / content_uid(addresses.hidden(target))[:12])
+        name = content_uid(str(file.absolute()) if file else addresses.hidden(target))[:12]
+        spare = Path(tempfile.gettempdir()) / f"ipexperf-{FOLDER}-{os.getuid()}"
+        return cls(target, cache / FOLDER / name, spare / name)
 
     @property
     def known(self) -> bool:
@@ -47,20 +54,27 @@ class Spool:
         return (self.folder / ADDRESS).exists()
 
     def reached(self) -> None:
-        """Remember that the server was reached."""
+        """Remember that the server was reached. Without its file, a run does not even begin."""
+        if addresses.file_of(self.target):
+            return
         with _in_a_sentence(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / ADDRESS).write_text(f"{addresses.hidden(self.target)}\n")
 
     def waiting(self) -> list[Path]:
         """The files that wait, the oldest run first."""
-        return sorted(self.folder.glob("*.db"))
+        spare = self.spare.glob("*.db") if _ours(self.spare.parent) else ()
+        return sorted((*self.folder.glob("*.db"), *spare), key=lambda path: path.name)
 
     @contextlib.contextmanager
     def claimed(self, path: Path) -> Iterator[bool]:
         """Hold the lock of a file, which dies with this process. False if another process has it."""
-        with _in_a_sentence(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        with _in_a_sentence(path.parent):
+            if path.parent == self.spare:
+                self.spare.parent.mkdir(mode=0o700, exist_ok=True)
+                if not _ours(self.spare.parent):
+                    raise HistoryError(f"nothing can be kept in {self.spare}: somebody else made this folder.")
+            path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -72,11 +86,11 @@ class Spool:
         finally:
             os.close(descriptor)
 
-    def deliver(self, server: History) -> Delivered:
-        """Copy the files that wait to the server, and remove each when it is there.
+    def deliver(self, history: History) -> Delivered:
+        """Copy the files that wait to the history, and remove each when it is there.
 
         A file that is still being written is left alone, and so is a damaged one. If a delivery is cut off, the next
-        one copies what is missing. Raise UnreachableError if the server goes away.
+        one copies what is missing. Raise UnavailableError if the history cannot be used now.
         """
         delivered, problems = 0, []
         for path in self.waiting():
@@ -85,8 +99,8 @@ class Spool:
                     continue
                 try:
                     with History.open(path, create=False) as kept:
-                        copying.copy(kept, server, newer=True)
-                except UnreachableError:
+                        copying.copy(kept, history, newer=True)
+                except UnavailableError:
                     raise
                 except HistoryError as error:
                     problems.append(str(error))
@@ -97,9 +111,18 @@ class Spool:
         return Delivered(delivered, tuple(problems))
 
 
+def _ours(folder: Path) -> bool:
+    """Whether a folder is this user's own. In a folder that all users share, anybody can make one of any name."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
 @contextlib.contextmanager
 def _in_a_sentence(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HistoryError(f"nothing can be kept for the server in {folder}: {error.strerror}.") from error
+        raise HistoryError(f"nothing can be kept in {folder}: {error.strerror}.") from error

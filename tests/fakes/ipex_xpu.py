@@ -66,7 +66,7 @@ def checks_of(workbench: Workbench, device: Xpu) -> Checks:
 def main() -> None:
     os.environ["ZE_AFFINITY_MASK"] = "0"
     registry.stacks.get("ipex").start()  # IPEX looks at the real torch.xpu when it is imported
-    card = fake_xpu.install(pytest.MonkeyPatch())
+    card: Any = fake_xpu.install(pytest.MonkeyPatch())
     card.has_2d_block_array = lambda: False  # IPEX asks; torch has no such function
     device = Xpu()
     device.telemetry = Telemetry(Path(tempfile.gettempdir()), lambda _: None)

@@ -64,14 +64,14 @@ def test_writers_at_once_lose_nothing_and_double_nothing(*, tls: bool) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize(("spread", "groups", "cases"), [("share", 4, 8), ("each", 12, 24)])
 def test_a_simulated_rack_measures_every_group_once(spread: str, groups: int, cases: int) -> None:
-    _, answer = run("simulate.py", "--part", "dispatch", "--size", f"3,4,2,0.01,{spread},file,judged")
+    _, answer = run("rack.py", "--part", "dispatch", "--size", f"3,4,2,0.01,{spread},file,judged")
     assert (answer["hosts"], answer["groups"], answer["cases"]) == (3, groups, cases)
     assert answer["recorded"] == cases
 
 
 @pytest.mark.process
 def test_a_simulated_night_has_its_rows() -> None:
-    _, first, second = run("simulate.py", "--part", "database", "--size", "2,2,file")
+    _, first, second = run("rack.py", "--part", "database", "--size", "2,2,file")
     assert (first["cases"], second["cases"]) == (20, 20)
     assert second["rows"] > first["rows"]
     assert second["bytes"] > first["bytes"]

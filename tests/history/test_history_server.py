@@ -12,7 +12,7 @@ from history_records import HARDWARE, OK, make_case, make_measurement, make_roun
 from sqlalchemy import text
 
 from ipexperf import cli
-from ipexperf.errors import HistoryError, UnreachableError
+from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import History, database, schema, sqlite_files
 from ipexperf.history.addresses import hidden, url_of
 from ipexperf.judge.policy import Policy
@@ -149,7 +149,7 @@ def test_a_writer_that_falls_silent_holds_up_nobody_for_long(server):
                 other.record(uid, make_measurement(), OK)
                 connection.execute(text("SELECT 1"))
 
-        with pytest.raises(UnreachableError):
+        with pytest.raises(UnavailableError):
             fall_silent()
         assert len(other.measurements(uid)) == 1
 

@@ -204,7 +204,7 @@ def rehearse(options: Sequence[str], folder: str) -> list[str]:
         pid = os.fork()
         if pid == 0:
             try:
-                run(program, words, folder, dict(os.environ), *_opened(str(out), str(err)))
+                run(program, words, folder, dict(os.environ), *opened(str(out), str(err)))
             except SystemExit as ending:
                 modules.write_text("\n".join(sys.modules))
                 os._exit(int(ending.code or 0))
@@ -250,7 +250,7 @@ def serve(channel: Connection, options: Sequence[str]) -> None:
             channel.send(os.waitstatus_to_exitcode(os.waitpid(request[0], 0)[1]))
             continue
         *what, out, err = request
-        outputs = _opened(out, err)
+        outputs = opened(out, err)
         pid = os.fork()
         if pid == 0:
             channel.close()
@@ -260,7 +260,7 @@ def serve(channel: Connection, options: Sequence[str]) -> None:
         channel.send(pid)
 
 
-def _opened(out: str, err: str) -> tuple[int, int]:
+def opened(out: str, err: str) -> tuple[int, int]:
     """The files of a run's standard output and standard error, open to write to."""
     first = os.open(out, WRITTEN, 0o600)
     return first, os.dup(first) if err == out else os.open(err, WRITTEN, 0o600)
@@ -283,9 +283,9 @@ def run(
     """Become the process that `python -m PROGRAM` would have started."""
     from ipexperf import cli
 
-    for fd, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
-        os.dup2(opened, fd)
-        os.close(opened)
+    for fd, descriptor in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
+        os.dup2(descriptor, fd)
+        os.close(descriptor)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it, and so do we
     os.chdir(folder)
     os.environ.clear()

@@ -538,7 +538,7 @@ def rack_database(folder: Path, groups: int, nights: int, *, server: bool) -> It
 
     programs = postgres.binaries()
     if programs is None:
-        sys.exit("simulate.py: no PostgreSQL server is installed here: initdb is not found")
+        sys.exit("rack.py: no PostgreSQL server is installed here: initdb is not found")
     with postgres.running(programs, (f"listen_addresses={postgres.HERE}",)) as running:
         yield from database(folder, groups, nights, running.tcp(running.database(), sslmode="disable"))
 
@@ -546,7 +546,7 @@ def rack_database(folder: Path, groups: int, nights: int, *, server: bool) -> It
 def child(words: list[str]) -> None:
     """Measure one size, and print a line of JSON for each answer."""
     part, *more = words
-    with tempfile.TemporaryDirectory(prefix="ipexperf-simulate-") as name:
+    with tempfile.TemporaryDirectory(prefix="ipexperf-rack-") as name:
         folder = Path(name)
         if part == "plan":
             answers: Iterator[dict[str, Any]] = iter([plan(folder, int(more[0]))])
