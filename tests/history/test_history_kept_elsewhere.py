@@ -130,6 +130,20 @@ def test_the_command_delivers_to_a_file(file: Path, capsys: pytest.CaptureFixtur
     assert models(file) == ["one", "two"]
 
 
+def test_a_run_begins_beside_a_writer_that_lets_nothing_be_delivered(file: Path) -> None:
+    """What waits goes on waiting, and the new run with it."""
+    said: list[str] = []
+    with busy_after(begun(file, said), file) as recorder:
+        recorder.finish("finished")
+        recorder.close()
+        other = begun(file, said)
+        assert other.waits is not None
+    other.finish("finished")
+    other.close()
+    assert said[-1] == "delivered: 2 runs that waited on this host"
+    assert waiting(file) == []
+
+
 def test_a_full_disk_is_no_end_of_a_run(file: Path) -> None:
     """SQLite itself says that the disk is full."""
     said: list[str] = []
