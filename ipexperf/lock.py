@@ -251,7 +251,7 @@ def differences(old: Lock, new: Lock) -> list[Difference]:
 
 
 def _recorded(kind: str, name: str, values: Mapping[str, str]) -> str | None:
-    """What a side has, as it may be recorded."""
+    """The value on one side: a digest in place of a variable's value that must not be recorded."""
     value = values.get(name)
     return value if value is None or kind != "variable" else recorded(name, value)
 

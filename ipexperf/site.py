@@ -54,7 +54,7 @@ class Site(Protocol):
 
     @property
     def conductor(self) -> Conductor:
-        """What arms need that are compared here."""
+        """Where arms that are compared in this process get what they need."""
 
     def facts(self, options: Options) -> Facts:
         """What the plan must know of the interpreter and the machine."""

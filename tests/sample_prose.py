@@ -5,10 +5,10 @@ python tests/sample_prose.py [COUNT [SEED]]
 
 from __future__ import annotations
 
+import argparse
 import ast
 import io
 import random
-import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,10 +30,14 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 def main(count: int = 200, seed: int = 0) -> None:
     files = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-    found = [(path.relative_to(ROOT), *part) for path in files for part in prose(path)]
-    for path, line, text in sorted(random.Random(seed).sample(found, min(count, len(found)))):  # noqa: S311 - no secret
+    parts = [(path.relative_to(ROOT), *part) for path in files for part in prose(path)]
+    for path, line, text in sorted(random.Random(seed).sample(parts, min(count, len(parts)))):  # noqa: S311 - no secret
         print(f"{path}:{line}  {' '.join(text.split())}")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("count", type=int, nargs="?", default=200, help="how many to print (default: 200)")
+    parser.add_argument("seed", type=int, nargs="?", default=0, help="what the sample follows from (default: 0)")
+    arguments = parser.parse_args()
+    main(arguments.count, arguments.seed)

@@ -32,7 +32,7 @@ class Measured:
     kernels: str | None = None
     """The digest of its fingerprint."""
     others: str | None = None
-    """The digest of the good end's, in the same pair."""
+    """The digest of the good end's fingerprint in the same pair."""
     clock: bool = True
     """Whether the answer is of the clock, and not of the fingerprint alone."""
     seconds: float = 0.0

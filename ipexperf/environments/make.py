@@ -232,7 +232,7 @@ def _alone(place: Path, say: Say) -> Iterator[None]:
 def _inventories(cache: Path, also: Iterable[str]) -> Iterator[tuple[Inventory, bool]]:
     """What is installed on this machine, and whether it may be linked: our own environments never change in place."""
     for environment in every(cache):
-        with suppress(LockError):  # a damaged one: `find` names it when it is asked for
+        with suppress(LockError):  # skip a damaged environment: `find` names it to whoever asks for it
             yield inventory_of(environment), True
     for python in (None, *also):
         yield take_inventory(python), False

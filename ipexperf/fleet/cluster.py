@@ -65,7 +65,7 @@ class Cluster:
     def __init__(self, address: str, source: str = "--perf-fleet") -> None:
         self._ray = ray()
         self._lookers: dict[str, Any] = {}
-        """What looks at each host, by its node."""
+        """The actor that looks at each host, by the host's node."""
         _check(address, source)
         # What Ray says of nodes that are gone would come between the lines of a run, which says it in its own words.
         logging.getLogger("ray").addHandler(logging.NullHandler())

@@ -52,7 +52,7 @@ class Channel(Protocol):
 
 
 class Board:
-    """What all hosts of a run say, for the main thread: it alone prints, judges and records."""
+    """Collects what all hosts of a run say. Only the main thread prints, judges and records it."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.changed = threading.Condition()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
 
 CLOCK_SECONDS = 2.0
-"""A host's clock that differs by more is corrected for."""
+"""Smallest difference between the clocks of a host and of this one, in seconds, that is corrected."""
 CARDS = ("device", "card", "driver")
 """Labels in which equal hosts agree."""
 STAND_INS = 1
@@ -126,7 +126,7 @@ class There:
 
 
 class RemoteGroup:
-    """A group that a host measures by itself, from the moment that this is made."""
+    """A group that a host measures. It begins when this object is made."""
 
     def __init__(self, site: There, request: Measure) -> None:
         self._site = site

@@ -1,4 +1,4 @@
-"""What searches for a culprit found, as rows and back. They belong to no run."""
+"""Write the results of searches for a culprit as rows, and read them. They belong to no run."""
 
 from __future__ import annotations
 

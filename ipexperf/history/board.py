@@ -213,7 +213,7 @@ def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], pl
     newest: dict[tuple[int, int], tuple[str, int]] = {}
     for series_id, run_id, judged_at, policy_id, *row in connection.execute(select(*facts, against)):
         if series_id not in of_series or run_id not in places or of_series[series_id][1] != PRIMARY:
-            continue  # the verdict on a case is in its series of speed
+            continue  # a case has its verdict in the series of its step time
         before = newest.get((series_id, run_id))
         if before is None or before < (judged_at, policy_id):
             newest[series_id, run_id] = judged_at, policy_id

@@ -38,7 +38,7 @@ UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, Type
 """What raises where a row lacks something or has another type than its column says."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 LOST = ("08", "53", "57P", "55P03", "25P03")
-"""SQLSTATEs of a server that is gone, is full, shuts down, let a writer wait for too long, or tired of a silent one."""
+"""SQLSTATEs of a server that is gone, full or shutting down, let a writer wait too long, or ended a silent one."""
 BLOCKED = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,

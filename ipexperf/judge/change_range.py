@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from ipexperf.judge.levels import Floats
 
 SURE = 0.92
-"""The probability that a range must hold. Whole runs hold more: 95 % of such ranges are right."""
+"""Least probability of a range. A range ends at a whole run and so has more: 95 % of such ranges are right."""
 USUAL_RHO = 0.3
-"""How alike neighbours are (the correlation of a run with the one before) where a series does not say."""
+"""Correlation of neighbouring runs that is assumed of a series with few runs."""
 WEIGHT = 30.0
-"""A series is believed as if that were known from so many runs."""
+"""Weight, in runs, of that assumption."""
 MOST = 0.9
 
 
 def likeness(scaled: Floats, starts: Sequence[int]) -> float:
-    """How alike neighbours are once the levels, which begin at `starts`, are taken away."""
+    """The correlation of neighbouring runs after subtracting the levels, which begin at `starts`."""
     import numpy as np
 
     rest = np.concatenate([level - level.mean() for level in np.split(scaled, list(starts))])
@@ -37,12 +37,12 @@ def likeness(scaled: Floats, starts: Sequence[int]) -> float:
 
 
 def likely(scaled: Floats, first: int, index: int, end: int, rho: float) -> tuple[int, int]:
-    """The earliest and the latest run with which the level up to `end` may have begun, rather than with `index`."""
+    """The earliest and the latest run with which the level that ends at `end` may have begun."""
     import numpy as np
 
     places = np.arange(max(first + 1, index - AROUND), min(end, index + AROUND + 1))
     level, single = 1 - rho, 1 - rho**2
-    # Without what each run shares with the one before, the runs are independent.
+    # Subtract what each run shares with the one before. The rest is independent.
     own = scaled[first + 1 : end] - rho * scaled[first : end - 1]
     sums = np.concatenate(([0.0], np.cumsum(own)))
     here = places - first - 1
@@ -54,7 +54,7 @@ def likely(scaled: Floats, first: int, index: int, end: int, rho: float) -> tupl
     determinant = oo * nn - rho**2
     explained = (nn * ov**2 + 2 * rho * ov * nv + oo * nv**2) / determinant
     square = sum(noise**2 for noise in noise_beside(scaled, index)) / 2
-    # The noise is that of steps from run to run, which are the smaller the more alike neighbours are.
+    # The noise was computed from steps between runs, which correlation makes smaller.
     weights = explained / (2 * (1 + rho) * square) - np.log(determinant) / 2
     shares = np.exp(weights - weights.max())
     low, high = _narrowest(shares / shares.sum())

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ipexperf.judge.shapes import Shape, Stretch
 
 LARGEST = 690.0
-"""No log ratio is reported above this: its number would be infinite."""
+"""Largest log ratio that is reported. The ratio of a larger one would be infinite."""
 FARTHEST = 1e6
-"""A number so many times the usual one of its series is far enough where there are no logarithms."""
+"""Largest number, relative to the usual one of its series, where no logarithm can be taken."""
 TOGETHER = 64
-"""So many series are divided at once: their sums fit into a processor's cache."""
+"""Number of series that are divided together, so that their sums fit into a processor's cache."""
 BACK = 0.25
-"""A step was undone by the next one if at most this share of it is left."""
+"""Largest share of a step that may be left after the next one has undone it."""
 
 Kind = Literal["step", "drift", "bistable"]
 Direction = Literal["regressed", "improved", "changed"]
@@ -37,7 +37,7 @@ Direction = Literal["regressed", "improved", "changed"]
 class Change:
     """A level that moved: `index` is the first run of the new one, `old` and `new` the levels.
 
-    `score` is how many times the noise around it the difference is; `before` and `after` are the runs of its levels.
+    `score` is the difference in units of the noise around it; `before` and `after` count the runs of its levels.
     A drift goes from `old` to `new`, from run `index` to the last of its `after` runs. Of two modes `old` is the lower,
     with `before` runs, and `new` the upper, with `after` runs.
     """
@@ -74,13 +74,13 @@ class Change:
         return self.new > self.old
 
     def direction(self, *, higher_is_better: bool | None) -> Direction:
-        """Which way it went, for a metric of which one way is good. Two modes go no way."""
+        """Whether it is better or worse. Two modes are neither."""
         if higher_is_better is None or self.kind == "bistable":
             return "changed"
         return "improved" if self.up == higher_is_better else "regressed"
 
     def undone_by(self, later: Change) -> bool:
-        """Whether the next step of the same series brought the level of before back."""
+        """Whether the next step of the same series returned to the old level."""
         neighbours = self.kind == later.kind == "step" and later.index - later.before == self.index
         return neighbours and abs(later.new - self.old) <= BACK * abs(self.new - self.old)
 

@@ -20,7 +20,7 @@ from typing import Literal
 LEAST_HOSTS = 4
 """With fewer hosts nobody can say which one is odd: the spread of three others is the least that is a spread."""
 ALPHA = 0.005
-"""How often any of some hosts that are alike may be called odd, for each of the two reasons."""
+"""Rate at which any of several hosts that are alike may be called odd, for each of the two reasons."""
 SMALLEST = 0.01
 """A host that differs by less is not worth a look, however sure the difference is."""
 SIDE = 3

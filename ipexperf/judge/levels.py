@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 MINIMUM = 4
 """The shortest stretch that is a level: three odd nights in a row are no change."""
 THRESHOLD = 6.0
-"""A change must be so many times the noise of the difference of its two levels, in a long series."""
+"""Least size of a change in a long series, in units of the standard error of the difference of its two levels."""
 FEW = 6.0
-"""In a series of n runs the threshold is higher by the factor 1 + FEW / n: the noise is known less well."""
+"""A series of n runs has a threshold that is higher by the factor 1 + FEW / n, because its noise is less well known."""
 FLOOR = 0.002
-"""No series is believed to have less noise than this log sd, however alike its runs look."""
+"""Smallest noise (standard deviation of the log) that is assumed of any series."""
 OUTLIER = 3.0
-"""A run so many times the noise away from the median of the runs around it is replaced by that median."""
+"""An odd run is farther than this many noises from the median of the runs around it, and is replaced by that median."""
 KEPT = 0.8
-"""The noise is computed from this share of the steps from run to run, the smallest: a change is a single large one."""
+"""The noise follows from the smallest steps from run to run, this share of all. A change of level is one large step."""
 AROUND = 30
-"""The noise on either side of a change is that of so many runs."""
+"""Number of runs on either side of a change that its noise is computed from."""
 USUAL = 2.0
-"""It is shrunk to that of the series, as if that were known from so many steps."""
+"""Weight, in steps, of the noise of the whole series when the noise beside a change is estimated."""
 SCATTERED = 2.0
-"""A few runs whose squared noise is above this, in units of that of their series, scatter more than they used to."""
+"""Fewer than 2 MINIMUM steps with a variance above this, relative to their series, count as a noisier stretch."""
 DOUBT = 4.0
-"""So few runs say little of how much more: their squared noise is taken to be so many times as large."""
+"""Factor on the variance of such a short noisy stretch, which may well underestimate it."""
 STEP = 0.5586 * math.sqrt(2)
-"""The mean of that share of the steps between independent normal values, in units of their sd."""
+"""Mean of the KEPT smallest steps between independent normal values, in units of their standard deviation."""
 LONGEST = 400
-"""Longer levels are divided in parts, which are joined afterwards: the time grows with the runs, not their square."""
+"""Longest stretch that is tried, so that time grows with the runs and not their square. Parts are joined later."""
 
 
 def limit_of(runs: int, threshold: float = THRESHOLD, few: float = FEW) -> float:
-    """How many times its noise a change must be in a series of so many runs."""
+    """The least size of a change in a series of this length, in units of its noise."""
     return threshold * (1 + few / runs)
 
 
 def spread(logs: Floats) -> Floats:
-    """The noise of each series (the last axis is its runs), from its small steps: no change of level is one."""
+    """The noise of each series (the last axis is its runs), from its small steps: changes of level do not count."""
     import numpy as np
 
     steps = np.abs(np.diff(logs))
@@ -63,23 +63,23 @@ def spread(logs: Floats) -> Floats:
 
 
 def cleaned(logs: Floats) -> Floats:
-    """Each series with its odd runs at the level of those around them; what lasts for MINIMUM runs is not odd."""
+    """Replace odd runs by the median of the runs around them. What lasts for MINIMUM runs is not odd."""
     import numpy as np
 
     width = 2 * MINIMUM - 1
     runs = logs.shape[-1]
     medians = np.median(np.lib.stride_tricks.sliding_window_view(logs, width, axis=-1), axis=-1)
-    # At both ends the first and the last window that are whole stand for the runs that have none of their own.
+    # Runs near an end have no window of their own: they use the first or the last whole one.
     around = medians[..., np.clip(np.arange(runs) - MINIMUM + 1, 0, runs - width)]
     odd = np.abs(logs - around) > OUTLIER * local_noise(logs)
     return np.where(odd, around, logs)
 
 
 def in_noise(logs: Floats) -> tuple[Floats, Floats]:
-    """Each series from its median, in units of its noise: without its odd runs, and as it was measured.
+    """Subtract the median and divide by the noise: once without the odd runs, and once as measured.
 
-    Levels are those without odd runs. Noise is that of what was measured: where a series begins to scatter, most runs
-    look odd, and without them there would be no noise left.
+    The first is for levels. The second is for noise: where a series begins to scatter, most runs look odd, and without
+    them there would be no noise left.
     """
     import numpy as np
 
@@ -88,12 +88,12 @@ def in_noise(logs: Floats) -> tuple[Floats, Floats]:
 
 
 def divide(logs: Floats, threshold: float = THRESHOLD, few: float = FEW) -> list[list[int]]:
-    """Where the levels of each series (a row) begin, without the first, which begins at 0."""
+    """Return where the levels of each series (a row) begin. The first one, at 0, is left out."""
     return divided(*in_noise(logs), limit_of(logs.shape[-1], threshold, few))
 
 
 def divided(scaled: Floats, measured: Floats, limit: float) -> list[list[int]]:
-    """Where the levels of each series begin, if a change must be `limit` times its noise."""
+    """Return where the levels of each series begin. A change must be at least `limit` times its noise."""
     runs = scaled.shape[-1]
     every = []
     for values, noisy, row in zip(scaled, measured, _cheapest(scaled, limit**2), strict=True):
@@ -106,12 +106,12 @@ def divided(scaled: Floats, measured: Floats, limit: float) -> list[list[int]]:
 
 
 def noise_of(some: Floats) -> float:
-    """The noise of some runs in units of that of their series, and at least that. A change of level is none."""
+    """The noise of these runs in units of the noise of their series, at least 1. Changes of level do not count."""
     import numpy as np
 
     steps = len(some) - 1
     few = steps < 2 * MINIMUM
-    # Of few runs the smallest steps are much too small, and a change among them has no room.
+    # Few runs have no room for a change, and their smallest steps alone would underestimate the noise.
     own = float(np.square(np.diff(some)).mean()) / 2 if few else float(spread(some)) ** 2
     square = (USUAL + steps * own) / (USUAL + steps)
     return max(1.0, math.sqrt(square * DOUBT if few and square > SCATTERED else square))
@@ -125,9 +125,9 @@ def noise_beside(scaled: Floats, index: int) -> tuple[float, float]:
 def score(
     scaled: Floats, measured: Floats, first: int, index: int, end: int, weights: tuple[float, float] = (1.0, 1.0)
 ) -> float:
-    """How many times the noise around it the difference of the levels before and after `index` is.
+    """The difference of the levels before and after `index`, in units of the noise around it.
 
-    A weight is the share of its runs that a level counts as.
+    A level counts as if it had only the share `weights` of its runs.
     """
     before, after = scaled[first:index], scaled[index:end]
     noise = noise_beside(measured, index)
@@ -136,7 +136,7 @@ def score(
 
 
 def local_noise(logs: Floats) -> Floats:
-    """The noise around each run, at least that of its series: where runs scatter more, none of them is odd for that."""
+    """The noise around each run, at least that of its series: in a noisier stretch, noise alone makes no run odd."""
     import numpy as np
 
     runs = logs.shape[-1]
@@ -149,13 +149,13 @@ def local_noise(logs: Floats) -> Floats:
 
 
 def _proven(scaled: Floats, measured: Floats, starts: Sequence[int], limit: float) -> list[int]:
-    """The starts at which the levels differ by the limit in their own noise. The weakest is taken away first."""
+    """Remove the starts where the levels differ by less than the limit, the weakest first."""
     bounds = [0, *starts, len(scaled)]
     scores = [score(scaled, measured, *three) for three in zip(bounds, bounds[1:], bounds[2:], strict=False)]
     while scores and min(scores) < limit:
         weakest = scores.index(min(scores))
         del bounds[weakest + 1], scores[weakest]
-        # Only the levels beside it have changed.
+        # Only the scores of its neighbours have changed.
         for beside in {max(0, weakest - 1), weakest} & set(range(len(scores))):
             first, index, end = bounds[beside : beside + 3]
             scores[beside] = score(scaled, measured, first, index, end)
@@ -163,12 +163,12 @@ def _proven(scaled: Floats, measured: Floats, starts: Sequence[int], limit: floa
 
 
 def _cheapest(scaled: Floats, price: float) -> Floats:
-    """For each row and each end, where the last stretch of the cheapest division begins."""
+    """For each row and each end, return where the last stretch of the cheapest division begins."""
     import numpy as np
 
     rows, runs = scaled.shape
     sums, squares = (np.pad(np.cumsum(x, axis=1), ((0, 0), (1, 0))) for x in (scaled, scaled**2))
-    # What a division of the first runs costs; before MINIMUM runs there is none, and the first stretch is free.
+    # The cost of the cheapest division of the first runs. Fewer than MINIMUM have none. The first stretch has no price.
     cost = np.full((rows, runs + 1), np.inf)
     cost[:, 0] = -price
     begin = np.zeros((rows, runs + 1), dtype=int)

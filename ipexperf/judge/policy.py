@@ -230,7 +230,7 @@ class HostsPolicy(Constants):
 
     @property
     def likely_trust(self) -> float:
-        """The hosts that it counts as much as: fewer, the more it was corrected.
+        """The number of hosts that this spread counts as: fewer, the more it was corrected.
 
         Cases that share the state of their machine show its spread no better than one case.
         """

@@ -80,7 +80,7 @@ def of_runs(host: str, first: Sequence[Sequence[float]], second: Sequence[Sequen
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The mean log time of a host's runs, its variance, and the degrees of freedom of that. 0: nothing says."""
+    """The mean log time of a host's runs, its variance, and the degrees of freedom of that: 0 without any spread."""
 
     centre: float
     variance: float

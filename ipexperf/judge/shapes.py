@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 Shape = Literal["level", "drift", "bistable"]
 SWITCHES = 4
-"""Two modes are said of a series that went from one to the other so often."""
+"""Least number of switches of a series that is said to have two modes."""
 MODES = 2.0
-"""Two modes cost as much as so many steps."""
+"""Price of two modes, in steps."""
 SWITCH = 0.2
-"""Each switch between them costs as much as this part of a step."""
+"""Price of each switch between them, in steps."""
 WIDEST = 80
-"""The most levels that are explained at once."""
+"""Most levels that one drift or one pair of modes replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The runs from `begin` to before `end`, and what they do there. Numbers are in units of the series' noise.
+    """The runs from `begin` to before `end`, and their shape. Numbers are in units of the series' noise.
 
     A level has equal `first` and `last`; a drift goes from `first` to `last`; two modes have `first` below `last`.
     """
@@ -43,7 +43,7 @@ class Stretch:
     known: int
     """The run with which a drift or two modes could first be reported."""
     switches: tuple[int, ...] = ()
-    """The runs with which the levels of two modes begin, without the first."""
+    """The runs with which a series switched from one mode to the other."""
 
 
 def stretches(scaled: Floats, starts: Sequence[int], limit: float) -> list[Stretch]:
@@ -63,9 +63,9 @@ def stretches(scaled: Floats, starts: Sequence[int], limit: float) -> list[Stret
 
 
 def joined(scaled: Floats, old: Stretch, new: Stretch, limit: float) -> bool:
-    """Whether a drift and its neighbour, a level or a drift, meet without a step, though maybe some runs away.
+    """Whether a drift and its neighbour, a level or a drift, meet without a step.
 
-    A drift begins where its first level does, which may be some runs away from where it really began.
+    They may meet some runs away, because a drift is said to begin where its first level does.
     """
     import numpy as np
 
@@ -94,13 +94,13 @@ def line(part: Stretch) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """What a series adds up to before each run: sums of a stretch are differences of two of them."""
+    """Running sums of a series: the sum over a stretch is the difference of two of them."""
 
     scaled: Floats
     values: Floats
     squares: Floats
     placed: Floats
-    """Sums of the values, each times its place."""
+    """Sums of each value times its index."""
     noise: Floats
     """Sums of the squared noise around each run."""
 
@@ -114,16 +114,16 @@ class _Sums:
         return cls(scaled, *(np.concatenate(([0.0], np.cumsum(column))) for column in columns))
 
     def square(self, begin: int, end: int) -> float:
-        """The squared noise of some runs."""
+        """The mean squared noise of a stretch."""
         return float(self.noise[end] - self.noise[begin]) / (end - begin)
 
     def rest(self, begin: int, end: int) -> float:
-        """What is left of some runs when their mean is taken away, squared."""
+        """The sum of squared deviations from the mean of a stretch."""
         total = float(self.values[end] - self.values[begin])
         return float(self.squares[end] - self.squares[begin]) - total**2 / (end - begin)
 
     def slope(self, begin: int, end: int) -> float:
-        """How much the straight line through some runs rises from run to run."""
+        """The slope of the straight line through a stretch, for each run."""
         runs = end - begin
         total = float(self.values[end] - self.values[begin])
         placed = float(self.placed[end] - self.placed[begin]) - (begin + (runs - 1) / 2) * total
@@ -135,20 +135,20 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Neighbouring levels taken as steps: where they begin and end, and what is left of their runs."""
+    """Neighbouring levels with steps between them: their bounds, and the squared deviations from the levels."""
 
     bounds: Sequence[int]
     rest: float
     limit: float
 
     def cost(self, square: float) -> float:
-        """What is left, in units of the noise, and the price of each step."""
+        """The squared deviations in units of the noise, plus the price of each step."""
         return self.rest / square + self.limit**2 * (len(self.bounds) - 2)
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Some levels that a line or two modes explain as well, and how much of their price that saves."""
+    """Levels that a line or two modes explain as well, and what that saves of their cost."""
 
     saved: float
     shape: Shape
@@ -168,7 +168,7 @@ class _Window:
 
 
 def _windows(scaled: Floats, bounds: Sequence[int], limit: float) -> list[_Window]:
-    """Neighbouring levels that something simpler explains, without those that save less than one that they overlap."""
+    """Neighbouring levels that a drift or two modes explain. Of two that overlap, the better one is among them."""
     if len(bounds) == 2:
         return []
     sums = _Sums.of(scaled)
@@ -185,7 +185,7 @@ def _windows(scaled: Floats, bounds: Sequence[int], limit: float) -> list[_Windo
 
 
 def _drift(sums: _Sums, steps: _Steps, most: float) -> _Window | None:
-    """A straight line through these levels, if it saves more than `most`."""
+    """Replace these levels by a straight line. None if that saves no more than `most`."""
     begin, end = steps.bounds[0], steps.bounds[-1]
     square, slope, runs = sums.square(begin, end), sums.slope(begin, end), end - begin
     rest = sums.rest(begin, end) - slope**2 * _leverage(runs)
@@ -198,7 +198,7 @@ def _drift(sums: _Sums, steps: _Steps, most: float) -> _Window | None:
 
 
 def _modes(sums: _Sums, steps: _Steps, most: float) -> _Window | None:
-    """Two modes between which these runs go to and fro, if they save more than `most`."""
+    """Replace these levels by two modes. None if that saves no more than `most`."""
     begin, end = steps.bounds[0], steps.bounds[-1]
     square, price = sums.square(begin, end), SWITCH * steps.limit**2
     values = sums.scaled[begin:end]
@@ -217,7 +217,7 @@ def _modes(sums: _Sums, steps: _Steps, most: float) -> _Window | None:
 
 
 def _two(values: Floats) -> tuple[float, float]:
-    """The two numbers to which some values lie nearest."""
+    """The two centres with the smallest sum of squared distances (2-means in one dimension)."""
     import numpy as np
 
     ordered = np.sort(values)
@@ -228,14 +228,14 @@ def _two(values: Floats) -> tuple[float, float]:
 
 
 def _beside(values: Floats, low: float, high: float) -> Floats:
-    """The squared distance of each run to either mode."""
+    """The squared distances of each run to both modes."""
     import numpy as np
 
     return np.stack((np.square(values - low), np.square(values - high)), axis=1)
 
 
 def _path(costs: Floats, price: float) -> list[int]:
-    """The mode of each run, 0 or 1, on the cheapest way through them. A switch has a price (Viterbi's algorithm)."""
+    """The cheapest sequence of modes, 0 or 1 for each run, where each switch has a price (Viterbi's algorithm)."""
     totals, came = (0.0, 0.0), []
     for low, high in costs.tolist():
         from_low, from_high = totals
@@ -250,7 +250,7 @@ def _path(costs: Floats, price: float) -> list[int]:
 
 
 def _drift_known(begin: int, end: int, rise: float, limit: float, square: float) -> int:
-    """The run with which a line so steep explains as much as a step must."""
+    """The first run with which a drift of this slope is as large as a step must be."""
     slope = rise / (end - begin - 1)
     for runs in range(2 * MINIMUM, end - begin):
         if slope**2 * _leverage(runs) >= limit**2 * square:
@@ -259,5 +259,5 @@ def _drift_known(begin: int, end: int, rise: float, limit: float, square: float)
 
 
 def _leverage(runs: int) -> float:
-    """The sum of the squared distances of so many runs from their middle."""
+    """The sum of squared distances of the indexes of `runs` runs from their mean."""
     return runs * (runs**2 - 1) / 12

@@ -126,7 +126,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
         if isinstance(begin, int):
             places = torch.arange(begin, begin + count, dtype=exact, device=like.device)
         else:
-            places = begin.at[:, None, None].to(exact)  # beside texts, heads and their one token
+            places = begin.at[:, None, None].to(exact)  # shape: texts, heads, tokens (one)
         turns = places[..., None] * self.shape.theta ** (-pairs / self.shape.head)
         turns = torch.cat((turns, turns), -1)
         return turns.cos().to(like.dtype), turns.sin().to(like.dtype)

@@ -41,14 +41,14 @@ def unet_resnet34() -> Any:
 
 
 def _encoder() -> list[Any]:
-    """Return the five stages of a ResNet-34."""
+    """Return the five stages of a ResNet-34. That of the published winner was pretrained; this one is not."""
     whole = torchvision.models.resnet34()
     first = torch.nn.Sequential(whole.conv1, whole.bn1, whole.relu)
     return [first, torch.nn.Sequential(whole.maxpool, whole.layer1), whole.layer2, whole.layer3, whole.layer4]
 
 
 def _twice(inputs: int, width: int) -> Any:
-    """Two convolutions with normalisation. Unlike the winner's, the encoder is not pretrained here."""
+    """Two convolutions, each with normalisation."""
     nn = torch.nn
     layers: list[Any] = []
     for channels in (inputs, width):

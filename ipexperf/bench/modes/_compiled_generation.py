@@ -78,7 +78,7 @@ class CompiledGeneration(CompiledSession, GenerationSession):
         return list({check.name: check for check in super().proof()}.values())
 
     def _optimised(self) -> list[Check]:
-        """Return evidence of packed weights. What else the stack did, it tells with the code."""
+        """Return evidence of packed weights. The rest of the stack's evidence comes with that of the code."""
         return super()._optimised() if self.weights in PACKED else []
 
 

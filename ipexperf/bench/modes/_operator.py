@@ -26,7 +26,7 @@ CACHES = 4
 UNKNOWN = 2**27
 """Bytes of the last-level caches if the kernel does not report them."""
 SMALL = 2**20
-"""Smaller weights and caches stay in the caches of a core, as norms do in a decoder."""
+"""Weights and key-value caches below this many bytes have one copy: in a decoder too, a core's caches keep them."""
 
 
 class OperatorSession(GenerationSession):
