@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ipexperf import baseline_source, live_baseline, site
 from ipexperf.bench import registry
 from ipexperf.compare import against
+from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, process, yardstick
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
@@ -23,7 +24,7 @@ from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
 from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
-from ipexperf.site import GroupRequest, Here, Running, Site
+from ipexperf.site import Here, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts

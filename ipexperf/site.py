@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ipexperf.case import Case
+from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.plan import matrix
-from ipexperf.plan.groups import Group
 from ipexperf.result import Measurement, RoundRecord
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.plan.options import Options
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRequest:
-    """A group to measure, and how. The fields are what `GroupRun` takes."""
-
-    group: Group
-    launches: int
-    twin: bool = False
-    precision: float | None = None
-    before: tuple[tuple[Case, Measurement], ...] = ()
-    numbers: tuple[tuple[Case, int], ...] = ()
-    fresh: bool = False
 
 
 class Running(Protocol):
@@ -105,17 +91,7 @@ class Here:
     def running(self, request: GroupRequest) -> Running:
         from ipexperf.compare.group import GroupRun
 
-        return GroupRun(
-            request.group,
-            request.launches,
-            self.conductor,
-            self._say,
-            twin=request.twin,
-            precision=request.precision,
-            before=dict(request.before),
-            numbers=dict(request.numbers),
-            fresh=request.fresh,
-        )
+        return GroupRun(request, self.conductor, self._say)
 
     def meta(self) -> dict[str, object]:
         return {}

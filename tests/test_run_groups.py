@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench import registry
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
+from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan import groups
 from ipexperf.plan.gates import AS_ALL
 from ipexperf.plan.options import Options
 from ipexperf.run import Run
-from ipexperf.site import GroupRequest, Running
+from ipexperf.site import Running
 
 if TYPE_CHECKING:
     import pytest

@@ -21,6 +21,7 @@ from ipexperf import run
 from ipexperf.bench.process import environment
 from ipexperf.commands import planning
 from ipexperf.compare.group import GroupRun
+from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
@@ -76,7 +77,8 @@ def main() -> int:
             number += 1
             for group in groups.groups(plan.cases):
                 effort = Effort()
-                running = Unproven(group, ROUNDS, conductor, lambda _: None, twin=True, effort=effort, chance=chance)
+                request = GroupRequest(group, ROUNDS, twin=True)
+                running = Unproven(request, conductor, lambda _: None, effort=effort, chance=chance)
                 running.run()
                 with arguments.file.open("a") as file:
                     file.writelines(line(one, cpu) for one in running.rounds)

@@ -14,6 +14,7 @@ from ipexperf.case import Case
 from ipexperf.compare import arm
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
+from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort, Round, Side, excused
 from ipexperf.compare.together import Together
 from ipexperf.conduct import launch, memory_limit
@@ -22,7 +23,7 @@ from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.plan.arms import ArmWords
-from ipexperf.plan.groups import Group, reference
+from ipexperf.plan.groups import reference
 from ipexperf.result import Launch, Measurement, Role, RoundRecord, SeatRecord
 
 RETRIES = 1
@@ -83,16 +84,10 @@ class GroupRun:
 
     def __init__(
         self,
-        group: Group,
-        launches: int,
+        request: GroupRequest,
         conductor: Conductor,
         say: Callable[[str], None],
         *,
-        twin: bool = False,
-        precision: float | None = None,
-        before: Mapping[Case, Measurement] | None = None,
-        numbers: Mapping[Case, int] | None = None,
-        fresh: bool = False,
         effort: Effort | None = None,
         chance: random.Random | None = None,
         software: Mapping[str, ArmWords] | None = None,
@@ -100,40 +95,33 @@ class GroupRun:
     ) -> None:
         """Plan the rounds.
 
-        `precision`: make more rounds, up to twice as many, while the interval of a ratio is wider than this.
-        `before` has the measurements of an earlier pass: good launches are kept, and this pass is the last one.
-        `numbers` has the number of the first launch of each case, if earlier launches exist elsewhere.
-        `fresh`: fork no worker, because something is judged that only fresh processes tell.
         `software` has the interpreter and variables of each stack that does not run in that of the run.
         `ratios_alone`: launches on a busy machine count, because nobody wants their times, only their ratios.
         """
-        self.group = group
+        self.group = request.group
         self.rounds: list[RoundRecord] = []
-        self._launches = launches
+        self._request = request
         self._conductor = conductor
         self._say = say
-        self._twin = twin
-        self._precision = precision
         self._extra = 0
         """The rounds made for the sake of precision."""
-        self._last = bool(before)
         self._effort = effort or Effort()
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
-        self._numbers = dict(numbers or {})
-        self._fresh = fresh
+        self._numbers = dict(request.numbers)
         self._told = 0
         self._software = dict(software or {})
         self._ratios_alone = ratios_alone
         self._number = 0
         """The number of the last round."""
         self._forking = FRESH
-        self._entries = [self._entry(case, (before or {}).get(case)) for case in group.cases]
+        before = dict(request.before)
+        self._entries = [self._entry(case, before.get(case)) for case in request.group.cases]
 
     def _entry(self, case: Case, before: Measurement | None) -> Entry:
         if before is None:
-            return Entry(case, case, self._launches)
+            return Entry(case, case, self._request.launches)
         launches = [_replaced(one) if one.contended else one for one in before.launches]
-        missing = self._launches - sum(one.outcome == "ok" for one in launches)
+        missing = self._request.launches - sum(one.outcome == "ok" for one in launches)
         environment = dict(before.environment)
         return Entry(
             case, before.case, missing, launches, environment, before.started_at, before=before, roofed=len(launches)
@@ -191,10 +179,11 @@ class GroupRun:
 
     def _more(self) -> list[Entry]:
         """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
-        if self._precision is None or self._last or self._extra == self._launches or self._conductor.spent():
+        wish = self._request
+        if wish.precision is None or wish.before or self._extra == wish.launches or self._conductor.spent():
             return []
         width = self._width()
-        if width <= self._precision:
+        if width <= wish.precision:
             return []
         self._extra += 1
         self._say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
@@ -214,10 +203,10 @@ class GroupRun:
 
     def _servers(self, live: Sequence[Entry], number: int) -> AbstractContextManager[Forking]:
         """Fork workers in every round but the first, which measures what a fresh process pays."""
-        if number == 1 or self._fresh:
+        if number == 1 or self._request.fresh:
             return nullcontext(FRESH)
         able = [(entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over]
-        return self._conductor.forking(able, len(live) + self._twin)
+        return self._conductor.forking(able, len(live) + self._request.twin)
 
     def _total(self, live: Sequence[Entry], number: int) -> int:
         return number + max(entry.missing for entry in live) - 1
@@ -243,8 +232,8 @@ class GroupRun:
         entry.case, entry.conditions = self._conductor.start(case, conditions)
 
     def _spent(self, entry: Entry) -> str:
-        done = self._launches - entry.missing
-        when = f"after {done} of {self._launches} launches" if done else "already"
+        done = self._request.launches - entry.missing
+        when = f"after {done} of {self._request.launches} launches" if done else "already"
         return f"the budget (--perf-budget) was spent {when}"
 
     def _round(self, live: Sequence[Entry], number: int) -> None:
@@ -265,12 +254,13 @@ class GroupRun:
         plainest = self._plainest()
         first = next((entry for entry in waiting if entry.case == plainest), waiting[0])
         if registry.modes.get(first.case.mode).cold:
-            twin = [Seat(first, "twin")] if self._twin and first.case == plainest and len(self._entries) > 1 else []
+            twinned = self._request.twin and first.case == plainest and len(self._entries) > 1
+            twin = [Seat(first, "twin")] if twinned else []
             return [*(Seat(entry, "case") for entry in waiting), *twin], []
         seats = [Seat(first, "case")]
         host = next((entry for entry in self._entries if entry.case == plainest and entry.conditions), None)
         if first.case == plainest:
-            if self._twin and first.company > 1 and len(self._entries) > 1:
+            if self._request.twin and first.company > 1 and len(self._entries) > 1:
                 seats.append(Seat(first, "twin"))
         elif host is not None and not host.over and first.company > 1 and len(self._entries) > 1:
             seats.append(Seat(host, "reference"))
@@ -338,7 +328,7 @@ class GroupRun:
             conditions,
             index=self._numbers.get(entry.planned, 0) + len(entry.launches),
             accuracy=not entry.accurate,
-            final=self._ratios_alone or (final and self._last and entry.missing == 1),
+            final=self._ratios_alone or (final and bool(self._request.before) and entry.missing == 1),
         )
 
     def _accept(self, entry: Entry, side: Side, *, final: bool) -> bool:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
+from ipexperf.compare.request import GroupRequest
 from ipexperf.fleet import codec
 from ipexperf.plan.options import Options
 from ipexperf.result import Measurement, RoundRecord
-from ipexperf.site import GroupRequest
 
 
 @dataclass(frozen=True, slots=True)

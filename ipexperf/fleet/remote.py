@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.errors import UsageError
 from ipexperf.fleet import hosts as naming
@@ -16,7 +17,7 @@ from ipexperf.fleet.labels import UNKNOWN
 from ipexperf.fleet.link import Board, Inbox, Link
 from ipexperf.fleet.messages import Measure, Opened
 from ipexperf.result import Launch, LaunchOutcome, Measurement, RoundRecord
-from ipexperf.site import GroupRequest, Running
+from ipexperf.site import Running
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts

@@ -22,6 +22,7 @@ from typing import IO, Any
 from ipexperf import site
 from ipexperf.bench import registry
 from ipexperf.bench.process import environment as surroundings
+from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.fleet import looks, messages
@@ -31,7 +32,7 @@ from ipexperf.fleet.status import Status, StatusFile, Stretch
 from ipexperf.plan import matrix
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, RoundRecord
-from ipexperf.site import GroupRequest, Here, Running
+from ipexperf.site import Here, Running
 
 HEARTBEAT_SECONDS = 2.0
 

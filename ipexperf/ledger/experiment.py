@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.compare.group import GroupRun
+from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort
 from ipexperf.conduct import gate
 from ipexperf.conduct.conductor import Conductor
@@ -144,7 +145,9 @@ class Experiment:
 
     def _play(self, batch: Batch, recorder: Recorder) -> None:
         begin = time.monotonic()
-        run = GroupRun(batch.group, 1, self._conductor(batch), self._say, effort=EFFORT, ratios_alone=True)
+        run = GroupRun(
+            GroupRequest(batch.group, 1), self._conductor(batch), self._say, effort=EFFORT, ratios_alone=True
+        )
         try:
             run.prepare()
             run.advance()

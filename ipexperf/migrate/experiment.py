@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
 from ipexperf.compare.group import GroupRun
+from ipexperf.compare.request import GroupRequest
 from ipexperf.judge import screen
 from ipexperf.judge.policy import Policy
 from ipexperf.report import units
@@ -44,7 +45,9 @@ class Experiment:
         self._costs: dict[int, float] = {}
         """The seconds that the last round of each contest took, by its place."""
         self._runs = [
-            GroupRun(contest, launches, conductor, say, software=software, effort=effort, ratios_alone=True)
+            GroupRun(
+                GroupRequest(contest, launches), conductor, say, software=software, effort=effort, ratios_alone=True
+            )
             for contest in contests
         ]
 

@@ -15,6 +15,7 @@ from ipexperf.bench import registry
 from ipexperf.compare import group
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
+from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.sequence import Comparison, Contest
 from ipexperf.conduct import server
 from ipexperf.conduct.conductor import Conductor
@@ -56,7 +57,7 @@ def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
         conductor = Conductor(
             Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, say, policy=FREE
         )
-        running = GroupRun(Group("a group", cases), 3, conductor, say, effort=QUICK, chance=chance())
+        running = GroupRun(GroupRequest(Group("a group", cases), 3), conductor, say, effort=QUICK, chance=chance())
         running.run()
         conductor.close()
         return list(running.measurements().values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ipexperf.compare import group
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
+from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Round, Side
 from ipexperf.compare.together import Together
 from ipexperf.conduct import memory_limit
@@ -62,9 +63,13 @@ def of(
     *cases: Case,
     launches: int = 1,
     say: Callable[[str], None] = lambda _: None,
+    software: Mapping[str, ArmWords] | None = None,
+    ratios_alone: bool = False,
     **more: Any,
 ) -> GroupRun:
-    return GroupRun(Group("a group", cases), launches, conductor, say, effort=QUICK, chance=chance(), **more)
+    request = GroupRequest(Group("a group", cases), launches, **more)
+    own: dict[str, Any] = {"software": software, "ratios_alone": ratios_alone}
+    return GroupRun(request, conductor, say, effort=QUICK, chance=chance(), **own)
 
 
 def measured(conductor: Conductor, launches: int = 1, **more: Any) -> Measurement:
@@ -163,7 +168,7 @@ def test_what_stayed_contended_is_made_again_and_the_rest_stays(
     conductor = make()
     before = measured(conductor, launches=3)
     assert (before.contended, before.values("accuracy")) == (f"machine contended: {BUSY}", (2.0,))
-    found = measured(conductor, launches=3, before={CASE: before})
+    found = measured(conductor, launches=3, before=((CASE, before),))
     assert asked == [(0, True, False), (1, True, False), (2, True, False), (3, False, False), (4, False, False)]
     assert (found.contended, found.failure, found.invalid) == ("", "", "")
     assert [x.outcome for x in found.launches] == ["contended", "contended", "ok", "ok", "ok"]
@@ -177,7 +182,7 @@ def test_launches_are_numbered_on_from_an_earlier_look(
 ) -> None:
     """A case that had three of them has the fourth next."""
     launched(monkeypatch, [""] * 5)
-    assert [x.index for x in measured(make(), launches=2, numbers={CASE: 3}).launches] == [3, 4]
+    assert [x.index for x in measured(make(), launches=2, numbers=((CASE, 3),)).launches] == [3, 4]
 
 
 def test_what_is_kept_is_held_against_the_ceilings_once(
@@ -193,7 +198,7 @@ def test_what_is_kept_is_held_against_the_ceilings_once(
 
     conductor = make()
     monkeypatch.setattr(conductor._roofs, "over", over)
-    found = measured(conductor, launches=2, before={CASE: measured(conductor, launches=2)})
+    found = measured(conductor, launches=2, before=((CASE, measured(conductor, launches=2)),))
     assert roofed == [[0, 1, 2], [3]]
     assert [x.notes for x in found.launches] == [("has a roof",)] * 4
 
@@ -205,7 +210,7 @@ def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(
     asked = launched(monkeypatch, [BUSY] * 6)
     conductor = make()
     before = measured(conductor)
-    found = measured(conductor, before={CASE: before})
+    found = measured(conductor, before=((CASE, before),))
     assert asked == [(0, True, False), (1, True, False), (2, True, False), (3, True, True)]
     assert (before.values("accuracy"), found.values("accuracy")) == ((), (3.0,))
     assert found.contended == f"machine contended: {BUSY}"
@@ -220,7 +225,7 @@ def test_nothing_is_made_again_once_the_budget_is_spent(
     conductor = make(budget=HOUR)
     before = measured(conductor)
     clock.now = HOUR + 1
-    assert measured(conductor, before={CASE: before}) is before
+    assert measured(conductor, before=((CASE, before),)) is before
 
 
 def test_a_failure_after_a_contended_launch_is_the_cases(

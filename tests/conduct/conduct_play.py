@@ -9,6 +9,7 @@ from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
+from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort
 from ipexperf.compare.together import Together
 from ipexperf.conduct.conditions import Conditions
@@ -31,6 +32,6 @@ def launch(
 
 def measure(conductor: Conductor, case: Case, launches: int = 1) -> Measurement:
     """A case that is alone in its group."""
-    run = GroupRun(Group("alone", (case,)), launches, conductor, lambda _: None)
+    run = GroupRun(GroupRequest(Group("alone", (case,)), launches), conductor, lambda _: None)
     run.run()
     return run.measurements()[case]

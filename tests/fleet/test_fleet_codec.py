@@ -9,12 +9,12 @@ import pytest
 
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
+from ipexperf.compare.request import GroupRequest
 from ipexperf.fleet import codec, messages
 from ipexperf.fleet.messages import Alive, Bye, Exited, Measure, Open, Opened, Progress, Refused, Said, Stop
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord
-from ipexperf.site import GroupRequest
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 4, 32, data="digits", knobs=(("level", "O0"),))
 LAUNCH = Launch(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from test_fleet_codec import CASE, FACTS, LAUNCH, MEASURED, ROUND
 
+from ipexperf.compare.request import GroupRequest
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.fleet import link as links
 from ipexperf.fleet import messages, runs
@@ -22,7 +23,7 @@ from ipexperf.fleet.messages import Bye, Exited, Measure, Open, Opened, Progress
 from ipexperf.fleet.remote import There
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
-from ipexperf.site import GroupRequest, Running
+from ipexperf.site import Running
 
 GROUP = Group("tiny fake spin 4x32", (CASE,))
 HARDWARE = {"machine_key": "key", "host": "h"}
