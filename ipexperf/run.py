@@ -7,6 +7,7 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.against import Against, AgainstRun
     from ipexperf.compare.sequence import Comparison
-    from ipexperf.history.store import Status
+    from ipexperf.history.records import RunRecord
+    from ipexperf.history.store import History, Status
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
+CLOCKS_APART = timedelta(minutes=1)
+"""Largest difference between the clocks of hosts that write one history that is not worth a word."""
 
 
 def _odd(verdict: Verdict) -> bool:
@@ -126,6 +130,8 @@ class Run:
         self.trouble = ""
         """Why the end of the run could not be recorded, or an empty text."""
         self._report: Path | None = None
+        self._name = "last"
+        """What a command calls this run."""
         self.unwritten = ""
         """Why the report could not be written, or an empty text."""
 
@@ -142,10 +148,27 @@ class Run:
         else:
             self._known.read_files()
         self._recorder.open(beside._recorder if beside else None)  # noqa: SLF001 - another one of these
+        if beside is None:
+            self._compare_clocks()
         cache = self.options.cache or self._folder / ".ipexperf"
         self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, cache, self._say)
         for one in self._live.arms:
             one.check(self.options)
+
+    def _compare_clocks(self) -> None:
+        """Say so if the history has a run from the future: runs are sorted by the time at which they began."""
+        from ipexperf.history.values import later, now
+
+        newest: list[RunRecord] = []
+        with contextlib.suppress(HistoryError):  # a damaged run of others keeps nobody from measuring
+            newest = self._recorder.ask(lambda history: history.runs(1), newest)
+        moment = now()
+        if newest and newest[0].started_at > later(datetime.fromisoformat(moment), CLOCKS_APART).isoformat():
+            begun, here = newest[0].started_at[:19], moment[:19]
+            self._say(
+                f"the newest run of the history began at {begun} UTC, and here it is {here} UTC: a clock is wrong. "
+                "This run is sorted before that one, and `last` does not name it"
+            )
 
     @property
     def uid(self) -> str | None:
@@ -446,8 +469,15 @@ class Run:
             except HistoryError as error:
                 self.trouble = str(error)  # the summary reports it below the numbers
         self._write_report()
+        with contextlib.suppress(HistoryError):  # as above: what is printed is then `last`
+            self._name = self._recorder.ask(self._selector, self._name)
         self._recorder.close()
         return not (settled.fails or settled.spoilt or self.trouble or self.unwritten)
+
+    def _selector(self, history: History) -> str:
+        """What a command calls this run: `last`, unless another run began later."""
+        newest = history.runs(1)
+        return "last" if self.uid is None or (newest and newest[0].uid == self.uid) else self.uid[:18]
 
     def _usual(self) -> Pools:
         """How much ratios usually vary on this machine, from its earlier runs if there are any."""
@@ -531,12 +561,14 @@ class Run:
         where = []
         if self.uid is not None:
             database, baselines = self._where()
+            if self._recorder.waits is not None:
+                database = f" --db {shlex.quote(str(self._recorder.waits))}"
             where = [
-                f"ipexperf show last{database}    every number of this run",
+                f"ipexperf show {self._name}{database}    every number of this run",
                 f"ipexperf trend{database}        the same cases through time",
             ]
             if self._against is None:
-                accept = f'ipexperf baseline accept last{database}{baselines} --reason "..."'
+                accept = f'ipexperf baseline accept {self._name}{database}{baselines} --reason "..."'
                 where.append(f"{accept}    judge later runs against this one")
             if self._report is not None and not self.unwritten:
                 where.append(f"{self._report / 'index.html'}    the same, drawn")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fake_rounds import played
 
+from ipexperf.history import History
 from ipexperf.plan.options import Options
 from ipexperf.run import Run
 
@@ -64,3 +65,26 @@ def test_what_is_on_no_record_cannot_be_accepted(fake: str, tmp_path: Path, monk
     lines = told(fake, tmp_path, monkeypatch, record=False)
     assert any(line.startswith("reproduce  ") for line in lines)
     assert not any("baseline accept" in line for line in lines)
+
+
+@pytest.mark.parametrize(("begun", "last"), [("2020-01-01T00:00:00Z", True), ("2099-01-01T00:00:00Z", False)])
+def test_a_run_that_is_not_the_last_one_is_named_by_its_uid(
+    begun: str, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, last: bool
+) -> None:
+    """The clock of this host, or of another one that writes the same history, is wrong."""
+    monkeypatch.chdir(tmp_path)
+    with History.open("ipexperf.db") as history:
+        history.start_run({"machine_key": "m"}, {"started_at": begun})
+    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
+    said: list[str] = []
+    run = Run(Options(**axes, dtype=("fp32",), launches=1, no_roof=True, load=(fake,)), tmp_path, said.append)
+    played(monkeypatch, lambda _: 0.01)
+    run.open(())
+    run.measure(run.plan.cases[0])
+    run.finish("finished")
+    assert any("a clock is wrong" in line for line in said) is not last
+    assert run.uid is not None
+    name = "last" if last else run.uid[:18]
+    lines = [line.strip() for line in run.summary()]
+    assert any(line.startswith(f"ipexperf show {name} ") for line in lines)
+    assert any(line.startswith(f"ipexperf baseline accept {name} ") for line in lines)
