@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 sys.path.append(str(Path(__file__).parent / "environments"))
+import quick_uv
 from small_wheels import a_wheel, an_environment
 
 from ipexperf import cli
@@ -91,6 +92,15 @@ def command(tmp_path: Path, fake: str, good: str) -> Callable[..., subprocess.Co
 
 
 @pytest.fixture
+def quick(tmp_path: Path) -> str:
+    """A PATH for a search of which another one installs with pip."""
+    folder = tmp_path / "quick"
+    folder.mkdir()
+    quick_uv.put(folder)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.fixture
 def wheels(tmp_path: Path) -> Path:
     """Versions whose names sort otherwise than they follow; 1.3 does not fit beside the others."""
     folder = tmp_path / "wheels"
@@ -102,17 +112,17 @@ def wheels(tmp_path: Path) -> Path:
 
 
 def test_the_first_slow_version_is_named_and_a_killed_search_goes_on(
-    command: Callable[..., subprocess.CompletedProcess[str]], wheels: Path
+    command: Callable[..., subprocess.CompletedProcess[str]], wheels: Path, quick: str
 ) -> None:
     words = ("--package", "pace", "--wheels", str(wheels))
-    killed = command(*words, KILL_AT="3", KILL_BY=str(int(signal.SIGKILL)))
+    killed = command(*words, KILL_AT="3", KILL_BY=str(int(signal.SIGKILL)), PATH=quick)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    done = command(*words)
+    done = command(*words, PATH=quick)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("CULPRIT: pace 1.10 is the first that is slower: the one before it is not\n"
                                   "  pace: 1.9 -> 1.10\n")  # fmt: skip
     assert done.stderr.count("known from an earlier try") == 2
-    again = command(*words)
+    again = command(*words, PATH=quick)
     assert (again.stdout, again.stderr.splitlines()[-1]) == (done.stdout, "measured 0")
 
 
@@ -212,7 +222,7 @@ def test_a_wheel_that_a_build_leaves_is_installed(
         "version = f\"1.{runpy.run_path('pace.py')['NUMBER']}\"\n"
         "a_wheel(Path('dist'), 'pace', version, {'pace.py': text})\n"
     )
-    words = ("--commits", "HEAD~4..HEAD", "--repo", str(repository), "--build", f"{sys.executable} {build}")
+    words = ("--commits", "HEAD~2..HEAD", "--repo", str(repository), "--build", f"{sys.executable} {build}")
     done = command(*words)
     assert done.returncode == 0, done.stderr
     assert "change 3 (A Author, " in done.stdout.splitlines()[1]

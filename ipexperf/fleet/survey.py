@@ -86,7 +86,7 @@ def _row(one: Seen) -> dict[str, Any]:
     return {
         **whole,
         "doing": _doing(one.look.doing, one.look.now) if one.look.doing else None,
-        "busy": round(one.look.busy, 4),
+        "busy": float(f"{one.look.busy:.4g}"),  # a second of a day is no nothing
         "busy_seconds": round(one.look.seconds),
         "keeps": keeps(one.look),
     }

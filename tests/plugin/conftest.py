@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from forked_pytest import Servers
-from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, TEMPLATE, Suite
+from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, Suite
 from worker_template import Templates
 
 from ipexperf.conduct import device_lock
@@ -52,8 +52,7 @@ def suite(
     first = NO_TRANSFORMERS if "torch_suite" in request.fixturenames else NO_TORCH
     monkeypatch.setenv("PYTHONPATH", f"{first}{os.pathsep}{ROOT}")
     monkeypatch.setenv("FAKE_PID_FILE", str(pytester.path / "pids"))
-    monkeypatch.setenv(TEMPLATE, templates.path())
-    return Suite(pytester, fake, run_servers)
+    return Suite(pytester, fake, run_servers, templates)
 
 
 @pytest.fixture

@@ -10,9 +10,13 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Sequence
+
     from forked_pytest import Servers, Started
+    from worker_template import Templates
 
 ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
@@ -80,9 +84,10 @@ def test_it(perf):
 class Suite:
     """A folder with a suite in it, and a way to run it."""
 
-    def __init__(self, pytester: pytest.Pytester, fake: str, servers: Servers) -> None:
+    def __init__(self, pytester: pytest.Pytester, fake: str, servers: Servers, templates: Templates) -> None:
         self.pytester = pytester
         self.servers = servers
+        self.templates = templates
         self.path = pytester.path
         self.fake = fake
         # With "=": pytest looks for its ini file beside every argument that is a path.
@@ -114,11 +119,16 @@ class Suite:
     def raw(self, *arguments: str, patience: int = PATIENCE) -> pytest.RunResult:
         """Runs pytest with the plugin and these arguments only."""
         base = f"--basetemp={self.path / 'basetemp'}"
-        return self.servers.run("pytest", (base, *PLUGIN, *arguments), self.path, patience)
+        return self._forked("pytest", (base, *PLUGIN, *arguments), patience)
 
     def command(self, *words: str) -> pytest.RunResult:
         """Runs `ipexperf` with these words."""
-        return self.servers.run("ipexperf", words, self.path, PATIENCE)
+        return self._forked("ipexperf", words, PATIENCE)
+
+    def _forked(self, program: str, words: Sequence[str], patience: int) -> pytest.RunResult:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(TEMPLATE, self.templates.path())  # started for the first run that uses it: it imports torch
+            return self.servers.run(program, words, self.path, patience)
 
     def fresh(self, *arguments: str) -> pytest.RunResult:
         """Runs pytest in an interpreter that has imported nothing."""

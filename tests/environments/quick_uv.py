@@ -1,0 +1,38 @@
+"""An installer that only unpacks wheels, for tests of what is done with installed packages.
+
+`ipexperf` asks a `uv` in PATH before pip, which starts two more Pythons for each wheel and takes half a second. What
+lies there afterwards is the same, by the rule of `inventory`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+WORDS = ["pip", "install", "--python"]
+
+
+def put(folder: Path) -> None:
+    """Put it into a folder as `uv`."""
+    program = folder / "uv"
+    program.write_text(f"#!{sys.executable} -SE\n{Path(__file__).read_text()}")
+    program.chmod(0o755)
+
+
+def install(words: list[str]) -> None:
+    """Unpack the wheels of `uv pip install --python P ... -r LIST`."""
+    if words[:3] != WORDS or words[-2] != "-r" or "--offline" not in words:
+        raise SystemExit(f"expected to install wheels that are here, and not: {words}")
+    [target] = Path(words[3]).parents[1].glob("lib/python3*/site-packages")
+    for line in Path(words[-1]).read_text().splitlines():
+        with zipfile.ZipFile(line) as wheel:
+            wheel.extractall(target)
+            [record] = [name for name in wheel.namelist() if name.endswith(".dist-info/RECORD")]
+        origin = {"url": Path(line).as_uri(), "archive_info": {}}
+        target.joinpath(record).with_name("direct_url.json").write_text(json.dumps(origin))
+
+
+if __name__ == "__main__":
+    install(sys.argv[1:])
