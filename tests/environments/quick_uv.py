@@ -21,17 +21,22 @@ def put(folder: Path) -> None:
     program.chmod(0o755)
 
 
+def unpack(wheel: Path, target: Path) -> None:
+    """Unpack a wheel of modules into a folder of packages, with a note of where it came from, as pip leaves it."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+        [record] = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
+    origin = {"url": wheel.as_uri(), "archive_info": {}}
+    target.joinpath(record).with_name("direct_url.json").write_text(json.dumps(origin))
+
+
 def install(words: list[str]) -> None:
     """Unpack the wheels of `uv pip install --python P ... -r LIST`."""
     if words[:3] != WORDS or words[-2] != "-r" or "--offline" not in words:
         raise SystemExit(f"expected to install wheels that are here, and not: {words}")
     [target] = Path(words[3]).parents[1].glob("lib/python3*/site-packages")
     for line in Path(words[-1]).read_text().splitlines():
-        with zipfile.ZipFile(line) as wheel:
-            wheel.extractall(target)
-            [record] = [name for name in wheel.namelist() if name.endswith(".dist-info/RECORD")]
-        origin = {"url": Path(line).as_uri(), "archive_info": {}}
-        target.joinpath(record).with_name("direct_url.json").write_text(json.dumps(origin))
+        unpack(Path(line), target)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ import base64
 import csv
 import hashlib
 import io
-import subprocess
-import sys
 import venv
 import zipfile
 from pathlib import Path
+
+import quick_uv
 
 
 def a_wheel(folder: Path, name: str, version: str, files: dict[str, str], requires: tuple[str, ...] = ()) -> Path:
@@ -40,17 +40,7 @@ def an_environment(folder: Path, *wheels: Path) -> str:
     """A virtual environment with these wheels and nothing else. Returns its interpreter."""
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
-    if wheels:
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(python),
-            "install",
-            "--quiet",
-            "--no-index",
-            "--no-deps",
-        ]
-        subprocess.run([*command, *map(str, wheels)], check=True, capture_output=True)
+    [packages] = folder.glob("lib/python3*/site-packages")
+    for wheel in wheels:
+        quick_uv.unpack(wheel, packages)  # pip leaves the same, and takes half a second
     return str(python)

@@ -107,6 +107,11 @@ class Suite:
         shutil.copytree(folder, self.path, dirs_exist_ok=True)
         return True
 
+    def short_pairs(self) -> None:
+        """Shortens pairs as SHORT does launches: on the command line, pairs take no number of samples."""
+        with (self.path / "pytest.ini").open("a") as ini:
+            ini.write("ipexperf_samples = 3\nipexperf_seconds = 0.05\n")
+
     def busy(self, times: int, said: str = "busy") -> None:
         """Lets so many rounds find that the machine is not theirs, and no later one."""
         with (self.path / "conftest.py").open("a") as conftest:

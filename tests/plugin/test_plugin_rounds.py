@@ -285,6 +285,7 @@ def in_round_two(
 ) -> tuple[int, int, str]:
     """Ends a run of three cases in its second round; tells a worker of that, the exit code and what was said."""
     monkeypatch.setenv("MOOD_FP16", "hangs in 3" if pairs else "hangs in 2")
+    suite.short_pairs()
     more = ("--perf-against=",) if pairs else (*SHORT, "--perf-launches", "3", "--perf-twin", "off")
     with suite.start("tiny", *more, cell=MOODY_CELL, short=()) as process:
         [worker] = suite.pids()
@@ -347,6 +348,7 @@ def test_pairs_that_end_in_the_second_round_keep_the_first(
 def test_an_arm_that_dies_ends_the_pairs_of_its_case_alone(moody: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others go on in the same round, and in the next one."""
     monkeypatch.setenv("MOOD_BF16", "dies")
+    moody.short_pairs()
     result = moody.raw(*moody.load, "--model", "tiny", *MOODY_CELL, "--perf-against=", "--perf-max-pairs", "2")
     result.assert_outcomes(passed=2, failed=1)
     assert launches(moody) == [("bf16", 0, "crashed"), *all_ok(2, "fp32", "fp16")]
