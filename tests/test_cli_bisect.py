@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 sys.path.append(str(Path(__file__).parent / "environments"))
-from small_wheels import a_wheel, an_environment
+from small_wheels import a_wheel, an_unpacked_environment
 
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces it
 from ipexperf import cli
@@ -258,7 +258,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
         wheels = [a_wheel(folder, name, version, {f"{name}.py": f"V = {version}\n"}) for name in NAMES[:-1]]
         wheels.append(a_wheel(folder, NAMES[-1], version, {"tied.py": "T = 1\n"}, (f"dep0=={version}",)))
         wheels.append(a_wheel(folder, "pace", version, {"pace.py": f"TIMES = {3 if end == 'bad' else 1}\n"}))
-        pythons.append(an_environment(folder / end, *wheels))
+        pythons.append(an_unpacked_environment(folder / end, *wheels))
     return pythons[0], pythons[1]
 
 

@@ -17,7 +17,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent / "environments"))
 import quick_uv
-from small_wheels import a_wheel, an_environment
+from small_wheels import a_wheel, an_unpacked_environment
 
 from ipexperf import cli
 from ipexperf.bisect import versions
@@ -68,7 +68,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> str:
         a_wheel(folder, "dep", "1.0", {"dep.py": ""}),
         a_wheel(folder, "pace", "0.9", {"pace.py": "TIMES = 1\n"}),
     ]
-    return an_environment(folder / "good", *wheels)
+    return an_unpacked_environment(folder / "good", *wheels)
 
 
 @pytest.fixture

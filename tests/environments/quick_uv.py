@@ -1,7 +1,7 @@
 """An installer that only unpacks wheels, for tests of what is done with installed packages.
 
 `ipexperf` asks a `uv` in PATH before pip, which starts two more Pythons for each wheel and takes half a second. What
-lies there afterwards is the same, by the rule of `inventory`.
+lies there afterwards is the same by the rule of `inventory`, for wheels that hold modules and nothing else.
 """
 
 from __future__ import annotations

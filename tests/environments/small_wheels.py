@@ -6,6 +6,8 @@ import base64
 import csv
 import hashlib
 import io
+import subprocess
+import sys
 import venv
 import zipfile
 from pathlib import Path
@@ -37,10 +39,23 @@ def _digest(text: str) -> str:
 
 
 def an_environment(folder: Path, *wheels: Path) -> str:
-    """A virtual environment with these wheels and nothing else. Returns its interpreter."""
-    venv.create(folder, symlinks=True)
-    python = folder / "bin" / "python"
+    """A virtual environment with these wheels, which pip installed, and nothing else. Returns its interpreter."""
+    python = _empty(folder)
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
+    if wheels:
+        subprocess.run([*command, *map(str, wheels)], check=True, capture_output=True)
+    return str(python)
+
+
+def an_unpacked_environment(folder: Path, *wheels: Path) -> str:
+    """The same without pip, which takes a second: for wheels of modules, and tests that are not about installations."""
+    python = _empty(folder)
     [packages] = folder.glob("lib/python3*/site-packages")
     for wheel in wheels:
-        quick_uv.unpack(wheel, packages)  # pip leaves the same, and takes half a second
+        quick_uv.unpack(wheel, packages)
     return str(python)
+
+
+def _empty(folder: Path) -> Path:
+    venv.create(folder, symlinks=True)
+    return folder / "bin" / "python"

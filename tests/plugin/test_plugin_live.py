@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 sys.path.append(str(Path(__file__).parents[1] / "environments"))
 import quick_uv
-from small_wheels import a_wheel, an_environment
+from small_wheels import a_wheel, an_unpacked_environment
 from test_plugin_against import told
 from test_plugin_usage import refused
 
@@ -34,7 +34,7 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("pythons")
     paces = {"1.0": "TIMES = 1\n", "1.1": "TIMES = 3\n", "1.2": "TIMES = 1\n", "0.9": "raise ImportError('too old')\n"}
     return {
-        version: an_environment(folder / version, a_wheel(folder, "pace", version, {"pace.py": text}))
+        version: an_unpacked_environment(folder / version, a_wheel(folder, "pace", version, {"pace.py": text}))
         for version, text in paces.items()
     }
 
