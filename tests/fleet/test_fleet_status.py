@@ -200,6 +200,8 @@ def test_every_host_says_what_it_is_doing() -> None:
     assert (first["doing"]["round"], first["doing"]["rounds"], first["doing"]["queue"]) == (2, 5, 4)
     assert (first["doing"]["seconds"], first["busy"], first["room"]) == (200, 0.37, "a")
     assert last == {"host": "eight", "state": "gone", "reason": "it was killed"}
+    (brief,) = survey.rows(survey.make(Rack(one=seen_at(busy=1 / DAY))))
+    assert brief["busy"] == pytest.approx(1 / DAY, rel=1e-3), "a second of a day"
 
 
 def test_a_host_that_does_not_answer_is_no_host_that_keeps_nothing() -> None:
