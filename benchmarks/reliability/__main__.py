@@ -41,7 +41,9 @@ def main() -> int:
         "--only", default="", metavar="KIND", help=f"only inputs of this kind: {', '.join(inputs.KINDS)}"
     )
     names = ", ".join(target.name for target in disks.TARGETS)
-    parser.add_argument("--disk", default="", metavar="THING", help=f"only the disk with this on it: {names}")
+    parser.add_argument(
+        "--disk", action="append", default=[], metavar="THING", help=f"only the disk with this on it: {names}"
+    )
     arguments = parser.parse_args()
     began = time.monotonic()
     counts = (
@@ -50,23 +52,25 @@ def main() -> int:
     )
     print(f"seed {arguments.seed}, {counts}", flush=True)
     well = True
-    if arguments.kills and not arguments.only:
-        trials = kills.examine(arguments.kills, arguments.seed, arguments.jobs, _say)
+    measures = arguments.kills or arguments.together or arguments.disks or arguments.soak
+    nursery = kills.Nursery() if measures and not arguments.only else None
+    if arguments.kills and nursery:
+        trials = kills.examine(arguments.kills, arguments.seed, arguments.jobs, nursery, _say)
         print(_of_kills(trials), flush=True)
         well = len(trials) == arguments.kills and all(trial.well for trial in trials)
-    if arguments.together and not arguments.only:
-        several = together.examine(arguments.together, arguments.seed, _say)
+    if arguments.together and nursery:
+        several = together.examine(arguments.together, arguments.seed, nursery, _say)
         print(_of_several(several), flush=True)
         well &= all(trial.well for trial in several)
-    if arguments.disks and not arguments.only:
+    if arguments.disks and nursery:
         if reason := disks.why_not():
             print(f"\nno trial of a full disk: {reason}", flush=True)
         else:
-            bad = disks.examine(arguments.disks, arguments.seed, _say, arguments.disk)
+            bad = disks.examine(arguments.disks, arguments.seed, nursery, _say, arguments.disk)
             print(_of_disks(bad), flush=True)
             well &= all(trial.well for trial in bad)
-    if arguments.soak and not arguments.only:
-        loops = soak.examine(arguments.soak, _say)
+    if arguments.soak and nursery:
+        loops = soak.examine(arguments.soak, nursery, _say)
         print(_of_soak(loops), flush=True)
         well &= all(loop.well for loop in loops)
     if arguments.inputs:

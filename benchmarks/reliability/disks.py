@@ -17,7 +17,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -162,9 +162,10 @@ def why_not() -> str:
     return "this process may not mount small disks: only root can, and not in every container" if ended else ""
 
 
-def examine(rounds: int, seed: int, say: Callable[[str], None], only: str = "") -> list[Trial]:
+def examine(
+    rounds: int, seed: int, nursery: kills.Nursery, say: Callable[[str], None], only: Collection[str] = ()
+) -> list[Trial]:
     """Make so many trials of each thing and kind of disk, in a process whose mounts are its own."""
-    nursery = kills.Nursery()
     with tempfile.TemporaryDirectory(prefix="ipexperf-disks-") as name:
         lines = Path(name) / "trials.jsonl"
         sys.stdout.flush()
@@ -199,9 +200,9 @@ def _alone() -> None:
     _mount("--make-rprivate", "/")
 
 
-def _trials(outer: Path, nursery: kills.Nursery, rounds: int, seed: int, only: str) -> Iterator[Trial]:
+def _trials(outer: Path, nursery: kills.Nursery, rounds: int, seed: int, only: Collection[str]) -> Iterator[Trial]:
     for target in TARGETS:
-        if only not in ("", target.name):
+        if only and target.name not in only:
             continue
         need = _need(target, outer, nursery)
         for kind in KINDS:

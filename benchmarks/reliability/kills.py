@@ -26,6 +26,7 @@ from typing import Any
 import good_files
 
 from ipexperf import cli
+from ipexperf.conduct import device_lock
 from ipexperf.errors import IpexperfError
 from ipexperf.history import sqlite_files
 from ipexperf.judge import baseline
@@ -116,7 +117,11 @@ class Nursery:
     def start(self, program: str, words: Sequence[str], place: Path, tag: str, **variables: str) -> int:
         """Start `pytest` or `ipexperf` with these words, and return its pid. `out` and `err` hold what it prints."""
         path = os.pathsep.join((str(ROOT / "tests" / "fakes" / "no_torch"), str(ROOT)))
-        shell = {name: value for name, value in os.environ.items() if not name.startswith("IPEXPERF_")}
+        shell = {
+            name: value
+            for name, value in os.environ.items()
+            if name == device_lock.FOLDER_VARIABLE or not name.startswith("IPEXPERF_")
+        }
         environment = {**shell, "PYTHONPATH": path, TAG: tag, **variables}
         sys.stdout.flush()
         pid = os.fork()
@@ -416,10 +421,9 @@ def _text(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
-def examine(number: int, seed: int, jobs: int, say: Callable[[str], None]) -> list[Trial]:
+def examine(number: int, seed: int, jobs: int, nursery: Nursery, say: Callable[[str], None]) -> list[Trial]:
     """Make so many trials, in several processes. Each has a folder and a history of its own."""
     assert cli is not None  # imported here, so that forked commands need not
-    nursery = Nursery()
     with tempfile.TemporaryDirectory(prefix="ipexperf-reliability-") as name:
         outer = Path(name)
         children = [_job(outer / str(job), nursery, seed, range(job, number, jobs), say) for job in range(jobs)]

@@ -14,6 +14,10 @@ import kills
 
 LOOK_SECONDS = 0.2
 LEAST_LOOKS = 8
+LEAST_RUNS = 4
+"""A quarter of them is one run."""
+LEAST_LAUNCHES = 6
+"""What each of them leaves behind is more than a moment's chance between the second quarter and the last."""
 MOST_BYTES = 64 * 2**10
 """A run keeps what it measured until it ends: its memory may grow by so much a launch."""
 WARM_BYTES = 2 * 2**20
@@ -59,9 +63,8 @@ class Soak:
         return not self.trouble and not any(course.wrong for course in self.courses)
 
 
-def examine(minutes: float, say: Callable[[str], None]) -> list[Soak]:
+def examine(minutes: float, nursery: kills.Nursery, say: Callable[[str], None]) -> list[Soak]:
     """Half of the time one long run, half of it short runs that follow one another."""
-    nursery = kills.Nursery()
     soaks = []
     for part in (_long_run, _many_runs):
         with tempfile.TemporaryDirectory(prefix="ipexperf-soak-") as name:
@@ -85,10 +88,10 @@ def _start(place: Path, nursery: kills.Nursery, launches: int, tag: str) -> int:
 def _long_run(place: Path, nursery: kills.Nursery, seconds: float, say: Callable[[str], None]) -> Soak:
     """One run with as many launches as fill the time."""
     began = time.monotonic()
-    few = 8
+    few = 2
     if (status := kills.wait(_start(place, nursery, few, "soak"))) != 0:
         return Soak(trouble=f"a run of {few} launches ended with {status}")
-    launches = max(few, int(seconds / (time.monotonic() - began) * few))
+    launches = max(LEAST_LAUNCHES, int(seconds / (time.monotonic() - began) * few))
     pid = _start(place, nursery, launches, "soak")
     say(f"one run of {launches} launches of two cases")
     looks: list[Look] = []
@@ -116,7 +119,7 @@ def _many_runs(place: Path, nursery: kills.Nursery, seconds: float, say: Callabl
     sizes: dict[str, list[float]] = {"temporary files": [], "files of leases": [], "files of caches": []}
     history: list[float] = []
     path = place / "ipexperf.db"
-    while time.monotonic() < until or soak.runs < LEAST_LOOKS:
+    while time.monotonic() < until or soak.runs < LEAST_RUNS:
         before = path.stat().st_size if path.exists() else 0
         if (status := kills.wait(_start(place, nursery, 1, f"soak-{soak.runs}"))) != 0:
             soak.trouble = f"run {soak.runs + 1} ended with {status}"

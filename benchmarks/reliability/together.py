@@ -47,9 +47,8 @@ class Trial:
         return not (self.lost or self.failed or self.orphans or self.damaged)
 
 
-def examine(number: int, seed: int, say: Callable[[str], None]) -> list[Trial]:
+def examine(number: int, seed: int, nursery: kills.Nursery, say: Callable[[str], None]) -> list[Trial]:
     """Make so many trials, each with a history of its own."""
-    nursery = kills.Nursery()
     trials = []
     for one in range(number):
         with tempfile.TemporaryDirectory(prefix="ipexperf-together-") as folder:

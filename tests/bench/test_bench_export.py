@@ -42,10 +42,16 @@ def opened(build: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Any]:
-    """A small network as a package: made once, for compiling takes its time."""
+    """A small network as a package: made once, for compiling takes its time.
+
+    Headers that are compiled beforehand, and a quick wrapper, pay where there is more than one package.
+    """
+    import torch._inductor.config as inductor
     from bench_cases import network
 
-    made = opened(network)
+    quick = {"aot_inductor.precompile_headers": False, "aot_inductor.compile_wrapper_opt_level": "O0"}
+    with inductor.patch(cpp_cache_precompile_headers=False, **quick):
+        made = opened(network)
     yield made
     made.close()
 

@@ -264,7 +264,7 @@ def test_a_slower_arm_is_seen_to_be(arms: Callable[..., list[Arm]]) -> None:
     ("told", "outcome", "reason"),
     [
         ("raise", "error", "it had enough"),
-        ("hang", "timed_out", "no reply within 6 s"),
+        ("hang", "timed_out", "no reply within 3 s"),
         ("die", "crashed", "killed by SIGKILL"),
         ("hang and grow", "out_of_memory", "took more than"),
     ],
@@ -283,7 +283,7 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
     sign = tmp_path / "sign"
     monkeypatch.setattr(memory_limit, "limit", lambda: 400 * MIB)
     one, bad, other = arms("tiny", "obedient", "tiny", variables={"FAKE_SIGN": str(sign)})
-    bad = replace(bad, name="the bad one", conditions=replace(bad.conditions, timeout=6.0 if told == "hang" else 60.0))
+    bad = replace(bad, name="the bad one", conditions=replace(bad.conditions, timeout=3.0 if told == "hang" else 60.0))
 
     def act(dtype: str, do: str, earlier: int, pid: int) -> None:
         # Its looks are over by then, and so are a few turns of each.

@@ -31,6 +31,8 @@ FAKES = Path(__file__).parents[1] / "fakes"
 SMALL = str(FAKES / "smallnet.py")
 IPEX = importlib.util.find_spec("intel_extension_for_pytorch") is not None
 STACKS = ["stock", pytest.param("ipex", marks=pytest.mark.skipif(not IPEX, reason="needs IPEX"))]
+TRAINS = "ipex" if IPEX else "stock"
+"""The stack with more to go wrong in a fork: IPEX imports what stock PyTorch does, and more."""
 MADE = ("accuracy", "agreement", "fidelity", "loss")
 """What does not depend on how fast the machine is."""
 
@@ -71,10 +73,10 @@ def test_a_forked_launch_computes_and_proves_what_a_fresh_one_does(
     assert [check for check in forked.proof if check.name != "start"] == list(fresh.proof)
 
 
-def test_a_forked_training_has_the_curve_of_a_fresh_one(server: Server, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("server", [TRAINS], indirect=True)
+def test_a_forked_training_has_the_curve_of_a_fresh_one(server: Server) -> None:
     """The same seed gives the same first losses; the last depend on how many steps there was time for."""
-    stack = request.node.callspec.params["server"]
-    fresh, forked = launched("train", stack, None), launched("train", stack, server)
+    fresh, forked = launched("train", TRAINS, None), launched("train", TRAINS, server)
     checks = [
         {check.name: check for check in (*done.proof, *done.accuracy) if check.name != "start"}
         for done in (fresh, forked)
@@ -91,7 +93,7 @@ from ipexperf.bench.process import server
 from ipexperf.bench.process.server import imports, settle, unsafe
 
 told = []
-imports("{stack}", [], ["torch", "torchvision"])
+imports("stock", [], ["torch", "torchvision"])
 told.append(unsafe())
 told.append(os.environ.get("TORCH_WARM_POOL"))
 torch.set_num_threads(2)
@@ -105,10 +107,9 @@ print(json.dumps(told))
 def test_the_imports_leave_one_thread_and_an_operator_more() -> None:
     """After all imports there is nothing but the main thread and no variable of ours; one operator, and it is seen.
 
-    IPEX imports what stock PyTorch does, and more.
+    IPEX's imports are those of the server above, which would fork nothing if they left a thread.
     """
-    stack = "ipex" if IPEX else "stock"
-    command = [sys.executable, "-c", PROGRAM.format(stack=stack)]
+    command = [sys.executable, "-c", PROGRAM]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     after: list[Any] = json.loads(told.stdout.splitlines()[-1])
     assert after[:2] == ["", None]

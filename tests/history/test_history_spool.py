@@ -42,18 +42,29 @@ def line(server: Server) -> Iterator[cut_line.Line]:
         yield line
 
 
-@pytest.fixture
-def direct(server: Server) -> str:
-    """The address of a history on the server, without the line."""
+@pytest.fixture(scope="module")
+def made(server: Server) -> str:
+    """The database of a history without a run, which the others are copies of."""
     url = server.database()
     History.open(url).close()
-    return url
+    return named(url)
+
+
+def named(url: str) -> str:
+    """The name of a database."""
+    return url.rpartition("/")[2].partition("?")[0]
+
+
+@pytest.fixture
+def direct(server: Server, made: str) -> str:
+    """The address of a history on the server, without the line."""
+    return server.database(made)
 
 
 @pytest.fixture
 def target(direct: str, line: cut_line.Line) -> str:
     """The same history through the line."""
-    return line.url(direct.rpartition("/")[2].partition("?")[0])
+    return line.url(named(direct))
 
 
 class Played:
@@ -90,11 +101,11 @@ def content(target: str) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture
-def whole(server: Server, tmp_path: Path) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def whole(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the run leaves on a server that is always there."""
     url = server.database()
-    Played(url, tmp_path / "elsewhere").play()
+    Played(url, tmp_path_factory.mktemp("elsewhere")).play()
     return content(url)
 
 
@@ -226,15 +237,14 @@ def deliver(target: str, folder: Path) -> int:
 
 
 def test_random_cuts_lose_nothing_and_double_nothing(
-    server: Server, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
+    server: Server, made: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     """Anywhere in what is sent, also while a run that waited is delivered."""
     cuts = 0
-    for seed in range(12):
+    for seed in range(5):
         chance = random.Random(seed)  # noqa: S311 - moments, no secret
-        direct = server.database()
-        History.open(direct).close()
-        target, folder = line.url(direct.rpartition("/")[2].partition("?")[0]), tmp_path / str(seed)
+        direct = server.database(made)
+        target, folder = line.url(named(direct)), tmp_path / str(seed)
 
         def cut(_: bytes, chance: random.Random = chance) -> str:
             return chance.choice(["before", "after"]) if chance.random() < 0.03 else ""
@@ -243,7 +253,7 @@ def test_random_cuts_lose_nothing_and_double_nothing(
         run.recorder.open()
         line.cut_when = cut
         run.play()
-        for _ in range(20):
+        for _ in range(10):
             line.up = True
             try:
                 deliver(target, folder)
@@ -463,7 +473,7 @@ def test_a_schema_that_changes_during_a_run_keeps_the_run_here(
 
     def upgrade(at: str) -> None:
         if at == "three":
-            name = direct.rpartition("/")[2].partition("?")[0]
+            name = named(direct)
             server.execute("UPDATE alembic_version SET version_num = '9999'", name)
 
     run.play(upgrade)
@@ -479,7 +489,7 @@ def test_the_role_of_the_page_can_record_and_cannot_delete(
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "database.md").read_text()
     sql = page.partition("```postgresql\n")[2].partition("```")[0]
-    name = direct.rpartition("/")[2].partition("?")[0]
+    name = named(direct)
     for statement in filter(str.strip, sql.split(";")):
         server.execute(statement, name)
     try:
