@@ -18,8 +18,8 @@ IPEX = importlib.util.find_spec("intel_extension_for_pytorch") is not None
 Found = dict[str, dict[str, Any]]
 
 
-def fingerprints(stack: str, **variables: str) -> Found:
-    found: Found = alone("injected.py", arguments=(stack,), **variables)
+def fingerprints(what: str, **variables: str) -> Found:
+    found: Found = alone("injected.py", arguments=(what,), **variables)
     for name, one in found.items():
         assert one["unstable"] == [], name
         assert one["missing"] == {}, name
@@ -53,7 +53,7 @@ def lost(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize(("limit", "kernel"), [("SSE41", "jit:sse41"), ("AVX", "jit:avx")])
 def test_instructions_that_were_masked_are_named(stock: Found, limit: str, kernel: str) -> None:
     """Every convolution takes another kernel, oneDNN says why, and no operator of torch's changed."""
-    masked = fingerprints("stock", ONEDNN_MAX_CPU_ISA=limit)
+    masked = fingerprints("plain", ONEDNN_MAX_CPU_ISA=limit)
     told = said(stock["plain"], masked["plain"])
     assert re.search(rf"^convolution: \S+ -> {kernel} in 2 of 2 calls", told, re.MULTILINE), told
     assert f"ONEDNN_MAX_CPU_ISA: not set -> {limit}" in told

@@ -264,7 +264,7 @@ def test_a_slower_arm_is_seen_to_be(arms: Callable[..., list[Arm]]) -> None:
     ("told", "outcome", "reason"),
     [
         ("raise", "error", "it had enough"),
-        ("hang", "timed_out", "no reply within 3 s"),
+        ("hang", "timed_out", "no reply within 4 s"),
         ("die", "crashed", "killed by SIGKILL"),
         ("hang and grow", "out_of_memory", "took more than"),
     ],
@@ -283,7 +283,7 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
     sign = tmp_path / "sign"
     monkeypatch.setattr(memory_limit, "limit", lambda: 400 * MIB)
     one, bad, other = arms("tiny", "obedient", "tiny", variables={"FAKE_SIGN": str(sign)})
-    bad = replace(bad, name="the bad one", conditions=replace(bad.conditions, timeout=3.0 if told == "hang" else 60.0))
+    bad = replace(bad, name="the bad one", conditions=replace(bad.conditions, timeout=4.0 if told == "hang" else 60.0))
 
     def act(dtype: str, do: str, earlier: int, pid: int) -> None:
         # Its looks are over by then, and so are a few turns of each.
@@ -314,7 +314,7 @@ def test_the_worker_that_grew_is_blamed_and_not_the_one_that_is_waited_for(
     """All of them count together; who is asked just when it is seen has done nothing."""
     sign = tmp_path / "sign"
     monkeypatch.setattr(memory_limit, "limit", lambda: 400 * MIB)
-    grown, waiting = arms("obedient", "hang", variables={"FAKE_SIGN": str(sign)}, timeout=8.0)
+    grown, waiting = arms("obedient", "hang", variables={"FAKE_SIGN": str(sign)}, timeout=5.0)
 
     def act(dtype: str, do: str, *_: int) -> None:
         # The other hangs in its first step: the one that is warm grows while nobody asks it.
@@ -325,7 +325,7 @@ def test_the_worker_that_grew_is_blamed_and_not_the_one_that_is_waited_for(
     found = play(grown, waiting)
     assert found.sides[0].launch.outcome == "out_of_memory"
     assert found.sides[0].launch.reason.endswith(", together with the other arms of its round")
-    assert found.sides[1].launch.reason == "no reply within 8 s"
+    assert found.sides[1].launch.reason == "no reply within 5 s"
 
 
 def test_an_arm_that_never_becomes_ready_ends_alone(arms: Callable[..., list[Arm]]) -> None:

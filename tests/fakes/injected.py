@@ -1,6 +1,6 @@
 """Small networks, and each of them spoilt in one way: prints the fingerprint of every one as JSON. Needs torch.
 
-`injected.py stock` or `injected.py ipex`: the import of IPEX changes stock PyTorch, so each has a process of its own.
+`injected.py stock`, `injected.py plain` for the first of its networks, or `injected.py ipex`: the import of IPEX changes stock PyTorch, so each has a process of its own.
 """
 
 from __future__ import annotations
@@ -147,6 +147,10 @@ def of_stock() -> dict[str, Any]:
     }
 
 
+def of_plain() -> dict[str, Any]:
+    return {"plain": told(opened("stock"))}
+
+
 def of_ipex() -> dict[str, Any]:
     ipex = sys.modules["intel_extension_for_pytorch"]
     found = {
@@ -165,12 +169,11 @@ def of_ipex() -> dict[str, Any]:
 
 
 def main() -> None:
-    stack = registry.stacks.get(sys.argv[1])
-    stack.start()
+    word = sys.argv[1]
+    registry.stacks.get("ipex" if word == "ipex" else "stock").start()
     registry.devices.get("cpu").start(Settings(threads=1))
     torch.manual_seed(0)
-    found = {"stock": of_stock, "ipex": of_ipex}[sys.argv[1]]()
-    print(json.dumps(found))
+    print(json.dumps({"stock": of_stock, "plain": of_plain, "ipex": of_ipex}[word]()))
 
 
 if __name__ == "__main__":
