@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
+from free_machine import FREE
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
@@ -98,7 +99,7 @@ def test_the_conductor_starts_instances_where_a_mode_has_them(tmp_path: Path) ->
     registry.load(FAKES)
     text = f"cores={CORES[0]}"
     options = Options(load=FAKES, samples=5, seconds=0.1, timeout=60, placement=read(text))
-    found = conduct_play.measure(Conductor(options, tmp_path, lambda _: None), case("tiny"))
+    found = conduct_play.measure(Conductor(options, tmp_path, lambda _: None, policy=FREE), case("tiny"))
     assert found.failure == ""
     assert [told["cores"] for told in found.environment["placement"]] == [[CORES[0]]]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
+from free_machine import FREE
 
 from ipexperf.bench import outcome, registry
 from ipexperf.case import Case
@@ -35,7 +36,7 @@ def measure(fake: str, tmp_path: Path) -> Callable[[Case], Measurement]:
     load = (fake, LOSERS)
     registry.load(load)
     options = Options(load=load, samples=5, seconds=0.05, timeout=60, cache=tmp_path)
-    conductor = Conductor(options, tmp_path, lambda _: None)
+    conductor = Conductor(options, tmp_path, lambda _: None, policy=FREE)
     return lambda case: conduct_play.measure(conductor, case, launches=2)
 
 

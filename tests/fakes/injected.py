@@ -1,6 +1,7 @@
 """Small networks, and each of them spoilt in one way: prints the fingerprint of every one as JSON. Needs torch.
 
-`injected.py stock`, `injected.py plain` for the first of its networks, or `injected.py ipex`: the import of IPEX changes stock PyTorch, so each has a process of its own.
+`injected.py stock`, `injected.py plain` for the first of its networks, or `injected.py ipex`: the import of IPEX
+changes stock PyTorch, so each has a process of its own.
 """
 
 from __future__ import annotations
