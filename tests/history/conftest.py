@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from collections.abc import Callable, Iterator
 
 import postgres
@@ -34,11 +35,11 @@ def empty_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="session")
 def place(empty_place: Callable[[], str], request: pytest.FixtureRequest) -> Callable[[], str]:
-    """Where a history can be opened: on a server each is a copy of one that has its tables, which is quicker."""
+    """Where a history can be opened: each is a copy of one that has its tables, which is quicker."""
     first = empty_place()
     History.open(first).close()
     if "://" not in first:
-        return empty_place
+        return lambda: shutil.copy(first, empty_place())
     server = request.getfixturevalue("server")
     return lambda: server.database(first.rpartition("/")[2].partition("?")[0])
 
