@@ -98,7 +98,12 @@ class Spool:
                 if not mine or not path.exists():
                     continue
                 try:
-                    with History.open(path, create=False) as kept:
+                    kept = History.open(path, create=False)
+                except HistoryError as error:  # also if it is unavailable: that is this file, and not the history
+                    problems.append(str(error))
+                    continue
+                try:
+                    with kept:
                         copying.copy(kept, history, newer=True)
                 except UnavailableError:
                     raise

@@ -144,6 +144,32 @@ def test_a_run_begins_beside_a_writer_that_lets_nothing_be_delivered(file: Path)
     assert waiting(file) == []
 
 
+def test_a_file_that_waits_and_cannot_be_opened_keeps_no_run_from_its_history(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said, and the file stays."""
+    with busy_after(begun(file, []), file) as recorder:
+        recorder.finish("finished")
+        recorder.close()
+    [kept] = waiting(file)
+    opened = History.open
+
+    def shut(target: Any, *, create: bool = True) -> History:
+        if target == kept:
+            raise UnavailableError(f"the history {kept} cannot be used: disk I/O error.")
+        return opened(target, create=create)
+
+    monkeypatch.setattr(History, "open", shut)
+    said: list[str] = []
+    other = begun(file, said)
+    assert other.waits is None
+    other.finish("finished")
+    other.close()
+    [line] = said
+    assert line.startswith("a run that waits on this host cannot be delivered: ")
+    assert waiting(file) == [kept]
+
+
 def test_a_full_disk_is_no_end_of_a_run(file: Path) -> None:
     """SQLite itself says that the disk is full."""
     said: list[str] = []
