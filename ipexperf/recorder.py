@@ -152,9 +152,9 @@ class Recorder:
                 write(self._history)
             self._written[what] = write
 
-    def _deliver(self, server: History) -> None:
+    def _deliver(self, history: History) -> None:
         assert self._spool is not None  # noqa: S101 - the caller has one
-        delivered = self._spool.deliver(server)
+        delivered = self._spool.deliver(history)
         if delivered.files:
             self._say(f"delivered: {plural(delivered.files, 'run')} that waited on this host")
         for problem in delivered.problems:
@@ -258,8 +258,8 @@ class Recorder:
         from ipexperf.history.store import History
 
         try:
-            with History.open(self._options.db) as server:
-                self._deliver(server)
+            with History.open(self._options.db) as history:
+                self._deliver(history)
         except HistoryError as error:
             self._say(f"{error} {self.waits} waits: the next run delivers it, and so does `ipexperf db deliver`")
         else:

@@ -119,10 +119,10 @@ class Spool:
 def _ours(folder: Path) -> bool:
     """Whether a folder is this user's own. In a folder that all users share, anybody can make one of any name."""
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
 @contextlib.contextmanager

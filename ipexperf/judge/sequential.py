@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from ipexperf.judge.ratios import WIDEST
 from ipexperf.judge.spread import Spread
 
 if TYPE_CHECKING:
@@ -22,8 +23,25 @@ if TYPE_CHECKING:
 
 MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""
-WIDEST = math.log(1e6)
-"""Replaces infinity, which JSON does not have."""
+
+
+class Interval(Protocol):
+    """A log slowdown with its uncertainty: each bound leaves `tail` on its side."""
+
+    def half_width(self, tail: float) -> float: ...
+    def lower(self, tail: float) -> float: ...
+    def upper(self, tail: float) -> float: ...
+
+
+class Limits(Protocol):
+    """What a policy says of slowdowns, as log ratios."""
+
+    @property
+    def margin(self) -> float: ...
+    @property
+    def limit(self) -> float: ...
+    @property
+    def mde_power(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +150,7 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
     own = levels(pairs, policy, last=last)
     estimated = estimate(log_ratios, policy)
-    outcome = _outcome(estimated, policy, own, last=last)
+    outcome = judged(estimated, policy, own, last=last)
     return Decision(
         outcome,
         _sentence(outcome, estimated, policy, own, pairs),
@@ -147,8 +165,8 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     )
 
 
-def _outcome(estimated: Estimate, policy: PairPolicy, own: Levels, *, last: bool) -> Outcome:
-    """A slowdown surely within the tolerance is ok, even if it is surely above 0."""
+def judged(estimated: Interval, policy: Limits, own: Levels, *, last: bool) -> Outcome:
+    """The outcome of an interval. A slowdown surely within the tolerance is ok, even if it is surely above 0."""
     not_slower = estimated.upper(own.ok) < policy.limit
     not_faster = estimated.lower(own.ok) > -policy.limit
     if not_slower and not_faster:
@@ -161,7 +179,7 @@ def _outcome(estimated: Estimate, policy: PairPolicy, own: Levels, *, last: bool
     return "ok" if last and not_slower else "inconclusive"
 
 
-def smallest_effect(estimated: Estimate, policy: PairPolicy, own: Levels) -> float:
+def smallest_effect(estimated: Interval, policy: Limits, own: Levels) -> float:
     """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
     proven = policy.margin + estimated.half_width(own.alarm)
     beyond = policy.limit - estimated.half_width(own.ok)

@@ -12,11 +12,15 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import HostsPolicy
 from ipexperf.judge.ratios import WIDEST
+from ipexperf.judge.sequential import Levels, judged, smallest_effect
 from ipexperf.judge.spread import Spread
+
+if TYPE_CHECKING:
+    from ipexperf.outcomes import Outcome
 
 LEAST_HOSTS = 2
 """One host has no spread between hosts: `ipexperf compare` is for that."""
@@ -24,8 +28,6 @@ LEAST_TO_NAME = 5
 """Of fewer hosts none is called odd: that two or three of them agree is too often luck."""
 FLOOR = 0.001
 """Launches of a host are not assumed to be more alike than this, as a standard error of the log."""
-
-HostsOutcome = Literal["regressed", "improved", "ok", "inconclusive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class HostRatio:
 class Combined:
     """What several hosts say together."""
 
-    outcome: HostsOutcome
+    outcome: Outcome
     reason: str
     ratio: float
     """How many times slower the new software is. Above 1 is slower."""
@@ -147,7 +149,7 @@ def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
     odd = _odd(ratios, policy)
     rest = [one for one in ratios if one.host not in odd]
     estimate = _estimate(rest, policy)
-    outcome = _decide(estimate, policy)
+    outcome = judged(estimate, policy, _levels(policy), last=True)
     disagree = estimate.disagreement < policy.odd_alpha
     return Combined(
         outcome,
@@ -155,7 +157,7 @@ def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
         _ratio(estimate.centre),
         _ratio(estimate.lower(policy.ok_alpha)),
         _ratio(estimate.upper(policy.ok_alpha)),
-        _smallest_effect(estimate, policy),
+        smallest_effect(estimate, policy, _levels(policy)),
         len(rest),
         statistics.stdev(one.log_ratio for one in rest),
         tuple(sorted(odd)),
@@ -238,28 +240,13 @@ def _chance(one: HostRatio, others: Sequence[HostRatio], policy: HostsPolicy) ->
     return 2 * float(stdtr(estimate.between.freedom, -distance / math.hypot(own, estimate.between.scale)))
 
 
-def _decide(estimate: _Estimate, policy: HostsPolicy) -> HostsOutcome:
-    """Regressed and improved need proof at alpha. What surely stays within the tolerance is ok."""
-    not_slower = estimate.upper(policy.ok_alpha) < policy.limit
-    not_faster = estimate.lower(policy.ok_alpha) > -policy.limit
-    if not_slower and not_faster:
-        return "ok"
-    if estimate.lower(policy.alpha) > policy.margin:
-        return "regressed"
-    if estimate.upper(policy.alpha) < -policy.margin:
-        return "improved"
-    return "ok" if not_slower else "inconclusive"
-
-
-def _smallest_effect(estimate: _Estimate, policy: HostsPolicy) -> float:
-    """The smallest slowdown, as a fraction, that these hosts would have called regressed with the policy's power."""
-    proven = policy.margin + estimate.half_width(policy.alpha)
-    beyond = policy.limit - estimate.half_width(policy.ok_alpha)
-    return math.expm1(min(max(proven, beyond) + estimate.half_width(1 - policy.mde_power), WIDEST))
+def _levels(policy: HostsPolicy) -> Levels:
+    """Hosts are judged once, so their rates are those of the policy."""
+    return Levels(policy.alpha, policy.ok_alpha)
 
 
 def _sentence(
-    outcome: HostsOutcome,
+    outcome: Outcome,
     estimate: _Estimate,
     policy: HostsPolicy,
     rest: Sequence[HostRatio],
@@ -288,7 +275,7 @@ def _disagreement(estimate: _Estimate, rest: Sequence[HostRatio]) -> str:
     return f"{text}; {farthest.host} is farthest from the others, not surely enough to leave it out"
 
 
-def _verdict(outcome: HostsOutcome, estimate: _Estimate, policy: HostsPolicy, hosts: int) -> str:
+def _verdict(outcome: Outcome, estimate: _Estimate, policy: HostsPolicy, hosts: int) -> str:
     low, high = (_ratio(bound(policy.ok_alpha)) - 1 for bound in (estimate.lower, estimate.upper))
     upper = f"{high:+.1%}" if high < 99 else "anything"
     data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {hosts} hosts"
@@ -298,7 +285,7 @@ def _verdict(outcome: HostsOutcome, estimate: _Estimate, policy: HostsPolicy, ho
     word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
     if outcome != "inconclusive":
         return f"{word} ({data}), surely more than {_percent(policy.harmless * policy.tolerance)}"
-    mde = _smallest_effect(estimate, policy)
+    mde = smallest_effect(estimate, policy, _levels(policy))
     smallest = f"only a slowdown of {mde:.1%} or more" if mde < 10 else "not even a slowdown of 10 times"
     return f"{word} ({data}): {smallest} would surely have been seen"
 
