@@ -1,4 +1,4 @@
-"""A machine that is ours alone, whatever else runs on it, and a clock that a test moves."""
+"""A machine that is ours alone, or never, whatever else runs on it, and a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from ipexperf.judge.policy import GatePolicy
 
 FREE = GatePolicy(others=inf, steal=inf, held_up=inf, memory_pressure=inf)
 """A gate that lets everything pass."""
+BUSY = GatePolicy(others=-inf)
+"""A gate that lets nothing pass: any share of other processes is too large."""
 
 
 @dataclass

@@ -21,11 +21,16 @@ CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spi
 Doctor = Callable[..., int]
 
 
+def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
+    """Let this be what a look at the machine finds."""
+    monkeypatch.setattr(machine, "look", lambda _: list(findings))
+
+
 @pytest.fixture
 def doctor(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
     """Runs the command on a fake case, on a machine with which nothing is wrong."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(machine, "look", lambda _: [Finding("governor", "ok", "performance")])
+    found(monkeypatch, Finding("governor", "ok", "performance"))
     return lambda *more: cli.main(["doctor", f"--perf-load={fake}", *CELL, *more])
 
 
@@ -74,7 +79,7 @@ def test_what_is_wrong_is_marked_and_ends_with_1(
 ) -> None:
     """A step of a pipeline can ask for it."""
     wrong = Finding("turbo", "wrong", "on", "switch it off")
-    monkeypatch.setattr(machine, "look", lambda _: [wrong, Finding("AMX", "note", "not there")])
+    found(monkeypatch, wrong, Finding("AMX", "note", "not there"))
     assert doctor("--no-pairs") == 1
     assert capsys.readouterr().out == "WRONG  turbo  on: switch it off\nnote   AMX    not there\n"
 
@@ -83,14 +88,14 @@ def test_what_is_wrong_ends_with_1_though_nothing_can_be_measured(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without torch no case can run: that is what doctor was asked to find. Where all is well it is a wrong wish."""
-    monkeypatch.setattr(machine, "look", lambda _: [Finding("torch", "wrong", "not installed", "pip install torch")])
+    found(monkeypatch, Finding("torch", "wrong", "not installed", "pip install torch"))
     assert doctor("--device", "cpu") == 1
     out, err = capsys.readouterr()
     first, second = out.splitlines()
     assert first == "WRONG  torch  not installed: pip install torch"
     assert second.startswith("nothing was measured: ")
     assert err == ""
-    monkeypatch.setattr(machine, "look", lambda _: [Finding("torch", "ok", "2.8.0")])
+    found(monkeypatch, Finding("torch", "ok", "2.8.0"))
     assert doctor("--device", "cpu") == cli.USAGE_ERROR
     assert capsys.readouterr().err == f"ipexperf: {second.partition(': ')[2]}\n"
 

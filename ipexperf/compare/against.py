@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ipexperf.bench import registry
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
-from ipexperf.compare.round import Effort
+from ipexperf.compare.round import Effort, Scheduler
 from ipexperf.compare.sequence import Comparison, Contest, Pair, Standing, Why
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import now
@@ -85,8 +85,10 @@ class AgainstRun:
         effort: Effort | None = None,
         chance: random.Random | None = None,
         show: Callable[[Standing], None] | None = None,
+        *,
+        together: Scheduler | None = None,
     ) -> None:
-        """Plan the comparisons. `cases` come with the wish of their test."""
+        """Plan the comparisons. `cases` come with the wish of their test. `together` plays the rounds."""
         self._against = against
         self._conductor = conductor
         self._say = say
@@ -95,6 +97,7 @@ class AgainstRun:
         self._started = now()
         self._entries = [self._entry(case, wish) for case, wish in cases]
         self._show = show or (lambda standing: say(str(standing)))
+        self._together = together
         self._contest: Contest | None = None
         self._playing: list[_Entry] = []
         self._handed: set[str] = set()
@@ -124,6 +127,7 @@ class AgainstRun:
             self._say,
             show=self._show,
             forking=sequence.fresh if fresh else self._conductor.forking,
+            together=self._together,
         )
         self._contest.run(after_round)
 

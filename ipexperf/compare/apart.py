@@ -6,10 +6,10 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.round import Effort, Round, Scheduler, Side
 from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import now
 from ipexperf.result import Schedule
@@ -22,6 +22,8 @@ class Apart:
     """Run one arm after another in random order. If `mirrored`, run them again in reverse order: A B B A."""
 
     mirrored: bool = False
+    alone: Scheduler = field(default_factory=Together)
+    """Plays the round of one arm."""
     name: Schedule = "apart"
 
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
@@ -36,7 +38,7 @@ class Apart:
             for place in row:
                 arm = arms[place] if last else replace(arms[place], prove=False, accuracy=False)
                 say(f"apart: {arm.name or arm.case.id}")
-                halves[-1][place] = Together().play([arm], effort, chance, say)
+                halves[-1][place] = self.alone.play([arm], effort, chance, say)
         sides = tuple(_joined([half[place].sides[0] for half in halves]) for place in range(len(arms)))
         rounds = [one for half in halves for one in half.values()]
         turns, dropped = min(one.turns for one in rounds), sum(one.dropped for one in rounds)

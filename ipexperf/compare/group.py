@@ -15,9 +15,9 @@ from ipexperf.compare import arm
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Effort, Round, Side, excused
+from ipexperf.compare.round import Effort, Round, Scheduler, Side, excused
 from ipexperf.compare.together import Together
-from ipexperf.conduct import launch, memory_limit
+from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
@@ -92,11 +92,13 @@ class GroupRun:
         chance: random.Random | None = None,
         software: Mapping[str, ArmWords] | None = None,
         ratios_alone: bool = False,
+        together: Scheduler | None = None,
     ) -> None:
         """Plan the rounds.
 
         `software` has the interpreter and variables of each stack that does not run in that of the run.
         `ratios_alone`: launches on a busy machine count, because nobody wants their times, only their ratios.
+        `together` plays the rounds, and those of single arms that must not be alive with others.
         """
         self.group = request.group
         self.rounds: list[RoundRecord] = []
@@ -111,6 +113,7 @@ class GroupRun:
         self._told = 0
         self._software = dict(software or {})
         self._ratios_alone = ratios_alone
+        self._together = together or Together()
         self._number = 0
         """The number of the last round."""
         self._forking = FRESH
@@ -288,14 +291,14 @@ class GroupRun:
         assert entry.conditions is not None  # noqa: S101 - only those that can be launched wait
         if entry.conditions.accelerator:
             return True
-        return entry.peak + sum(seat.entry.peak for seat in seats) <= memory_limit.limit()
+        return entry.peak + sum(seat.entry.peak for seat in seats) <= entry.conditions.memory
 
     def _play(self, seats: Sequence[Seat], waiting: list[Entry], number: int, *, final: bool) -> list[Entry]:
         """Play one round of these arms. Return the entries whose launch must be repeated."""
         arms = [self._arm(seat, final=final) for seat in seats]
-        scheduler: Together | Apart = Together()
+        scheduler = self._together
         if registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1:
-            scheduler = Apart()
+            scheduler = Apart(alone=self._together)
         played = scheduler.play(arms, self._effort, self._chance, self._say)
         if self._ratios_alone:
             played = replace(played, sides=tuple(replace(one, launch=excused(one.launch)) for one in played.sides))

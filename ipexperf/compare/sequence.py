@@ -13,7 +13,7 @@ from ipexperf.case import Case
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.group import MOST_ARMS
-from ipexperf.compare.round import Effort, Round, Side, excused
+from ipexperf.compare.round import Effort, Round, Scheduler, Side, excused
 from ipexperf.compare.together import Together
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
@@ -131,12 +131,16 @@ class _Open:
     a: Arm
     b: Arm
     policy: PairPolicy
-    scheduler: Together | Apart
+    scheduler: Scheduler
     pairs: list[Pair] = field(default_factory=list)
     stop: Stop | None = None
     decision: Decision | None = None
     failure: Failure | None = None
     discarded: int = 0
+
+    @property
+    def apart(self) -> bool:
+        return self.scheduler.name == "apart"
 
     @property
     def logs(self) -> list[float]:
@@ -174,6 +178,7 @@ class Contest:
         prove: bool = True,
         show: Callable[[Standing], None] | None = None,
         forking: Callable[[Sequence[tuple[Case, Conditions]], int], AbstractContextManager[Forking]] = fresh,
+        together: Scheduler | None = None,
     ) -> None:
         """Plan the comparisons.
 
@@ -181,6 +186,7 @@ class Contest:
         `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
         `forking` starts the servers from which workers are forked in every round but the first. They live as long as
         their comparisons: pairs with a server in common are independent (ADR 49).
+        `together` plays the rounds, and those of single arms that do not fit into memory side by side.
         """
         self._effort = effort
         self._spent = spent
@@ -193,7 +199,8 @@ class Contest:
         self._forked: tuple[set[int], Forking] = (set(), FRESH)
         """The comparisons that have servers, and these servers."""
         self._began = time.monotonic()
-        self._open = [_Open(a, b, policy, Together()) for (a, b), policy in zip(sides, policies, strict=True)]
+        self._together = together or Together()
+        self._open = [_Open(a, b, policy, self._together) for (a, b), policy in zip(sides, policies, strict=True)]
 
     def comparisons(self) -> list[Comparison]:
         """Each comparison so far. One still in progress counts as interrupted."""
@@ -248,7 +255,7 @@ class Contest:
             outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
             if outcome == "out_of_memory" and played.schedule == "together":
                 self._say(f"{broken.error.reason}: {APART}")
-                one.scheduler = Apart(mirrored=True)
+                one.scheduler = Apart(mirrored=True, alone=self._together)
             else:
                 arm = one.a if broken is a else one.b
                 one.failure = Failure(arm, broken.error)
@@ -288,7 +295,7 @@ class Contest:
             stop,
             tuple(differ(one.a, one.b, environments)),
             one.failure,
-            isinstance(one.scheduler, Apart),
+            one.apart,
         )
 
 
@@ -302,7 +309,7 @@ def _parts(live: Sequence[_Open]) -> list[list[_Open]]:
     parts: list[list[_Open]] = []
     together: dict[int, list[_Open]] = {}
     for one in live:
-        if isinstance(one.scheduler, Apart):
+        if one.apart:
             parts.append([one])
             continue
         shared = together.setdefault(len(one.pairs), [])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipexperf.bench.api import Settings
-from ipexperf.conduct import gate
+from ipexperf.conduct import gate, memory_limit
 from ipexperf.conduct.pulse import NO_PULSE, Pulse
 from ipexperf.conduct.server import Server
 from ipexperf.conduct.worker import Worker
@@ -40,10 +40,15 @@ class Conditions:
     gate: GatePolicy = field(default_factory=lambda: gate.POLICY)
     """From which shares on the machine counts as contended."""
 
+    memory: int = field(default_factory=memory_limit.limit)
+    """How many bytes all workers of a round may use together."""
+    start: Callable[..., Worker] = Worker
+    """Starts a worker process."""
+
     def with_settings(self, **more: Any) -> Conditions:
         """A copy with these settings changed, for every instance too."""
         instances = tuple(instance.with_settings(**more) for instance in self.instances)
         return replace(self, settings=replace(self.settings, **more), instances=instances)
 
     def worker(self) -> Worker:
-        return Worker(self.python, self.variables, self.timeout, self.say, self.server)
+        return self.start(self.python, self.variables, self.timeout, self.say, self.server, memory=self.memory)

@@ -79,11 +79,15 @@ class Conductor:
         *,
         policy: GatePolicy | None = None,
         clock: Callable[[], float] = time.monotonic,
+        memory: int | None = None,
+        start: Callable[..., Worker] = Worker,
     ) -> None:
+        """Prepare a run. `policy`, `memory` and `start` are for its `Conditions`; the budget runs by `clock`."""
         self._options = options
+        self._start = start
         self._policy = policy or gate.POLICY
         self._clock = clock
-        self._prerequisites = Prerequisites(options, folder, say)
+        self._prerequisites = Prerequisites(options, folder, say, memory=memory, start=start)
         self._say = say
         self._quarantine = Quarantine()
         self._servers = Servers()
@@ -116,7 +120,7 @@ class Conductor:
     def _feeler(self, case: Case) -> Worker:
         """A worker that times the pulse kernels on the device of this case."""
         variables = registry.devices.get(case.device).variables(self._options.device_index, os.environ)
-        return Worker(self._options.python, variables, self._options.timeout)
+        return self._start(self._options.python, variables, self._options.timeout)
 
     def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
         """Decide how launches of the case start. If `--perf-start fork` is not possible, return the plain case."""

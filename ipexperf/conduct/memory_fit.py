@@ -5,7 +5,6 @@ from __future__ import annotations
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
-from ipexperf.conduct import memory_limit
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.errors import WorkerError
 from ipexperf.plan import sizes
@@ -21,12 +20,11 @@ def larger(case: Case) -> bool:
     return case.size > model.size or case.batch > model.batch(mode)
 
 
-def refuse(case: Case, footprint: Footprint, processes: int = 1) -> None:
-    """Raise WorkerError if the case needs more memory than a worker may use, by a lower bound."""
+def refuse(case: Case, footprint: Footprint, limit: int, processes: int = 1) -> None:
+    """Raise WorkerError if the case needs more memory than its workers may use, by a lower bound."""
     narrower = DTYPES[case.dtype].width / DTYPES[PLAIN].width
     on_its_way = (footprint.kept if registry.modes.get(case.mode).trains else footprint.passing) * narrower
     needed = processes * (footprint.examples + COPIES * footprint.weights + case.batch * on_its_way)
-    limit = memory_limit.limit()
     if needed > limit:
         size = sizes.text(registry.models.get(case.model), case.size)
         parts = f"examples {_gib(footprint.examples)}, weights {COPIES} x {_gib(footprint.weights)}"

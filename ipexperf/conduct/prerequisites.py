@@ -16,9 +16,9 @@ from ipexperf.bench.api import Settings
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
-from ipexperf.conduct import artifact_cache, checksum, lease, memory_fit, placement, yardstick
+from ipexperf.conduct import artifact_cache, checksum, lease, memory_fit, memory_limit, placement, yardstick
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.worker import ask_facts
+from ipexperf.conduct.worker import Worker, ask_facts
 from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import yardstick as yardsticks
@@ -37,8 +37,19 @@ NO_LEASE = "measured without a lease: another process may have measured on the d
 class Prerequisites:
     """Makes and remembers what the cases of a run load."""
 
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        folder: Path,
+        say: Callable[[str], None],
+        *,
+        memory: int | None = None,
+        start: Callable[..., Worker] = Worker,
+    ) -> None:
+        """Take the options of the run. `memory` and `start` are for its `Conditions`."""
         self._options = options
+        self._memory = memory_limit.limit() if memory is None else memory
+        self._start = start
         self.cache = options.cache or folder / ".ipexperf"
         self.load = tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in options.load)
         """The modules and files of `--perf-load`, with absolute paths."""
@@ -110,7 +121,7 @@ class Prerequisites:
             self._say(f"{case.id}: its memory could not be estimated beforehand: {error.reason}")
             return
         processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
-        memory_fit.refuse(case, footprint, processes)
+        memory_fit.refuse(case, footprint, conditions.memory, processes)
 
     def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
         """The weights of a case: a package's as they are, or trained here, possibly from a package's weights."""
@@ -174,6 +185,8 @@ class Prerequisites:
             seconds=self._options.seconds,
             say=self._say,
             notes=(NO_LEASE,) if self._options.lease == lease.OFF else (),
+            memory=self._memory,
+            start=self._start,
         )
         if self._options.yardstick:
             conditions = self._with_yardstick(case, conditions)

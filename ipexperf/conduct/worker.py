@@ -88,6 +88,7 @@ class Worker:
         server: Server | None = None,
         *,
         bare: bool = False,
+        memory: int | None = None,
     ) -> None:
         self._timeout = timeout
         self._say = say
@@ -99,7 +100,8 @@ class Worker:
         self._sentence: WorkerError | None = None
         """Why it was killed while another worker was being asked."""
         self._kills = memory_limit.kernel_kills()
-        self._limit = memory_limit.limit()
+        self.memory = memory_limit.limit() if memory is None else memory
+        """How many bytes it may use, together with all workers beside it."""
         self.beside: Sequence[Worker] = ()
         """The workers that are alive together with it and share the memory limit."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
@@ -212,11 +214,11 @@ class Worker:
         alive = [worker for worker in (self, *self.beside) if not worker.killed]
         for worker in alive:
             worker._look = time.monotonic() + POLL_SECONDS  # noqa: SLF001 - one look covers all of them
-        if memory_limit.together([worker.pid for worker in alive], self._limit) <= self._limit:
+        if memory_limit.together([worker.pid for worker in alive], self.memory) <= self.memory:
             return
         # Blame the largest, even if it is not the one that we wait for.
         largest = max(alive, key=lambda worker: memory_limit.together([worker.pid], 0))
-        most = f"{self._limit / 2**30:.1f} GiB, {memory_limit.SHARE:.0%} of the memory here"
+        most = f"{self.memory / 2**30:.1f} GiB, {memory_limit.SHARE:.0%} of the memory here"
         others = ", together with the other arms of its round" if len(alive) > 1 else ""
         largest.condemn(WorkerError("out_of_memory", f"took more than {most}, with its child processes{others}"))
         if largest is self:

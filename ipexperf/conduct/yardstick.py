@@ -37,7 +37,22 @@ def find(cache: Path) -> str:
     return str(python.absolute())
 
 
-def make(cache: Path, packages: Path, say: Callable[[str], None]) -> Path:
+def pip_install(environment: Path, packages: Path) -> None:
+    """Install the packages of a list into an environment that has no pip."""
+    python = environment / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "-r", str(packages)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UsageError(f"the packages of {packages} cannot be installed: {last}")
+
+
+def make(
+    cache: Path,
+    packages: Path,
+    say: Callable[[str], None],
+    install: Callable[[Path, Path], None] = pip_install,
+) -> Path:
     """Make an environment with exactly these packages. It replaces an older one once it is complete."""
     place, part, old = (cache / f"{FOLDER}{end}" for end in ("", ".part", ".old"))
     if not packages.is_file():
@@ -49,7 +64,7 @@ def make(cache: Path, packages: Path, say: Callable[[str], None]) -> Path:
         try:
             # Without pip, which is not pinned.
             venv.create(part, symlinks=True)
-            _install(part, packages)
+            install(part, packages)
             _replace(place, part, old)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -90,15 +105,6 @@ def _remove(path: Path) -> None:
         path.unlink()
     elif path.exists():
         shutil.rmtree(path)
-
-
-def _install(environment: Path, packages: Path) -> None:
-    python = environment / "bin" / "python"
-    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "-r", str(packages)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UsageError(f"the packages of {packages} cannot be installed: {last}")
 
 
 def ask(python: str) -> dict[str, Any]:

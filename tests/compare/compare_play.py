@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from free_machine import FREE
 
@@ -18,10 +18,7 @@ from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.together import Together
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.errors import WorkerError
-from ipexperf.result import Check, Launch, Sample
-
-if TYPE_CHECKING:
-    import pytest
+from ipexperf.result import Check, Launch, Sample, Schedule
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 A = Arm(CASE, Conditions(Settings()), "arm a")
@@ -52,8 +49,9 @@ def side(time: float, *checks: Check, arm: Arm = A, error: WorkerError | None = 
     """What an arm did whose turns all took so long; one with an error did nothing."""
     if error is not None:
         return Side(arm, Launch(0, error.outcome, error.reason), {}, (), error)  # type: ignore[arg-type]
-    metrics = {"step_time": time}
-    return Side(arm, Launch(0, "ok", metrics=metrics, proof=checks), {"software": {}}, ((time,) * 3,))
+    samples = (Sample(time, time, 0.0),) * 3
+    done = Launch(0, "ok", samples=samples, metrics={"step_time": time}, proof=checks)
+    return Side(arm, done, {"software": {}}, ((time,) * 3,))
 
 
 def pair(a: Side | float, b: Side | float, **more: Any) -> Round:
@@ -73,20 +71,35 @@ def slower(spread: float, shift: float = 1.0) -> Iterator[Round]:
         yield pair(1.0, shift * math.exp(noise.gauss(0, spread)))
 
 
-def told(monkeypatch: pytest.MonkeyPatch, rounds: Iterator[Round], of: type = Together) -> list[list[Arm]]:
-    """Lets rounds be these, as many as have the arms that are asked for; keeps those arms."""
-    asked: list[list[Arm]] = []
+class ScriptedRounds:
+    """A scheduler that starts no process: a function says what the arms of a round did."""
 
-    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
-        asked.append(list(arms))
+    name: Schedule = "together"
+
+    def __init__(self, script: Callable[[Sequence[Arm]], Round]) -> None:
+        self.asked: list[list[Arm]] = []
+        """The arms of every round."""
+        self._script = script
+
+    def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
+        """Return the round that the script has for these arms, with a side for each of them."""
+        del effort, chance, say
+        self.asked.append(list(arms))
+        found = self._script(arms)
+        return replace(found, sides=tuple(replace(one, arm=arm) for one, arm in zip(found.sides, arms, strict=True)))
+
+
+def scripted(rounds: Iterator[Round]) -> ScriptedRounds:
+    """Play these rounds. Arms of several comparisons get the sides of as many rounds as they need."""
+
+    def script(arms: Sequence[Arm]) -> Round:
         found = next(rounds)
-        come = list(found.sides)
-        while len(come) < len(arms):  # a round of several pairs
-            come += next(rounds).sides
-        return replace(found, sides=tuple(replace(one, arm=arm) for one, arm in zip(come, arms, strict=True)))
+        sides = list(found.sides)
+        while len(sides) < len(arms):
+            sides += next(rounds).sides
+        return replace(found, sides=tuple(sides))
 
-    monkeypatch.setattr(of, "play", played)
-    return asked
+    return ScriptedRounds(script)
 
 
 class Scripted:

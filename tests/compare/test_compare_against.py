@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from compare_play import CASE, QUICK, case, chance, failed, pair, side, slower, told
+from compare_play import CASE, QUICK, case, chance, failed, pair, scripted, side, slower
 from free_machine import FREE, Clock
 
 from ipexperf.bench import registry
 from ipexperf.case import AGAINST, ITSELF, Case
 from ipexperf.compare.against import Against, AgainstRun, Judged
 from ipexperf.compare.arm import FLAG
+from ipexperf.compare.round import Scheduler
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -48,20 +48,20 @@ def against(other: Case, words: ArmWords, policy: PairPolicy = POLICY, *, mine: 
     return Against(words, FLAG, {mine: other}, policy)
 
 
-def judged(conductor: Conductor, other: Against, *, tolerance: float | None = None, **more: Any) -> Judged:
+def judged(
+    conductor: Conductor, other: Against, *, tolerance: float | None = None, together: Scheduler | None = None
+) -> Judged:
     """The one case of a run against this."""
     [case] = other.cases
-    run = AgainstRun(other, [(case, Wish(tolerance))], conductor, lambda _: None, QUICK, chance())
+    run = AgainstRun(other, [(case, Wish(tolerance))], conductor, lambda _: None, QUICK, chance(), together=together)
     run.run()
-    return run.judged(**more)[case]
+    return run.judged()[case]
 
 
-def test_a_case_against_another_arm_has_the_launches_of_its_own_workers(
-    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_case_against_another_arm_has_the_launches_of_its_own_workers(conductor: Conductor) -> None:
     """Recorded under the name of the other arm, with what the judge said, and what a reader must know of the pairs."""
-    told(monkeypatch, slower(0.001, 1.2))
-    measurement, verdict, policy = judged(conductor, against(case(dtype="bf16"), parse("dtype=bf16", FLAG)))
+    other = against(case(dtype="bf16"), parse("dtype=bf16", FLAG))
+    measurement, verdict, policy = judged(conductor, other, together=scripted(slower(0.001, 1.2)))
     assert dict(measurement.case.knobs)[AGAINST] == "dtype=bf16"
     assert [(one.index, one.outcome) for one in measurement.launches] == [(0, "ok")] * 4
     assert (verdict.outcome, policy, measurement.cut) == ("regressed", POLICY, "")
@@ -77,49 +77,45 @@ def test_a_case_against_another_arm_has_the_launches_of_its_own_workers(
     assert len(evidence.log_ratios) == 4
 
 
-def test_a_test_may_have_a_tolerance_of_its_own(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_may_have_a_tolerance_of_its_own(conductor: Conductor) -> None:
     """What is 20 % slower is nobody's business where half as slow again is allowed."""
-    told(monkeypatch, slower(0.001, 1.2))
-    _, verdict, policy = judged(conductor, against(CASE, ArmWords()), tolerance=0.5)
+    rounds = scripted(slower(0.001, 1.2))
+    _, verdict, policy = judged(conductor, against(CASE, ArmWords()), tolerance=0.5, together=rounds)
     assert (verdict.outcome, policy.tolerance) == ("ok", 0.5)
 
 
-def test_an_arm_that_failed_is_the_last_launch_of_its_case(
-    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_arm_that_failed_is_the_last_launch_of_its_case(conductor: Conductor) -> None:
     """After those that it had, and the case failed."""
     died = WorkerError("crashed", f"{OTHER}: killed by SIGSEGV", "its last words")
-    told(monkeypatch, iter([pair(1.0, 1.0), failed(died)]))
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
+    rounds = scripted(iter([pair(1.0, 1.0), failed(died)]))
+    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
     assert [(one.index, one.outcome) for one in measurement.launches] == [(0, "ok"), (1, "crashed")]
     assert (measurement.launches[1].reason, measurement.launches[1].log) == (died.reason, "its last words")
     assert verdict.outcome == "failed"
     assert dict(measurement.case.knobs)[AGAINST] == ITSELF
 
 
-def test_another_arm_that_is_not_what_its_label_says_is_told_by_name(
-    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_arm_that_is_not_what_its_label_says_is_told_by_name(conductor: Conductor) -> None:
     """Nobody is compared to a liar."""
     lie = Check("dtype", ok=False, found="float32", expected="bf16")
-    told(monkeypatch, iter([pair(side(1.0, lie), 1.0)]))
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
+    rounds = scripted(iter([pair(side(1.0, lie), 1.0)]))
+    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
     assert measurement.failure == f"error: {OTHER}: {lie}"
     assert verdict.outcome == "failed"
 
 
-def test_a_device_that_the_other_arm_lost_is_that_arms(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_the_other_arm_lost_is_that_arms(conductor: Conductor) -> None:
     """The next case against it is not launched; one that stays on its own device is."""
     words = parse("device=lossy", FLAG)
     lost = failed(WorkerError("device_lost", f"{OTHER}: gone"))
-    asked = told(monkeypatch, iter([replace(lost, sides=lost.sides[::-1]), pair(1.0, 1.0)]))
-    measurement, _, _ = judged(conductor, against(LOSSY, words))
+    rounds = scripted(iter([replace(lost, sides=lost.sides[::-1]), pair(1.0, 1.0)]))
+    measurement, _, _ = judged(conductor, against(LOSSY, words), together=rounds)
     assert measurement.launches[-1].outcome == "device_lost"
-    measurement, _, _ = judged(conductor, against(LOSSY, words))
-    assert len(asked) == 1
+    measurement, _, _ = judged(conductor, against(LOSSY, words), together=rounds)
+    assert len(rounds.asked) == 1
     assert "lossy is in quarantine" in measurement.launches[-1].reason
-    judged(conductor, against(CASE, ArmWords(), replace(POLICY, max_pairs=1)))
-    assert len(asked) == 2
+    judged(conductor, against(CASE, ArmWords(), replace(POLICY, max_pairs=1)), together=rounds)
+    assert len(rounds.asked) == 2
 
 
 def test_a_device_that_is_lost_while_the_other_arm_is_made_ready_is_that_arms(
@@ -154,9 +150,9 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_begun(
 
 def test_pairs_that_the_budget_ended_say_so(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the judge was not sure by then: the measurement is cut."""
-    asked = told(monkeypatch, slower(0.5))
-    monkeypatch.setattr(conductor, "spent", lambda: len(asked) >= 2)
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
+    rounds = scripted(slower(0.5))
+    monkeypatch.setattr(conductor, "spent", lambda: len(rounds.asked) >= 2)
+    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
     assert len(measurement.launches) == 2
     assert measurement.cut == "the budget (--perf-budget) was spent after 2 pairs"
     assert verdict.outcome == "inconclusive"
@@ -185,10 +181,9 @@ def test_what_is_known_when_somebody_stops_it_is_judged(
 
     after: Callable[[], None] = _stop if when == "after a round" else lambda: None
     monkeypatch.setattr(conductor, "ready", prepared)
-    told(monkeypatch, (replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0)))
-    run = AgainstRun(
-        Against(ArmWords(), FLAG, cases, POLICY), [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance()
-    )
+    rounds = scripted(replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0))
+    other = Against(ArmWords(), FLAG, cases, POLICY)
+    run = AgainstRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance(), together=rounds)
     with pytest.raises(stop):
         run.run(after)
     known = run.judged("somebody stopped it")

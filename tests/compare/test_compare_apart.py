@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, NOW, QUICK, A, B, case, chance, quick, side
+from compare_play import BUSY, NOW, QUICK, A, B, ScriptedRounds, case, chance, quick, side
 
 from ipexperf.bench import registry
 from ipexperf.compare import apart
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Round
+from ipexperf.compare.round import Round, Scheduler
 from ipexperf.compare.together import Together
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
@@ -26,27 +26,24 @@ pytestmark = pytest.mark.process
 COLD = str(Path(__file__).parents[1] / "fakes" / "cold.py")
 
 
-def played(*arms: Arm, mirrored: bool = True) -> Round:
-    return Apart(mirrored).play(arms, QUICK, chance(), lambda _: None)
+def played(*arms: Arm, mirrored: bool = True, alone: Scheduler | None = None) -> Round:
+    return Apart(mirrored, alone or Together()).play(arms, QUICK, chance(), lambda _: None)
 
 
-def alone(monkeypatch: pytest.MonkeyPatch, *steps: float, busy: str = "", thin: bool = False) -> list[Arm]:
-    """Lets launch k of a round take steps of this length; keeps the arms in their order."""
-    asked: list[Arm] = []
+def stepping(*steps: float, busy: str = "", thin: bool = False) -> ScriptedRounds:
+    """Let launch k of a round take steps of this length."""
+    come = iter(steps)
 
-    def play(_: object, arms: Sequence[Arm], *__: object) -> Round:
+    def script(arms: Sequence[Arm]) -> Round:
         [arm] = arms
-        step = steps[len(asked)]
-        asked.append(arm)
+        step = next(come)
         metrics = {"step_time": step, "throughput": 8 / step}
         done = Launch(
             arm.index, "ok", samples=(Sample(step, step, 0.0),) * 2, metrics=metrics, contended=busy, notes=("a note",)
         )
-        found = replace(side(step, arm=arm), launch=done)
-        return Round((found,), "together", NOW, turns=3, dropped=1, thin=thin)
+        return Round((replace(side(step), launch=done),), "together", NOW, turns=3, dropped=1, thin=thin)
 
-    monkeypatch.setattr(Together, "play", play)
-    return asked
+    return ScriptedRounds(script)
 
 
 def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
@@ -86,23 +83,22 @@ def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
     assert math.isfinite(found.log_ratio(0, 1))
 
 
-def test_an_even_drift_drops_out_of_a_pair_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_even_drift_drops_out_of_a_pair_apart() -> None:
     """A B B A: the second process of an arm is as much later than the other's as its first was sooner."""
     drift = [math.exp(0.1 * launch) for launch in range(4)]
-    alone(monkeypatch, *drift)
-    assert played(A, B).log_ratio(0, 1) == pytest.approx(0)
-    asked = alone(monkeypatch, *drift)
-    there = played(A, B, mirrored=False)
+    assert played(A, B, alone=stepping(*drift)).log_ratio(0, 1) == pytest.approx(0)
+    rounds = stepping(*drift)
+    there = played(A, B, mirrored=False, alone=rounds)
     assert abs(there.log_ratio(0, 1)) == pytest.approx(0.1)
     assert [len(one.times) for one in there.sides] == [1, 1]
-    assert len(asked) == 2
+    assert len(rounds.asked) == 2
 
 
-def test_the_record_of_an_arm_is_of_both_its_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_of_an_arm_is_of_both_its_launches() -> None:
     """Their samples, with the figures of all of them; only the last is asked for proof."""
-    asked = alone(monkeypatch, 1.0, 1.0, 3.0, 3.0)
-    found = played(replace(A, accuracy=True), replace(B, accuracy=True))
-    assert [(arm.prove, arm.accuracy) for arm in asked] == [(False, False)] * 2 + [(True, True)] * 2
+    rounds = stepping(1.0, 1.0, 3.0, 3.0)
+    found = played(replace(A, accuracy=True), replace(B, accuracy=True), alone=rounds)
+    assert [(arm.prove, arm.accuracy) for [arm] in rounds.asked] == [(False, False)] * 2 + [(True, True)] * 2
     for one in found.sides:
         assert [sample.wall for sample in one.launch.samples] == [1.0, 1.0, 3.0, 3.0]
         assert one.launch.metrics == {"step_time": 2.0, "throughput": 4.0}
@@ -111,10 +107,9 @@ def test_the_record_of_an_arm_is_of_both_its_launches(monkeypatch: pytest.Monkey
     assert (found.turns, found.dropped, found.thin) == (3, 4, False)
 
 
-def test_a_busy_machine_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_machine_is_told_of_once() -> None:
     """By a sentence for both launches of an arm; one of them with too few turns makes a round with too few."""
-    alone(monkeypatch, *[1.0] * 4, busy=BUSY, thin=True)
-    found = played(A, B)
+    found = played(A, B, alone=stepping(*[1.0] * 4, busy=BUSY, thin=True))
     assert [one.launch.contended for one in found.sides] == [BUSY, BUSY]
     assert found.thin
 
@@ -130,7 +125,7 @@ def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
     assert (found.sides[0].times, len(found.sides[1].times)) == ((), 2)
 
 
-def test_cold_starts_have_a_ratio_of_one_step_each(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cold_starts_have_a_ratio_of_one_step_each(fake: str) -> None:
     """One process each, one sample each, in random order."""
     registry.load((fake, COLD))
     arms = [Arm(case(dtype=dtype, mode="start"), quick(fake, COLD)) for dtype in ("fp32", "bf16")]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, CASE, NOW, QUICK, case, chance
+from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, case, chance
 from free_machine import FREE, Clock
 
 from ipexperf.bench import registry
@@ -19,8 +19,7 @@ from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Round, Side
-from ipexperf.compare.together import Together
+from ipexperf.compare.round import Round, Scheduler, Side
 from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
@@ -65,10 +64,11 @@ def of(
     say: Callable[[str], None] = lambda _: None,
     software: Mapping[str, ArmWords] | None = None,
     ratios_alone: bool = False,
+    together: Scheduler | None = None,
     **more: Any,
 ) -> GroupRun:
     request = GroupRequest(Group("a group", cases), launches, **more)
-    own: dict[str, Any] = {"software": software, "ratios_alone": ratios_alone}
+    own: dict[str, Any] = {"software": software, "ratios_alone": ratios_alone, "together": together}
     return GroupRun(request, conductor, say, effort=QUICK, chance=chance(), **own)
 
 
@@ -79,35 +79,36 @@ def measured(conductor: Conductor, launches: int = 1, **more: Any) -> Measuremen
     return run.measurements()[CASE]
 
 
-def launched(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> list[tuple[int, bool, bool]]:
-    """Lets launches be contended or crash as told, each with its number as step time; what they were asked is kept.
+def launched(*told: str) -> ScriptedRounds:
+    """Let launches be contended or crash as told, each with its number as step time.
 
     Contended ones seem unproven as well: it must not matter.
     """
-    asked: list[tuple[int, bool, bool]] = []
 
     def launch(arm: Arm) -> Launch:
         index, busy = arm.index, told[arm.index]
-        asked.append((index, arm.accuracy, arm.final))
         looked = arm.accuracy and (arm.final or not busy)
         metrics = {"step_time": float(index), **({"accuracy": float(index)} if looked else {})}
         proof = (Check("dtype", not busy, "anything", "fp32"),)
         right = (Check("accuracy", True, "right", "right"),) if looked else ()
         return Launch(index, "ok", metrics=metrics, accuracy=right, proof=proof, contended=busy)
 
-    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
+    def script(arms: Sequence[Arm]) -> Round:
         [arm] = arms
         if told[arm.index] == "crashed":
-            asked.append((arm.index, arm.accuracy, arm.final))
             error = WorkerError("crashed", "it fell over")
             return Round((Side(arm, Launch(arm.index, "crashed", error.reason), {}, (), error),), "together", NOW)
         return Round((Side(arm, launch(arm), {"machine_key": "m"}, ((1.0,),)),), "together", NOW)
 
-    monkeypatch.setattr(Together, "play", played)
-    return asked
+    return ScriptedRounds(script)
 
 
-def test_a_measurement_has_every_launch(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+def requests(rounds: ScriptedRounds) -> list[tuple[int, bool, bool]]:
+    """The number of each launch, whether it was asked for accuracy, and whether it was the last try."""
+    return [(arm.index, arm.accuracy, arm.final) for [arm] in rounds.asked]
+
+
+def test_a_measurement_has_every_launch(make: Callable[..., Conductor]) -> None:
     """A case is launched as often as planned, each time in a process of its own."""
     found = measured(make(), launches=2)
     assert [(x.index, x.outcome) for x in found.launches] == [(0, "ok"), (1, "ok")]
@@ -128,13 +129,11 @@ def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> 
     assert found.environment["machine_key"]
 
 
-def test_a_contended_launch_is_measured_once_more(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_contended_launch_is_measured_once_more(make: Callable[..., Conductor]) -> None:
     """The second try counts; where it is contended too, the case says why. Accuracy is of the first that is not."""
-    asked = launched(monkeypatch, [BUSY, "", BUSY, BUSY])
-    found = measured(make(), launches=2)
-    assert asked == [(0, True, False), (1, True, False), (2, False, False), (3, False, False)]
+    rounds = launched(BUSY, "", BUSY, BUSY)
+    found = measured(make(), launches=2, together=rounds)
+    assert requests(rounds) == [(0, True, False), (1, True, False), (2, False, False), (3, False, False)]
     assert [(x.index, x.outcome, bool(x.contended)) for x in found.launches] == [
         (0, "contended", True),
         (1, "ok", False),
@@ -145,12 +144,9 @@ def test_a_contended_launch_is_measured_once_more(
     assert found.contended == f"machine contended: {BUSY}"
 
 
-def test_a_launch_that_was_measured_again_is_kept_and_does_not_count(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_launch_that_was_measured_again_is_kept_and_does_not_count(make: Callable[..., Conductor]) -> None:
     """Its numbers and its reason are recorded; no statistic, no check and no outcome of the case is made of them."""
-    launched(monkeypatch, [BUSY, "", ""])
-    found = measured(make(), launches=2)
+    found = measured(make(), launches=2, together=launched(BUSY, "", ""))
     assert (found.failure, found.contended, found.invalid) == ("", "", "")
     assert [x.index for x in found.counted] == [1, 2]
     assert found.values("step_time") == (1.0, 2.0)
@@ -160,16 +156,20 @@ def test_a_launch_that_was_measured_again_is_kept_and_does_not_count(
     assert not first.proof[0].ok
 
 
-def test_what_stayed_contended_is_made_again_and_the_rest_stays(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stayed_contended_is_made_again_and_the_rest_stays(make: Callable[..., Conductor]) -> None:
     """Later in the run only the launch that was disturbed is made again, whichever it was, and told of once."""
-    asked = launched(monkeypatch, [BUSY, BUSY, "", "", ""])
+    rounds = launched(BUSY, BUSY, "", "", "")
     conductor = make()
-    before = measured(conductor, launches=3)
+    before = measured(conductor, launches=3, together=rounds)
     assert (before.contended, before.values("accuracy")) == (f"machine contended: {BUSY}", (2.0,))
-    found = measured(conductor, launches=3, before=((CASE, before),))
-    assert asked == [(0, True, False), (1, True, False), (2, True, False), (3, False, False), (4, False, False)]
+    found = measured(conductor, launches=3, before=((CASE, before),), together=rounds)
+    assert requests(rounds) == [
+        (0, True, False),
+        (1, True, False),
+        (2, True, False),
+        (3, False, False),
+        (4, False, False),
+    ]
     assert (found.contended, found.failure, found.invalid) == ("", "", "")
     assert [x.outcome for x in found.launches] == ["contended", "contended", "ok", "ok", "ok"]
     assert found.values("step_time") == (2.0, 3.0, 4.0)
@@ -177,19 +177,17 @@ def test_what_stayed_contended_is_made_again_and_the_rest_stays(
     assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
 
 
-def test_launches_are_numbered_on_from_an_earlier_look(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launches_are_numbered_on_from_an_earlier_look(make: Callable[..., Conductor]) -> None:
     """A case that had three of them has the fourth next."""
-    launched(monkeypatch, [""] * 5)
-    assert [x.index for x in measured(make(), launches=2, numbers=((CASE, 3),)).launches] == [3, 4]
+    found = measured(make(), launches=2, numbers=((CASE, 3),), together=launched(*[""] * 5))
+    assert [x.index for x in found.launches] == [3, 4]
 
 
 def test_what_is_kept_is_held_against_the_ceilings_once(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second time would tell the notes of its roof twice."""
-    launched(monkeypatch, [BUSY, BUSY, "", ""])
+    rounds = launched(BUSY, BUSY, "", "")
     roofed: list[list[int]] = []
 
     def over(launches: list[Launch], *_: Any) -> list[Launch]:
@@ -198,42 +196,36 @@ def test_what_is_kept_is_held_against_the_ceilings_once(
 
     conductor = make()
     monkeypatch.setattr(conductor._roofs, "over", over)
-    found = measured(conductor, launches=2, before=((CASE, measured(conductor, launches=2)),))
+    before = measured(conductor, launches=2, together=rounds)
+    found = measured(conductor, launches=2, before=((CASE, before),), together=rounds)
     assert roofed == [[0, 1, 2], [3]]
     assert [x.notes for x in found.launches] == [("has a roof",)] * 4
 
 
-def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(make: Callable[..., Conductor]) -> None:
     """The very last try is asked for accuracy, contended or not: it is none the worse for it."""
-    asked = launched(monkeypatch, [BUSY] * 6)
+    rounds = launched(*[BUSY] * 6)
     conductor = make()
-    before = measured(conductor)
-    found = measured(conductor, before=((CASE, before),))
-    assert asked == [(0, True, False), (1, True, False), (2, True, False), (3, True, True)]
+    before = measured(conductor, together=rounds)
+    found = measured(conductor, before=((CASE, before),), together=rounds)
+    assert requests(rounds) == [(0, True, False), (1, True, False), (2, True, False), (3, True, True)]
     assert (before.values("accuracy"), found.values("accuracy")) == ((), (3.0,))
     assert found.contended == f"machine contended: {BUSY}"
     assert [x.outcome for x in found.launches] == ["contended"] * 3 + ["ok"]
 
 
-def test_nothing_is_made_again_once_the_budget_is_spent(
-    make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_made_again_once_the_budget_is_spent(make: Callable[..., Conductor], clock: Clock) -> None:
     """Then what was measured stays as it was, contended and all."""
-    launched(monkeypatch, [BUSY] * 2)
+    rounds = launched(*[BUSY] * 2)
     conductor = make(budget=HOUR)
-    before = measured(conductor)
+    before = measured(conductor, together=rounds)
     clock.now = HOUR + 1
-    assert measured(conductor, before=((CASE, before),)) is before
+    assert measured(conductor, before=((CASE, before),), together=rounds) is before
 
 
-def test_a_failure_after_a_contended_launch_is_the_cases(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_after_a_contended_launch_is_the_cases(make: Callable[..., Conductor]) -> None:
     """What the second try ended with is the outcome of the case, on the machine that the first one told of."""
-    launched(monkeypatch, [BUSY, "crashed"])
-    found = measured(make(), launches=3)
+    found = measured(make(), launches=3, together=launched(BUSY, "crashed"))
     assert [x.outcome for x in found.launches] == ["contended", "crashed"]
     assert found.failure == "crashed: it fell over"
     assert found.environment["machine_key"] == "m"
@@ -252,13 +244,10 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     assert found.never_began == "the budget (--perf-budget) was spent already"
 
 
-def test_launches_that_the_budget_left_no_time_for_are_told(
-    make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launches_that_the_budget_left_no_time_for_are_told(make: Callable[..., Conductor], clock: Clock) -> None:
     """The launches that there was time for count, and the measurement says how many are missing."""
-    launched(monkeypatch, [""] * 3)
     planned = make(budget=HOUR)
-    run = of(planned, CASE, launches=3)
+    run = of(planned, CASE, launches=3, together=launched(*[""] * 3))
     run.run(after_round=lambda: setattr(clock, "now", HOUR + 1))
     found = run.measurements()[CASE]
     assert (found.values("step_time"), found.failure, found.never_began) == ((0.0,), "", "")
@@ -269,24 +258,21 @@ def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No launch begins after the budget, not a second try either: the case stays contended."""
-    asked = launched(monkeypatch, [BUSY, ""])
+    rounds = launched(BUSY, "")
     planned = make(budget=HOUR)
-    monkeypatch.setattr(planned, "spent", lambda: bool(asked))
-    assert measured(planned).contended == f"machine contended: {BUSY}"
-    assert asked == [(0, True, False)]
+    monkeypatch.setattr(planned, "spent", lambda: bool(rounds.asked))
+    assert measured(planned, together=rounds).contended == f"machine contended: {BUSY}"
+    assert requests(rounds) == [(0, True, False)]
 
 
-def test_an_interrupted_group_has_what_was_measured(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_group_has_what_was_measured(make: Callable[..., Conductor]) -> None:
     """Whenever somebody stops it: the launches that are whole, and why there are no more."""
-    launched(monkeypatch, ["", "", ""])
 
     def say(text: str) -> None:
         if "round 3" in text:
             raise KeyboardInterrupt
 
-    run = of(make(), CASE, launches=4, say=say)
+    run = of(make(), CASE, launches=4, say=say, together=launched("", "", ""))
     with pytest.raises(KeyboardInterrupt):
         run.run()
     found = run.measurements("somebody stopped it")[CASE]
@@ -294,9 +280,7 @@ def test_an_interrupted_group_has_what_was_measured(
     assert found.cut == "somebody stopped it"
 
 
-def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Callable[..., Conductor]) -> None:
     """Those of its cases that never began are not in it; what is whole is not said to be cut."""
     made: list[str] = []
 
@@ -304,8 +288,7 @@ def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(
         made.append("a round")
         raise KeyboardInterrupt
 
-    beside(monkeypatch, lambda *_: "")
-    run = of(make(), FP32, BF16)
+    run = of(make(), FP32, BF16, together=beside())
     with pytest.raises(KeyboardInterrupt):
         run.run(after)
     found = run.measurements("somebody stopped it")
@@ -315,10 +298,9 @@ def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(
     assert never.measurements("somebody stopped it") == {}
 
 
-def test_each_round_is_handed_over_once(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_round_is_handed_over_once(make: Callable[..., Conductor]) -> None:
     """One that could not be kept is handed over again the next time, before those that came after it."""
-    beside(monkeypatch, lambda *_: "")
-    run = of(make(), FP32, BF16, launches=3)
+    run = of(make(), FP32, BF16, launches=3, together=beside())
     kept: list[int] = []
     run.run(lambda: run.hand_over(lambda one: kept.append(one.number)))
     assert kept == [1, 2, 3]
@@ -335,38 +317,38 @@ def test_each_round_is_handed_over_once(make: Callable[..., Conductor], monkeypa
     assert kept == [1, 2, 3, 2, 3]
 
 
-def beside(monkeypatch: pytest.MonkeyPatch, ends: Callable[[Arm, int], str]) -> list[list[tuple[str, str]]]:
-    """Lets each arm among so many end as told, or well; keeps who took turns: their names and their dtypes."""
-    rounds: list[list[tuple[str, str]]] = []
+def beside(ends: Callable[[Arm, int], str] = lambda *_: "", **metrics: float) -> ScriptedRounds:
+    """Let each arm among so many end as told, or well, with these metrics beside its step time."""
 
     def side(arm: Arm, arms: int) -> Side:
         ended = ends(arm, arms)
         if ended and ended != BUSY:
             error = WorkerError(ended, f"{arm.case.dtype} ended")
             return Side(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
-        done = Launch(arm.index, "ok", metrics={"step_time": 1.0}, contended=ended)
+        done = Launch(arm.index, "ok", metrics={"step_time": 1.0, **metrics}, contended=ended)
         return Side(arm, done, {"machine_key": "m"}, ((1.0, 1.0),))
 
-    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
-        rounds.append([(arm.name, arm.case.dtype) for arm in arms])
+    def script(arms: Sequence[Arm]) -> Round:
         return Round(tuple(side(arm, len(arms)) for arm in arms), "together", NOW, 2)
 
-    monkeypatch.setattr(Together, "play", played)
-    return rounds
+    return ScriptedRounds(script)
+
+
+def company(rounds: ScriptedRounds) -> list[list[tuple[str, str]]]:
+    """Who took turns in each round: the names and the dtypes of its arms."""
+    return [[(arm.name, arm.case.dtype) for arm in arms] for arms in rounds.asked]
 
 
 REFERENCE, TWIN = ("the reference", "fp32"), ("the twin", "fp32")
 OWN = [("", "fp32"), ("", "bf16"), ("", "fp16")]
 
 
-def test_the_cases_of_a_group_take_turns_and_are_on_record_as_one_round(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cases_of_a_group_take_turns_and_are_on_record_as_one_round(make: Callable[..., Conductor]) -> None:
     """Launch k of each is its worker in round k; any two of them have a ratio."""
-    rounds = beside(monkeypatch, lambda *_: "")
-    run = of(make(), BF16, FP32, FP16, launches=2)
+    rounds = beside()
+    run = of(make(), BF16, FP32, FP16, launches=2, together=rounds)
     run.run()
-    assert [sorted(one) for one in rounds] == [sorted(OWN)] * 2
+    assert [sorted(one) for one in company(rounds)] == [sorted(OWN)] * 2
     assert [[x.index for x in found.launches] for found in run.measurements().values()] == [[0, 1]] * 3
     assert [(one.number, one.schedule, one.turns, len(one.seats)) for one in run.rounds] == [
         (1, "together", 2, 3),
@@ -376,63 +358,57 @@ def test_the_cases_of_a_group_take_turns_and_are_on_record_as_one_round(
     assert judge.logs(run.rounds, FP32, FP16) == [0.0, 0.0]
 
 
-def test_a_twin_sits_beside_the_reference_and_has_no_launch(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_twin_sits_beside_the_reference_and_has_no_launch(make: Callable[..., Conductor]) -> None:
     """It says how far equal arms lie apart; its numbers are nobody's measurement."""
-    rounds = beside(monkeypatch, lambda *_: "")
-    run = of(make(), BF16, FP32, twin=True)
+    rounds = beside()
+    run = of(make(), BF16, FP32, twin=True, together=rounds)
     run.run()
-    assert rounds == [[("", "fp32"), TWIN, ("", "bf16")]]
+    assert company(rounds) == [[("", "fp32"), TWIN, ("", "bf16")]]
     assert [(seat.role, seat.launch) for seat in run.rounds[0].seats] == [("case", 0), ("twin", None), ("case", 0)]
     assert all(len(found.launches) == 1 for found in run.measurements().values())
     assert judge.twin_logs(run.rounds, FP32) == [0.0]
 
 
-def test_a_group_of_one_has_no_twin(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_of_one_has_no_twin(make: Callable[..., Conductor]) -> None:
     """Nothing is held against it: there is no ratio that a twin could vouch for, and no round on record."""
-    rounds = beside(monkeypatch, lambda *_: "")
-    run = of(make(), FP32, twin=True)
+    rounds = beside()
+    run = of(make(), FP32, twin=True, together=rounds)
     run.run()
-    assert (rounds, run.rounds) == ([[("", "fp32")]], [])
+    assert (company(rounds), run.rounds) == ([[("", "fp32")]], [])
 
 
-def test_an_arm_that_fails_ends_alone_and_the_others_have_their_launches(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_arm_that_fails_ends_alone_and_the_others_have_their_launches(make: Callable[..., Conductor]) -> None:
     """The first failed launch of a case is its last; the rounds of the others go on without it."""
-    rounds = beside(monkeypatch, lambda arm, _: "crashed" if arm.case == BF16 else "")
-    run = of(make(), FP32, BF16, FP16, launches=2)
+    rounds = beside(lambda arm, _: "crashed" if arm.case == BF16 else "")
+    run = of(make(), FP32, BF16, FP16, launches=2, together=rounds)
     run.run()
     found = run.measurements()
     assert [x.outcome for x in found[BF16].launches] == ["crashed"]
     assert [x.outcome for x in found[FP16].launches] == ["ok", "ok"]
-    assert rounds == [OWN, [OWN[0], OWN[2]]]
+    assert company(rounds) == [OWN, [OWN[0], OWN[2]]]
 
 
-def test_only_those_are_made_again_whose_launch_was_contended(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_those_are_made_again_whose_launch_was_contended(make: Callable[..., Conductor]) -> None:
     """Beside the reference, so that the second try has a ratio too; the first is no seat of its round."""
-    rounds = beside(monkeypatch, lambda arm, _: BUSY if arm.case == BF16 and arm.index == 0 else "")
-    run = of(make(), FP32, BF16, FP16)
+    rounds = beside(lambda arm, _: BUSY if arm.case == BF16 and arm.index == 0 else "")
+    run = of(make(), FP32, BF16, FP16, together=rounds)
     run.run()
-    assert rounds == [OWN, [("", "bf16"), REFERENCE]]
+    assert company(rounds) == [OWN, [("", "bf16"), REFERENCE]]
     assert [x.outcome for x in run.measurements()[BF16].launches] == ["contended", "ok"]
     assert [[seat.case for seat in one.seats] for one in run.rounds] == [[FP32, FP16], [BF16, FP32]]
     assert judge.logs(run.rounds, FP32, BF16) == [0.0]
 
 
 def test_what_does_not_fit_beside_the_others_is_tried_beside_the_reference_and_then_alone(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Conductor],
 ) -> None:
     """The same launch, each time: no failure is on record. In later rounds it is where it fitted, at once."""
     said: list[str] = []
-    rounds = beside(monkeypatch, lambda arm, arms: "out_of_memory" if arm.case == BF16 and arms > 1 else "")
-    run = of(make(), FP32, BF16, FP16, launches=2, say=said.append)
+    rounds = beside(lambda arm, arms: "out_of_memory" if arm.case == BF16 and arms > 1 else "")
+    run = of(make(), FP32, BF16, FP16, launches=2, say=said.append, together=rounds)
     run.run()
     first = [OWN, [("", "bf16"), REFERENCE], [("", "bf16")]]
-    assert rounds == [*first, [OWN[0], OWN[2]], [("", "bf16")]]
+    assert company(rounds) == [*first, [OWN[0], OWN[2]], [("", "bf16")]]
     assert [(x.index, x.outcome) for x in run.measurements()[BF16].launches] == [(0, "ok"), (1, "ok")]
     assert [text.rpartition(": ")[2] for text in said if "bf16 ended" in text] == [
         "it is measured again beside the reference alone",
@@ -440,16 +416,14 @@ def test_what_does_not_fit_beside_the_others_is_tried_beside_the_reference_and_t
     ]
 
 
-def test_what_does_not_even_fit_alone_is_out_of_memory(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_even_fit_alone_is_out_of_memory(make: Callable[..., Conductor]) -> None:
     """Then that is how its launch ended, and the others are what they were."""
-    rounds = beside(monkeypatch, lambda arm, _: "out_of_memory" if arm.case == BF16 else "")
-    run = of(make(), FP32, BF16, launches=2)
+    rounds = beside(lambda arm, _: "out_of_memory" if arm.case == BF16 else "")
+    run = of(make(), FP32, BF16, launches=2, together=rounds)
     run.run()
     assert [x.outcome for x in run.measurements()[BF16].launches] == ["out_of_memory"]
     assert [x.outcome for x in run.measurements()[FP32].launches] == ["ok", "ok"]
-    assert rounds == [OWN[:2], [("", "bf16")], [("", "fp32")]]
+    assert company(rounds) == [OWN[:2], [("", "bf16")], [("", "fp32")]]
 
 
 def test_what_is_known_to_be_too_much_together_is_not_tried(
@@ -457,22 +431,10 @@ def test_what_is_known_to_be_too_much_together_is_not_tried(
 ) -> None:
     """Once their peaks are known, and are more than there is, they sit beside the reference one after the other."""
     monkeypatch.setattr(memory_limit, "limit", lambda: 10)
-    rounds = beside(monkeypatch, lambda *_: "")
-    peaked = Together.play
-
-    def played(self: Together, arms: Sequence[Arm], *more: Any) -> Round:
-        found = peaked(self, arms, *more)
-        launches = (replace(one.launch, metrics={"step_time": 1.0, "peak_memory": 4.0}) for one in found.sides)
-        return replace(found, sides=tuple(map(_with, found.sides, launches)))
-
-    monkeypatch.setattr(Together, "play", played)
-    run = of(make(), FP32, BF16, FP16, launches=2)
+    rounds = beside(peak_memory=4.0)
+    run = of(make(), FP32, BF16, FP16, launches=2, together=rounds)
     run.run()
-    assert rounds == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
-
-
-def _with(side: Side, launch: Launch) -> Side:
-    return replace(side, launch=launch)
+    assert company(rounds) == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
 
 
 def test_more_arms_than_may_take_turns_are_split_around_the_reference(
@@ -480,41 +442,39 @@ def test_more_arms_than_may_take_turns_are_split_around_the_reference(
 ) -> None:
     """Each part has it, once more where its launch is in another part: all have a ratio to it."""
     monkeypatch.setattr(group, "MOST_ARMS", 3)
-    rounds = beside(monkeypatch, lambda *_: "")
+    rounds = beside()
     cases = [case(dtype="fp32"), *(case(dtype="bf16", batch=batch) for batch in range(1, 6))]
-    run = of(make(), *cases)
+    run = of(make(), *cases, together=rounds)
     run.run()
-    assert [len(one) for one in rounds] == [3, 3, 2]
-    assert [one[1] for one in rounds[1:]] == [REFERENCE] * 2
+    assert [len(one) for one in company(rounds)] == [3, 3, 2]
+    assert [one[1] for one in company(rounds)[1:]] == [REFERENCE] * 2
     assert all(len(judge.logs(run.rounds, FP32, one)) == 1 for one in cases[1:])
 
 
-def test_a_lost_device_ends_the_other_cases_on_it(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_device_ends_the_other_cases_on_it(make: Callable[..., Conductor]) -> None:
     """Nobody is launched there in the next round, nor in the next group; a case on another device is."""
     lossy = [case(dtype=dtype, device="lossy") for dtype in ("fp32", "bf16")]
-    rounds = beside(monkeypatch, lambda arm, _: "device_lost" if arm.case == lossy[1] else "")
+    rounds = beside(lambda arm, _: "device_lost" if arm.case == lossy[1] else "")
     conductor = make()
-    run = of(conductor, *lossy, launches=3)
+    run = of(conductor, *lossy, launches=3, together=rounds)
     run.run()
     found = run.measurements()
     assert [x.outcome for x in found[lossy[1]].launches] == ["device_lost"]
     assert [x.outcome for x in found[lossy[0]].launches] == ["ok", "device_lost"]
     assert "lossy is in quarantine" in found[lossy[0]].launches[-1].reason
-    next_group = of(conductor, lossy[0], FP32)
+    next_group = of(conductor, lossy[0], FP32, together=rounds)
     next_group.run()
     found = next_group.measurements()
     assert [x.outcome for x in found[lossy[0]].launches] == ["device_lost"]
     assert [x.outcome for x in found[FP32].launches] == ["ok"]
-    assert len(rounds) == 2
+    assert len(rounds.asked) == 2
 
 
 def test_a_case_that_cannot_be_made_ready_fails_alone(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights that cannot be trained are its own trouble: it has one launch that says so."""
-    rounds = beside(monkeypatch, lambda *_: "")
+    rounds = beside()
     conductor = make()
     ready = conductor.ready
 
@@ -524,12 +484,12 @@ def test_a_case_that_cannot_be_made_ready_fails_alone(
         return ready(one, python)
 
     monkeypatch.setattr(conductor, "ready", prepared)
-    run = of(conductor, FP32, BF16, launches=2)
+    run = of(conductor, FP32, BF16, launches=2, together=rounds)
     run.run()
     found = run.measurements()
     assert found[BF16].failure == "error: its weights cannot be trained"
     assert [x.log for x in found[BF16].launches] == ["a log"]
-    assert (found[FP32].failure, rounds) == ("", [OWN[:1]] * 2)
+    assert (found[FP32].failure, company(rounds)) == ("", [OWN[:1]] * 2)
 
 
 @pytest.fixture
@@ -579,9 +539,7 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
     assert Apart().mirrored is False
 
 
-def test_cases_that_take_turns_are_all_alive_together(
-    make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cases_that_take_turns_are_all_alive_together(make: Callable[..., Conductor], alive: list[int]) -> None:
     """A group of real workers: each has its launch, its proof and its accuracy, and the twin no launch."""
     run = of(make(no_roof=True), FP32, BF16, twin=True)
     run.run()
@@ -595,11 +553,11 @@ def test_cases_that_take_turns_are_all_alive_together(
     assert len({len(seat.times[0]) for seat in record.seats}) == 1
 
 
-def scattered(monkeypatch: pytest.MonkeyPatch, *factors: float) -> None:
+def scattered(*factors: float) -> ScriptedRounds:
     """Let bf16 take this many times as long as the others, in one round after another."""
     come = iter(factors)
 
-    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
+    def script(arms: Sequence[Arm]) -> Round:
         times = {"bf16": next(come)}
         sides = []
         for arm in arms:
@@ -608,7 +566,7 @@ def scattered(monkeypatch: pytest.MonkeyPatch, *factors: float) -> None:
             sides.append(Side(arm, launch, {"machine_key": "m"}, ((time, time),)))
         return Round(tuple(sides), "together", NOW, 2)
 
-    monkeypatch.setattr(Together, "play", played)
+    return ScriptedRounds(script)
 
 
 @pytest.mark.parametrize(
@@ -617,32 +575,26 @@ def scattered(monkeypatch: pytest.MonkeyPatch, *factors: float) -> None:
     ids=["precise", "never precise", "precise with one more"],
 )
 def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
-    factors: tuple[float, ...], rounds: int, make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+    factors: tuple[float, ...], rounds: int, make: Callable[..., Conductor]
 ) -> None:
     """Up to twice as many as planned, and every case has a launch in each of them."""
-    scattered(monkeypatch, *factors)
-    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.12)
+    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.12, together=scattered(*factors))
     run.run()
     assert len(run.rounds) == rounds
     for one in run.measurements("interrupted").values():
         assert ([launch.index for launch in one.launches], one.cut) == ([*range(rounds)], "")
 
 
-def test_rounds_for_precision_need_to_be_asked_for(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scattered(monkeypatch, 1.0, 1.3, 1.1, 1.2)
-    run = of(make(start="fresh"), FP32, BF16, launches=2)
+def test_rounds_for_precision_need_to_be_asked_for(make: Callable[..., Conductor]) -> None:
+    run = of(make(start="fresh"), FP32, BF16, launches=2, together=scattered(1.0, 1.3, 1.1, 1.2))
     run.run()
     assert len(run.rounds) == 2
 
 
-def test_an_interruption_in_a_round_for_precision_cuts_nothing(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_in_a_round_for_precision_cuts_nothing(make: Callable[..., Conductor]) -> None:
     """The cases have all launches that were planned."""
-    scattered(monkeypatch, 1.0, 1.3, 1.1)
-    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.05)
+    rounds = scattered(1.0, 1.3, 1.1)
+    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.05, together=rounds)
 
     def interrupted() -> None:
         if len(run.rounds) == 3:
@@ -653,10 +605,9 @@ def test_an_interruption_in_a_round_for_precision_cuts_nothing(
     assert [(len(one.launches), one.cut) for one in run.measurements("interrupted").values()] == [(3, "")] * 2
 
 
-def test_a_group_advances_one_round_at_a_time(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_advances_one_round_at_a_time(make: Callable[..., Conductor]) -> None:
     """So that several groups can share a budget."""
-    launched(monkeypatch, ["", ""])
-    run = of(make(), CASE, launches=2)
+    run = of(make(), CASE, launches=2, together=launched("", ""))
     run.prepare()
     counts = []
     while run.advance():
@@ -665,31 +616,22 @@ def test_a_group_advances_one_round_at_a_time(make: Callable[..., Conductor], mo
     assert run.measurements()[CASE].cut == ""
 
 
-def test_a_stack_may_have_software_of_its_own(make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_may_have_software_of_its_own(make: Callable[..., Conductor]) -> None:
     """Its interpreter and variables. Other stacks run in those of the run."""
-    seen: dict[str, tuple[str | None, str | None]] = {}
-
-    def played(_: object, arms: Sequence[Arm], *__: object) -> Round:
-        for arm in arms:
-            conditions = arm.conditions
-            seen[arm.case.stack] = conditions.python, conditions.variables.get("SIDE")
-        sides = [Side(arm, Launch(arm.index, "ok", metrics={"step_time": 1.0}), {}, ((1.0,),)) for arm in arms]
-        return Round(tuple(sides), "together", NOW)
-
-    monkeypatch.setattr(Together, "play", played)
+    rounds = beside()
     registry.stacks.add("other", registry.stacks.get("plain"))
     words = ArmWords(python="/other/bin/python", variables={"SIDE": "b"})
-    run = of(make(), CASE, replace(CASE, stack="other"), software={"other": words})
+    run = of(make(), CASE, replace(CASE, stack="other"), software={"other": words}, together=rounds)
     run.run()
+    asked = {arm.case.stack: arm.conditions for arms in rounds.asked for arm in arms}
+    seen = {stack: (conditions.python, conditions.variables.get("SIDE")) for stack, conditions in asked.items()}
     assert seen == {"plain": (None, None), "other": ("/other/bin/python", "b")}
 
 
-def test_a_busy_machine_is_a_note_where_only_ratios_count(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_machine_is_a_note_where_only_ratios_count(make: Callable[..., Conductor]) -> None:
     """The launch is not made again, and counts."""
-    asked = launched(monkeypatch, [BUSY, ""])
-    [one] = measured(make(), ratios_alone=True).launches
-    assert len(asked) == 1
+    rounds = launched(BUSY, "")
+    [one] = measured(make(), ratios_alone=True, together=rounds).launches
+    assert len(rounds.asked) == 1
     assert (one.outcome, one.contended) == ("ok", "")
     assert one.notes == (f"took turns on a contended machine, as did the other arm: {BUSY}",)

@@ -22,7 +22,7 @@ from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round
 from ipexperf.compare.together import LEAST, Together
-from ipexperf.conduct import gate, memory_limit, watch
+from ipexperf.conduct import gate, watch
 from ipexperf.conduct.watch import Stretch
 from ipexperf.errors import WorkerError
 from ipexperf.result import Sample
@@ -277,12 +277,10 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
     sent: Sent,
     gone: Callable[[int], bool],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However that is: it is named, it is gone, and the others have their turns, their launches and their proof."""
     sign = tmp_path / "sign"
-    monkeypatch.setattr(memory_limit, "limit", lambda: 400 * MIB)
-    one, bad, other = arms("tiny", "obedient", "tiny", variables={"FAKE_SIGN": str(sign)})
+    one, bad, other = arms("tiny", "obedient", "tiny", variables={"FAKE_SIGN": str(sign)}, memory=400 * MIB)
     bad = replace(bad, name="the bad one", conditions=replace(bad.conditions, timeout=4.0 if told == "hang" else 60.0))
 
     def act(dtype: str, do: str, earlier: int, pid: int) -> None:
@@ -309,12 +307,12 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
 
 
 def test_the_worker_that_grew_is_blamed_and_not_the_one_that_is_waited_for(
-    arms: Callable[..., list[Arm]], sent: Sent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arms: Callable[..., list[Arm]], sent: Sent, tmp_path: Path
 ) -> None:
     """All of them count together; who is asked just when it is seen has done nothing."""
     sign = tmp_path / "sign"
-    monkeypatch.setattr(memory_limit, "limit", lambda: 400 * MIB)
-    grown, waiting = arms("obedient", "hang", variables={"FAKE_SIGN": str(sign)}, timeout=5.0)
+    variables = {"FAKE_SIGN": str(sign)}
+    grown, waiting = arms("obedient", "hang", variables=variables, timeout=5.0, memory=400 * MIB)
 
     def act(dtype: str, do: str, *_: int) -> None:
         # The other hangs in its first step: the one that is warm grows while nobody asks it.

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -14,13 +14,14 @@ from ipexperf.bench import registry
 from ipexperf.bench.artifacts import artifact
 from ipexperf.case import Case
 from ipexperf.conduct import checksum
-from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ipexperf.conduct.worker import Worker
 
 SMALL = Case("small", "fake", "int8", "spin", "plain", 1, 1, data="none")
 
@@ -53,15 +54,8 @@ class Maker:
 
 
 @pytest.fixture
-def maker(monkeypatch: pytest.MonkeyPatch) -> Maker:
-    maker = Maker()
-
-    def worker(conditions: Conditions) -> Maker:
-        maker.python = conditions.python
-        return maker
-
-    monkeypatch.setattr(Conditions, "worker", worker)
-    return maker
+def maker() -> Maker:
+    return Maker()
 
 
 @pytest.fixture
@@ -72,7 +66,11 @@ def ready(maker: Maker, fake: str, tmp_path: Path) -> Callable[..., Path]:
     registry.model("small", **declaration)(lambda: int)
 
     def ready(case: Case = SMALL, say: Callable[[str], None] = lambda _: None, python: str | None = None) -> Path:
-        conditions = Conductor(Options(load=(fake,)), tmp_path, say).ready(case, python)
+        def start(python: str | None, *_: Any, **__: Any) -> Worker:
+            maker.python = python
+            return cast("Worker", maker)
+
+        conditions = Conductor(Options(load=(fake,)), tmp_path, say, start=start).ready(case, python)
         assert conditions.python is None  # the arm's own interpreter is the arm's business
         path = conditions.settings.artifact
         assert path is not None

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
-from free_machine import FREE
+from free_machine import BUSY, FREE
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import gate, instances, placement
+from ipexperf.conduct import instances, placement
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
@@ -41,17 +41,14 @@ def run(model: str, seconds: float = 0.2) -> Launch:
 
 @pytest.mark.process
 @pytest.mark.parametrize(("final", "asked"), [(False, False), (True, True)])
-def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(
-    *, final: bool, asked: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(*, final: bool, asked: bool) -> None:
     """As a single worker is not."""
     registry.load(FAKES)
-    monkeypatch.setattr(gate, "contended", lambda *_: "busy")
-    conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05)
+    conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05, gate=BUSY)
     given = placement.apply(conditions, case("tiny"), None)
     done, _ = conduct_play.launch(case("tiny"), 0, given, accuracy=True, final=final)
     assert (done.outcome, bool(done.accuracy)) == ("ok", asked)
-    assert "busy" in done.contended
+    assert "other processes took" in done.contended
 
 
 def check(done: Launch, name: str) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import conduct_play
 import pytest
@@ -12,9 +12,9 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
-from ipexperf.conduct import memory_fit, memory_limit
-from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct import memory_fit
 from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
@@ -60,10 +60,8 @@ class Answering:
 
 
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> Answering:
-    worker = Answering()
-    monkeypatch.setattr(Conditions, "worker", lambda _: worker)
-    return worker
+def worker() -> Answering:
+    return Answering()
 
 
 @pytest.fixture
@@ -73,8 +71,9 @@ def conductor(worker: Answering, fake: str, tmp_path: Path, monkeypatch: pytest.
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": (), "trained": False}
     registry.model("eater_of_memory", **declaration)(lambda: int)
     monkeypatch.setattr(type(registry.devices.get("fake")), "hosted", True)
-    monkeypatch.setattr(memory_limit, "limit", lambda: int(8 * GIB))
-    return Conductor(Options(load=(fake,)), tmp_path, print)
+    return Conductor(
+        Options(load=(fake,)), tmp_path, print, memory=int(8 * GIB), start=lambda *_, **__: cast("Worker", worker)
+    )
 
 
 def test_a_case_that_does_not_fit_is_out_of_memory_before_it_runs(conductor: Conductor, worker: Answering) -> None:
@@ -121,9 +120,9 @@ def test_a_network_that_cannot_be_looked_at_is_run_and_told(
 def test_several_processes_need_it_several_times(conductor: Conductor) -> None:
     """Four GiB fit into eight, and three times four do not."""
     footprint = Footprint.parse({**REPLY, "passing": 0.0})
-    memory_fit.refuse(LARGE, footprint)
+    memory_fit.refuse(LARGE, footprint, int(8 * GIB))
     with pytest.raises(WorkerError, match=r"12\.00 GiB .* 3 times"):
-        memory_fit.refuse(LARGE, footprint, 3)
+        memory_fit.refuse(LARGE, footprint, int(8 * GIB), 3)
 
 
 @pytest.mark.usefixtures("conductor")

@@ -47,6 +47,13 @@ def fresh() -> Iterator[None]:
     placement._resolve.cache_clear()
 
 
+@pytest.fixture
+def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder in which libraries are looked for."""
+    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
+    return tmp_path
+
+
 def find(text: str, **options: Any) -> Placed:
     found = placement.find(Options(placement=read(text), **options))
     assert found is not None
@@ -135,14 +142,12 @@ void *realloc(void *p, unsigned long n) { return __libc_realloc(p, n); }
 )
 def test_an_allocator_is_the_one_that_allocates(
     run: Callable[..., tuple[Launch, dict[str, Any]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    libraries: Path,
     source: str,
     provider: str,
 ) -> None:
     """A library that is found by a versioned name is preloaded; one that only has the name is caught."""
-    path = library(tmp_path, "libjemalloc.so.2", source)
-    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
+    path = library(libraries, "libjemalloc.so.2", source)
     done, environment = run("allocator=jemalloc")
     assert environment["variables"]["LD_PRELOAD"] == str(path)
     assert environment["variables"]["MALLOC_CONF"] == placement.MALLOC_CONF
@@ -167,13 +172,12 @@ def test_the_heap_is_as_glibc_has_it_where_that_is_asked_for(
 
 @needs_compiler
 def test_intels_openmp_brings_its_settings(
-    run: Callable[..., tuple[Launch, dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., tuple[Launch, dict[str, Any]]], libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is preloaded before what was preloaded already, and is the one that answers calls of OpenMP."""
-    other = library(tmp_path, "libother.so", "int other;")
+    other = library(libraries, "libother.so", "int other;")
     monkeypatch.setenv("LD_PRELOAD", str(other))
-    path = library(tmp_path, "libiomp5.so", "void GOMP_parallel(void) {}")
-    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
+    path = library(libraries, "libiomp5.so", "void GOMP_parallel(void) {}")
     done, environment = run("openmp=iomp5")
     told = environment["variables"]
     assert told["LD_PRELOAD"] == f"{path}:{other}"
@@ -182,15 +186,14 @@ def test_intels_openmp_brings_its_settings(
     assert "openmp libiomp5.so" in placed(done).found
 
 
-def test_a_mode_has_the_openmp_that_it_cannot_do_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_mode_has_the_openmp_that_it_cannot_do_without(monkeypatch: pytest.MonkeyPatch, libraries: Path) -> None:
     """Whoever asks for nothing gets it, and whoever asks for cores gets it there; a launcher decides for itself."""
-    (tmp_path / "libiomp5.so").touch()
-    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
+    (libraries / "libiomp5.so").touch()
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     for wish, cores in ((None, ALL), (read(f"cores={ALL[-1]}"), ALL[-1:])):
         found = placement.find(Options(placement=wish), "iomp5")
         assert found is not None
-        assert found.variables["LD_PRELOAD"] == str(tmp_path / "libiomp5.so")
+        assert found.variables["LD_PRELOAD"] == str(libraries / "libiomp5.so")
         assert (found.placement.openmp, found.placement.cores) == ("iomp5", cores)
     monkeypatch.setattr(
         placement, "_from_launcher", lambda launcher, *_: Placed(bench_placement.Placement(openmp=launcher))
@@ -221,9 +224,9 @@ def test_gnu_openmp_is_told_its_cores_and_threads() -> None:
         ("allocator=tcmalloc", "apt install libtcmalloc-minimal4"),
     ],
 )
-def test_what_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, told: str) -> None:
+@pytest.mark.usefixtures("libraries")
+def test_what_is_not_there_is_refused(text: str, told: str) -> None:
     """One sentence before anything is measured, with how to get it where it can be got."""
-    monkeypatch.setattr(placement, "_folders", lambda _: iter([str(tmp_path)]))
     with pytest.raises(UsageError, match=told):
         find(text)
 

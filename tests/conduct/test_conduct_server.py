@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,6 @@ from ipexperf.bench.process import server as bench_server
 from ipexperf.bench.process import worker as bench_worker
 from ipexperf.case import Case
 from ipexperf.compare import group
-from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.server import MOST, Order, Server, Servers
@@ -63,11 +63,13 @@ def servers() -> Iterator[Servers]:
 def run(fake: str, servers: Servers) -> Callable[..., Launch]:
     """Launches a fake model once, forked."""
 
-    def run(model: str, timeout: float = 30.0, **variables: str) -> Launch:
+    def run(model: str, timeout: float = 30.0, memory: int | None = None, **variables: str) -> Launch:
         server = servers.get(order(fake), None, variables, 60)
         conditions = Conditions(
             Settings(load=(fake,)), variables=variables, timeout=timeout, samples=5, seconds=0.05, server=server
         )
+        if memory is not None:
+            conditions = replace(conditions, memory=memory)
         return conduct_play.launch(case(model), 0, conditions, accuracy=True)[0]
 
     return run
@@ -157,11 +159,10 @@ def test_what_a_forked_worker_started_dies_with_it(
 
 
 def test_the_memory_limit_is_for_forked_workers_too(
-    run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: Callable[[int], bool]
+    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """A forked worker is stopped for the memory that its child takes."""
-    monkeypatch.setattr(memory_limit, "limit", lambda: 2**27)
-    done = run("hungry_child", FAKE_PID_FILE=str(tmp_path / "pids"))
+    done = run("hungry_child", memory=2**27, FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert all(gone(pid) for pid in pids(tmp_path / "pids"))
 

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -17,13 +17,14 @@ from ipexperf.bench.api import Packaged
 from ipexperf.bench.models import _probe
 from ipexperf.case import Case
 from ipexperf.conduct import checksum
-from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ipexperf.conduct.worker import Worker
 
 LEARNER = Case("learner", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 MADE = b"weights " * 2**18
@@ -54,10 +55,8 @@ class Teacher:
 
 
 @pytest.fixture
-def teacher(monkeypatch: pytest.MonkeyPatch) -> Teacher:
-    teacher = Teacher()
-    monkeypatch.setattr(Conditions, "worker", lambda _: teacher)
-    return teacher
+def teacher() -> Teacher:
+    return Teacher()
 
 
 @pytest.fixture
@@ -68,7 +67,8 @@ def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     registry.model("learner", **declaration)(lambda: int)
 
     def ready(say: Callable[[str], None] = lambda _: None) -> Path:
-        path = Conductor(Options(load=(fake,)), tmp_path, say).ready(LEARNER).settings.weights
+        conductor = Conductor(Options(load=(fake,)), tmp_path, say, start=lambda *_, **__: cast("Worker", teacher))
+        path = conductor.ready(LEARNER).settings.weights
         assert path is not None
         return Path(path)
 

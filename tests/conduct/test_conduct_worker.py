@@ -10,18 +10,19 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import conduct_play
 import pytest
-from free_machine import FREE
+from free_machine import BUSY, FREE
 
 from ipexperf.bench.api import Settings
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.process import guard
 from ipexperf.case import Case
-from ipexperf.conduct import gate, memory_limit, process
+from ipexperf.conduct import memory_limit, process
 from ipexperf.conduct import worker as workers
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
@@ -30,6 +31,7 @@ from ipexperf.errors import UsageError, WorkerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ipexperf.judge.policy import GatePolicy
     from ipexperf.result import Launch
 
 pytestmark = pytest.mark.process
@@ -41,12 +43,14 @@ def case(model: str = "tiny") -> Case:
 
 @pytest.fixture
 def run(fake: str) -> Callable[..., Launch]:
-    """Launches a fake model once, quickly."""
+    """Launches a fake model once, quickly, under these conditions and variables."""
 
-    def run(model: str, timeout: float = 30.0, samples: int = 5, seconds: float = 0.05, **variables: str) -> Launch:
-        conditions = Conditions(
-            Settings(load=(fake,)), variables=variables, timeout=timeout, samples=samples, seconds=seconds, gate=FREE
-        )
+    def run(model: str, **more: Any) -> Launch:
+        names = {one.name for one in fields(Conditions)}
+        asked: dict[str, Any] = {"timeout": 30.0, "samples": 5, "seconds": 0.05, "gate": FREE}
+        asked |= {name: value for name, value in more.items() if name in names}
+        variables = {name: value for name, value in more.items() if name not in names}
+        conditions = Conditions(Settings(load=(fake,)), variables=variables, **asked)
         return conduct_play.launch(case(model), 0, conditions, accuracy=True)[0]
 
     return run
@@ -70,15 +74,14 @@ def test_a_launch_that_ends_well(run: Callable[..., Launch]) -> None:
     assert done.block * done.metrics["step_time"] > 0.005
 
 
-@pytest.mark.parametrize(("busy", "final", "asked"), [("busy", False, False), ("busy", True, True), ("", False, True)])
+@pytest.mark.parametrize(("policy", "final", "asked"), [(BUSY, False, False), (BUSY, True, True), (FREE, False, True)])
 def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(
-    *, fake: str, busy: str, final: bool, asked: bool, monkeypatch: pytest.MonkeyPatch
+    *, fake: str, policy: GatePolicy, final: bool, asked: bool
 ) -> None:
     """It would train to the end, for minutes, and none of it would count."""
-    monkeypatch.setattr(gate, "contended", lambda *_: busy)
-    conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
+    conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05, gate=policy)
     done, _ = conduct_play.launch(case(), 0, conditions, accuracy=True, final=final)
-    assert (done.outcome, done.contended) == ("ok", busy)
+    assert (done.outcome, bool(done.contended)) == ("ok", policy is BUSY)
     assert (bool(done.accuracy), "accuracy" in done.metrics) == (asked, asked)
 
 
@@ -346,13 +349,11 @@ def _open_files(pid: int) -> set[str]:
     return {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()}
 
 
-def test_a_worker_over_the_memory_limit_is_stopped(
-    fake: str, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
-) -> None:
+def test_a_worker_over_the_memory_limit_is_stopped(fake: str, gone: Callable[[int], bool]) -> None:
     """A step that holds more memory than a worker may have is stopped while it runs, and the reason says the limit."""
     with Worker(timeout=30) as worker:
         worker.ask("prepare", case=case("hang").to_json(), settings={"load": [fake]})
-        monkeypatch.setattr(worker, "_limit", 2**20)
+        worker.memory = 2**20
         begin = time.monotonic()
         with pytest.raises(WorkerError, match=r"took more than 0\.0 GiB") as error:
             worker.ask("warm")
@@ -365,15 +366,13 @@ def test_a_worker_over_the_memory_limit_is_stopped(
     ("together", "outcome", "told"),
     [(False, "timed_out", "no reply within 3 s"), (True, "out_of_memory", "together with the other arms of its round")],
 )
-def test_the_memory_limit_is_for_both_that_take_turns(
-    fake: str, monkeypatch: pytest.MonkeyPatch, *, together: bool, outcome: str, told: str
-) -> None:
+def test_the_memory_limit_is_for_both_that_take_turns(fake: str, *, together: bool, outcome: str, told: str) -> None:
     """Each has room by itself, and the two together have not: the larger one ends, and says with whom."""
     with Worker(timeout=30) as first, Worker(timeout=30) as second:
         # The other one has imported nothing yet.
         second.ask("prepare", case=case("hang").to_json(), settings={"load": [fake]})
         # Looked at closely, as above the limit, for they share what they have not written to.
-        monkeypatch.setattr(second, "_limit", int(0.9 * memory_limit.together([first.pid, second.pid], 0)))
+        second.memory = int(0.9 * memory_limit.together([first.pid, second.pid], 0))
         second.beside = [first] if together else []
         with pytest.raises(WorkerError, match=told) as error:
             second.ask("warm", timeout=3)
@@ -386,18 +385,16 @@ def test_the_memory_limit_is_below_the_machines_memory() -> None:
     assert 0 < memory_limit.limit() < total
 
 
-def test_the_limit_is_read_when_a_worker_starts(monkeypatch: pytest.MonkeyPatch, run: Callable[..., Launch]) -> None:
-    """A launch under a tiny limit ends as out of memory instead of in the kernel's hands."""
-    monkeypatch.setattr(memory_limit, "limit", lambda: 2**20)
-    assert run("hang").outcome == "out_of_memory"
+def test_a_launch_under_a_tiny_limit_ends_as_out_of_memory(run: Callable[..., Launch]) -> None:
+    """Instead of in the kernel's hands."""
+    assert run("hang", memory=2**20).outcome == "out_of_memory"
 
 
 def test_what_a_worker_started_counts_as_its_memory(
-    run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gone: Callable[[int], bool]
+    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """A worker that is small itself is stopped for the memory that its child takes, and the child with it."""
-    monkeypatch.setattr(memory_limit, "limit", lambda: 2**27)
-    done = run("hungry_child", timeout=20.0, FAKE_PID_FILE=str(tmp_path / "pids"))
+    done = run("hungry_child", timeout=20.0, memory=2**27, FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert "0.1 GiB" in done.reason
     assert "with its child processes" in done.reason

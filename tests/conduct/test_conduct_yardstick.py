@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shutil
+import subprocess
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -217,7 +218,7 @@ def test_a_folder_that_nothing_can_be_made_in_is_found_before_anything_is_instal
     told: str,
 ) -> None:
     """One sentence and exit status 2, not a traceback after minutes."""
-    monkeypatch.setattr(yardstick, "_install", never)
+    monkeypatch.setattr(subprocess, "run", never)  # pip
     where = cache(tmp_path)
     assert cli.main(["yardstick", "make", "--cache", str(where)]) == cli.USAGE_ERROR
     error = capsys.readouterr().err.splitlines()[-1]
@@ -227,37 +228,34 @@ def test_a_folder_that_nothing_can_be_made_in_is_found_before_anything_is_instal
 
 
 @pytest.mark.parametrize("left", ["yardstick.old", "yardstick.part"])
-def test_what_an_earlier_try_left_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
-    monkeypatch.setattr(yardstick, "_install", quick)
+def test_what_an_earlier_try_left_is_no_obstacle(tmp_path: Path, left: str) -> None:
     for name in ("yardstick", left):
         (tmp_path / name / "lib").mkdir(parents=True)
         a_file(tmp_path / name / "lib" / "old")
-    yardstick.make(tmp_path, yardstick.LIST, lambda _: None)
+    yardstick.make(tmp_path, yardstick.LIST, lambda _: None, install=quick)
     assert [path.name for path in tmp_path.iterdir()] == ["yardstick"]
     assert not (tmp_path / "yardstick" / "lib" / "old").exists()
 
 
-def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yardstick, "_install", quick)
+def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
     cache, shared = tmp_path / "cache", tmp_path / "shared"
     for folder in (cache, shared):
         folder.mkdir()
     kept = a_file(shared / "kept")
     (cache / "yardstick").symlink_to(shared)
-    python = yardstick.make(cache, yardstick.LIST, lambda _: None)
+    python = yardstick.make(cache, yardstick.LIST, lambda _: None, install=quick)
     assert [path.name for path in cache.iterdir()] == ["yardstick"]
     assert not (cache / "yardstick").is_symlink()
     assert python.exists()
     assert kept.read_text() == "somebody's"
 
 
-def test_what_cannot_be_put_in_place_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_put_in_place_leaves_what_was_there(tmp_path: Path) -> None:
     """The second of two renames fails: the first is taken back."""
-    monkeypatch.setattr(yardstick, "_install", lambda part, _: shutil.rmtree(part))
     (tmp_path / "yardstick").mkdir()
     a_file(tmp_path / "yardstick" / "old")
     with pytest.raises(UsageError, match=r"no yardstick can be made in .*: .*No such file"):
-        yardstick.make(tmp_path, yardstick.LIST, lambda _: None)
+        yardstick.make(tmp_path, yardstick.LIST, lambda _: None, install=lambda part, _: shutil.rmtree(part))
     assert [path.name for path in tmp_path.rglob("*")] == ["yardstick", "old"]
 
 
@@ -270,12 +268,11 @@ def test_an_old_one_that_cannot_be_deleted_is_told_and_harms_nothing(
         if path.name == "yardstick.old":
             raise PermissionError(13, "Permission denied", str(path / "lib"))
 
-    monkeypatch.setattr(yardstick, "_install", quick)
     (tmp_path / "yardstick").mkdir()
     a_file(tmp_path / "yardstick" / "old")
     monkeypatch.setattr(yardstick.shutil, "rmtree", spoilt)
     said: list[str] = []
-    assert yardstick.make(tmp_path, yardstick.LIST, said.append).exists()
+    assert yardstick.make(tmp_path, yardstick.LIST, said.append, install=quick).exists()
     assert not (tmp_path / "yardstick" / "old").exists()
     assert said[-1].startswith(
         f"the yardstick is made; what was there before is left in {tmp_path / 'yardstick.old'}: "
