@@ -18,8 +18,10 @@ from ipexperf.plan.features import NUMBER, Row
 from ipexperf.plan.matrix import LeftOut
 from ipexperf.plan.options import Options
 
-SMALL = ("resnet18", features.DECODER)
+SMALL = ("resnet18", features.DECODER, features.LINEAR)
 """Models to try first, because they cost least. The others follow by name."""
+OF_LINEAR_LAYERS = frozenset({("linear_bn_folding", "off"), ("quantisation", "dynamic")})
+"""Settings that do little or nothing in a network of convolutions: the network of linear layers shows them."""
 WORTH: Mapping[str, int] = {"instructions": 20, "failure": 12, "mode": 10, "knob": 4, "condition": 4, "model": 1}
 """What rows of a kind are worth: what only this machine can show comes first."""
 EMULATED = 2
@@ -57,7 +59,7 @@ class Planner:
         self._missing: dict[str, str | None] = {}
         self.rows = features.every(device)
         own = [row.of("model") for row in self.rows if row.kind == "model"]
-        own += [name for name in (features.DECODER,) if name in registry.models.names()]
+        own += [name for name in (features.DECODER, features.LINEAR) if name in registry.models.names()]
         self._models = sorted(own, key=lambda name: (SMALL.index(name) if name in SMALL else len(SMALL), name))
 
     def make(self, held: Collection[Row] = ()) -> Cover:
@@ -122,10 +124,23 @@ class Planner:
                 for setting in _settings(cell):
                     if isinstance(one := self._case(dataclasses.replace(cell), (*case.knobs, setting)), Case):
                         yield one
+        yield from self._of_linear_layers()
         for model in self._models:
             plainest = next((case for cell in self._whole(model) for case in self._settled(cell)), None)
             if plainest is not None:
                 yield plainest
+
+    @property
+    def _linear(self) -> list[Cell]:
+        """The plain cells with the network of linear layers, where that is registered."""
+        there = features.LINEAR in self._models
+        return [dataclasses.replace(cell, model=features.LINEAR) for cell in self._plain] if there else []
+
+    def _of_linear_layers(self) -> Iterator[Case]:
+        for cell in self._linear:
+            for setting in OF_LINEAR_LAYERS.intersection(_settings(cell)):
+                if isinstance(one := self._case(cell, (setting,)), Case):
+                    yield one
 
     def _modes(self) -> list[str]:
         """The modes, what changes a network least first."""
@@ -143,7 +158,7 @@ class Planner:
         return [one for row in missing if (one := self._pair(row)) is not None]
 
     def _pair(self, row: Row) -> Planned | None:
-        for cell in self._plain:
+        for cell in self._linear if _of_linear_layers(row) else self._plain:
             if cell.stack != row.of("stack"):
                 continue
             for value in NUMBERS if row.of("value") == NUMBER else (row.of("value"),):
@@ -154,7 +169,13 @@ class Planner:
         return None
 
     def _shown(self, row: Row, candidates: Iterable[Planned]) -> bool:
-        return any(features.shows(row, one.case, self.facts) for one in candidates)
+        return any(self._shows(row, one.case) for one in candidates)
+
+    def _shows(self, row: Row, case: Case) -> bool:
+        """Whether the case shows the row, and is of the network that shows it best."""
+        if _of_linear_layers(row) and self._linear and case.model != features.LINEAR:
+            return False
+        return features.shows(row, case, self.facts)
 
     def _failures(self, wanted: Iterable[Row]) -> list[Planned]:
         """A case of each model that fails on purpose, in the plainest way."""
@@ -196,7 +217,7 @@ class Planner:
 
     def _chosen(self, wanted: Sequence[Row], candidates: Sequence[Planned]) -> tuple[list[Planned], list[Row]]:
         """The cases, and the rows that none of them shows."""
-        shown = {one: {row for row in wanted if features.shows(row, one.case, self.facts)} for one in candidates}
+        shown = {one: {row for row in wanted if self._shows(row, one.case)} for one in candidates}
         order = {one: number for number, one in enumerate(shown)}
         left = set(wanted)
         chosen: list[Planned] = []
@@ -216,7 +237,8 @@ class Planner:
 
     def _packed(self, planned: Planned, rows: set[Row], left: set[Row]) -> tuple[Planned, set[Row]]:
         """The case with as many further settings as it can have without losing a row that it shows."""
-        if planned.case != features.without_conditions(planned.case) or not features.is_whole(planned.case):
+        plain = features.is_whole(planned.case) and planned.case.model != features.LINEAR
+        if planned.case != features.without_conditions(planned.case) or not plain:
             return planned, rows
         stack, named = planned.case.stack, sorted(left, key=str)
         for row in (row for row in named if row.kind == "knob" and row.of("stack") == stack):
@@ -227,7 +249,7 @@ class Planner:
                 case = self._case(cell, (*planned.case.knobs, (row.of("knob"), value)))
                 if not isinstance(case, Case):
                     continue
-                more = {one for one in left if features.shows(one, case, self.facts)}
+                more = {one for one in left if self._shows(one, case)}
                 if more > rows:
                     planned, rows = Planned(case, planned.options), more
                     break
@@ -285,6 +307,10 @@ def cost(case: Case) -> int:
     mode = registry.modes.get(case.mode)
     compiled = mode.graph in (COMPILED, EXPORTED)
     return 1 + mode.trains + 2 * compiled + 2 * mode.requests + 2 * (mode.processes(case) - 1)
+
+
+def _of_linear_layers(row: Row) -> bool:
+    return (row.of("knob"), row.of("value")) in OF_LINEAR_LAYERS
 
 
 def _stacks() -> list[str]:

@@ -25,8 +25,8 @@ KINDS: tuple[Kind, ...] = ("instructions", "failure", "mode", "knob", "condition
 """The kinds of rows, in the order of tables."""
 NUMBER = "a number"
 """The value of a row for a knob that takes any number."""
-DECODER = "evidence_decoder"
-"""A model that is only there to show what decoders do (`bench.models._for_evidence`)."""
+DECODER, LINEAR = "evidence_decoder", "evidence_linear"
+"""Models that are only there to show what decoders and linear layers do (`bench.models._for_evidence`)."""
 PROVOKED: Mapping[str, tuple[str, ...] | None] = {
     "out_of_memory": None,
     "crashed": None,
@@ -128,7 +128,7 @@ def _models(device: str) -> Iterator[Row]:
     del device
     for name in registry.models.names():
         model = registry.models.get(name)
-        if not (model.operator_of or model.target or name == DECODER or name in map(failing, PROVOKED)):
+        if not (model.operator_of or model.target or name in (DECODER, LINEAR, *map(failing, PROVOKED))):
             yield _row("model", model=name)
 
 

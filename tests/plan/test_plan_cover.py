@@ -193,3 +193,17 @@ def test_a_card_has_a_plan_without_a_list_of_its_own() -> None:
     assert {one.case.device for one in whole.planned} == {"cuda"}
     why = whole.impossible[row("mode", mode="infer", dtype="fp32", stack="ipex")]
     assert why == "IPEX optimises for cpu and xpu, not for cuda"
+
+
+def test_what_does_little_to_convolutions_is_shown_by_linear_layers() -> None:
+    """On a network of convolutions, such a setting changes nothing that proof could find."""
+    made, whole = covered()
+    wanted = [one for one in made.rows if (one.of("knob"), one.of("value")) in cover.OF_LINEAR_LAYERS]
+    assert {(one.of("knob"), one.of("stack")) for one in wanted} >= {
+        ("linear_bn_folding", "ipex"),
+        ("quantisation", "ipex"),
+        ("quantisation", "stock"),
+    }
+    for one in (one for one in wanted if one not in whole.impossible):
+        cases = [planned.case for planned in whole.planned if features.shows(one, planned.case, made.facts)]
+        assert features.LINEAR in {case.model for case in cases}

@@ -1,4 +1,4 @@
-"""Networks for `ipexperf evidence` alone: a decoder that needs no training, and networks that fail on purpose.
+"""Networks for `ipexperf evidence` alone: a decoder that needs no training, linear layers, and failures on purpose.
 
 These harm no machine: memory runs out at a limit of the worker's own, or in one request that no card can meet.
 """
@@ -94,6 +94,27 @@ def _decoder() -> Any:
     from ipexperf.bench.models import _decoder
 
     return _decoder.Decoder(SHAPE)
+
+
+PIXELS = 8
+"""Width and height of the images of the network of linear layers, which are as large as in their file."""
+
+
+@registry.model("evidence_linear", size=PIXELS, batch_train=64, batch_infer=32)
+def _linear() -> Any:
+    """Shows what is about linear layers, and about BatchNorm behind one: no shipped network has that."""
+    nn = torch.nn
+    hidden = 128
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(3 * PIXELS * PIXELS, hidden),
+        nn.BatchNorm1d(hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.BatchNorm1d(hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, 10),
+    )
 
 
 for _outcome, _fail in (("out_of_memory", _take_memory), ("crashed", _crash), ("device_lost", _lose_the_device)):
