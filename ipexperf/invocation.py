@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf import live_baseline, site
 from ipexperf.case import Planned
+from ipexperf.errors import LockError, UsageError
 from ipexperf.run import Judged, Postponed, Run
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.history.store import Status
+    from ipexperf.lock import Lock
     from ipexperf.plan.gates import Wish
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, Verdict
@@ -26,14 +29,18 @@ class Invocation:
 
         self.options = options
         runs.check(options)
+        lock = _lock(options)
         self._cluster: runs.Cluster | None = None
         self._absent: dict[str, str] = {}
         """The hosts of the fleet that take no part, each with its reason."""
         if options.fleet is None:
+            if lock is not None:
+                with _blaming(options.sources["environment"]):
+                    options = site.in_environment(options, lock, folder, say)
             self.runs = {"": Run(options, folder, say)}
         else:
             self._cluster = runs.connect(options, folder)
-            started = runs.start(options, folder, say, self._cluster)
+            started = runs.start(options, folder, say, self._cluster, lock)
             self.runs, self._absent = started.runs, started.absent
         self.cases = tuple(Planned(case, host) for host, run in self.runs.items() for case in run.plan.cases)
 
@@ -97,3 +104,23 @@ class Invocation:
             for host, run in self.runs.items()
             for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well)
         ]
+
+
+@contextmanager
+def _blaming(source: str) -> Iterator[None]:
+    """Name the option that asked for a lock in what is wrong with it."""
+    try:
+        yield
+    except LockError as error:
+        raise UsageError(f"{source}: {error}") from error
+
+
+def _lock(options: Options) -> Lock | None:
+    """The lock of `--perf-environment`, if that was given."""
+    if options.environment is None:
+        return None
+    source = options.sources["environment"]
+    if options.python is not None:
+        raise UsageError(f"{source} and {options.sources['python']} both name an interpreter: leave one out")
+    with _blaming(source):
+        return live_baseline.lock_named(options.environment, options, source)

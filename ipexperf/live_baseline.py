@@ -29,6 +29,7 @@ from ipexperf.judge.environment import differences, incomparable
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
 from ipexperf.plan import arms, gates, matrix
+from ipexperf.plan.values import BASELINE
 from ipexperf.result import PRIMARY, MachineEvidence
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
         return LiveBaselines()
     must = words is not None or options.baseline == "live"
     source = options.sources.get("against" if words else "baseline", FLAG)
-    words = words or arms.ArmWords(text=arms.BASELINE, lock=arms.BASELINE)
+    words = words or arms.ArmWords(text=BASELINE, lock=BASELINE)
     wanted, stored = _locks_of(words, options, cases, facts, source, must=must)
     if not wanted:
         return LiveBaselines({}, stored if must or any(reason != _NEVER for reason in stored.values()) else {})
@@ -196,7 +197,7 @@ def _locks_of(
     words: ArmWords, options: Options, cases: Sequence[Case], facts: Facts, source: str, *, must: bool
 ) -> tuple[dict[Case, Lock], dict[Case, str]]:
     """The lock of each case, or why it has none."""
-    if words.lock != arms.BASELINE:
+    if words.lock != BASELINE:
         return dict.fromkeys(cases, lock_named(words.lock, options, source)), {}
     wanted: dict[Case, Lock] = {}
     stored: dict[Case, str] = {}
@@ -261,7 +262,7 @@ def _machine_key(device: str, facts: Facts, options: Options) -> str:
 def lock_named(reference: str, options: Options, source: str) -> Lock:
     """The lock that `baseline:NAME`, `run:RUN`, `lock:FILE` or `shipped:NAME` names."""
     kind, _, name = reference.partition(":")
-    if reference == arms.BASELINE:
+    if reference == BASELINE:
         there = locks.every(options.baselines)
         if len(there) != 1:
             raise UsageError(f"{source}: {options.baselines} has {len(there)} locks: name one as baseline:NAME")
@@ -302,11 +303,7 @@ def with_lock(words: ArmWords, lock: Lock, options: Options, cache: Path, say: S
         python = options.python or sys.executable
     unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
     variables = {**unset, **dict(lock.variables), **words.variables}
-    text = (
-        words.text.replace(arms.BASELINE, f"{arms.BASELINE}:{lock.digest}")
-        if words.lock == arms.BASELINE
-        else words.text
-    )
+    text = words.text.replace(BASELINE, f"{BASELINE}:{lock.digest}") if words.lock == BASELINE else words.text
     return dataclasses.replace(words, text=text, python=python, variables=variables)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,11 +13,14 @@ from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
+from ipexperf.environments import make
 from ipexperf.plan import matrix
 from ipexperf.result import Measurement, RoundRecord
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
+    from ipexperf.environments.store import Store
+    from ipexperf.lock import Lock
     from ipexperf.plan.options import Options
 
 
@@ -64,6 +69,22 @@ def facts(options: Options) -> Facts:
     placed = placement.find(options)
     gathered = ask_facts(options.python, devices, matrix.variables(options, devices), matrix.packages())
     return placement.facts_of(gathered, placed)
+
+
+def in_environment(
+    options: Options, lock: Lock, folder: Path, say: Callable[[str], None], stores: Sequence[Store] = ()
+) -> Options:
+    """The options with the interpreter of a lock's environment, which is made unless this host has it.
+
+    `stores` have wheels for it, beside that of the cache. Variables stay as they are, because they belong to the host.
+    Those that the lock has otherwise are named.
+    """
+    make.check_possible(lock)
+    python = make.make(options.cache or folder / ".ipexperf", lock, say, stores=stores).python
+    for name, value in lock.variables:
+        if os.environ.get(name) != value:
+            say(f"the lock {lock.digest} has {name}={value}, and here it is {os.environ.get(name, 'unset')}")
+    return dataclasses.replace(options, python=python)
 
 
 class Here:

@@ -45,6 +45,8 @@ WAIT = 60.0
 """Time limit in seconds for an interpreter to list its packages."""
 INSTALL_HOURS = 2
 """Time limit for an installation, which may download many GB."""
+SPEAK_SECONDS = 30.0
+"""Longest silence during an installation."""
 Say = Callable[[str], None]
 
 
@@ -169,8 +171,11 @@ def every(cache: Path) -> list[Environment]:
     return sorted(environments, key=lambda one: -(one.folder / MADE).stat().st_mtime)
 
 
-def make(cache: Path, lock: Lock, say: Say, also: Iterable[str] = ()) -> Environment:
-    """Find the environment of a lock, or make it. `also`: interpreters whose packages may be copied, beside ours."""
+def make(cache: Path, lock: Lock, say: Say, also: Iterable[str] = (), stores: Sequence[Store] = ()) -> Environment:
+    """Find the environment of a lock, or make it.
+
+    `also`: interpreters whose packages may be copied, beside ours. `stores`: wheels, beside those of the cache.
+    """
     cache = cache.absolute()
     if environment := find(cache, lock):
         return environment
@@ -179,7 +184,7 @@ def make(cache: Path, lock: Lock, say: Say, also: Iterable[str] = ()) -> Environ
     with _alone(place, say):
         if environment := find(cache, lock):  # another process made it meanwhile
             return environment
-        return _build(place, lock, python, store_of(cache), [*_inventories(cache, also)], say)
+        return _build(place, lock, python, [store_of(cache), *stores], [*_inventories(cache, also)], say)
 
 
 def check_possible(lock: Lock) -> None:
@@ -239,14 +244,19 @@ def _inventories(cache: Path, also: Iterable[str]) -> Iterator[tuple[Inventory, 
 
 
 def _build(
-    place: Path, lock: Lock, python: str, store: Store, installed: Sequence[tuple[Inventory, bool]], say: Say
+    place: Path,
+    lock: Lock,
+    python: str,
+    stores: Sequence[Store],
+    installed: Sequence[tuple[Inventory, bool]],
+    say: Say,
 ) -> Environment:
     began = time.monotonic()
     part = place.with_name(f"{place.name}.part")
     try:
         shutil.rmtree(part, ignore_errors=True)
         _create(part, python)
-        counts = _fill(part, lock, store, installed, say)
+        counts = _fill(part, lock, stores, installed, say)
         wrong = mismatches(lock, take_inventory(str(part / "bin" / "python")))
         if wrong:
             raise LockError(f"what was installed is not what the lock says: {'; '.join(wrong[:3])}")
@@ -288,7 +298,7 @@ def _create(part: Path, python: str) -> None:
 
 
 def _fill(
-    part: Path, lock: Lock, store: Store, installed: Sequence[tuple[Inventory, bool]], say: Say
+    part: Path, lock: Lock, stores: Sequence[Store], installed: Sequence[tuple[Inventory, bool]], say: Say
 ) -> dict[str, int]:
     """Install every package of the lock. Return how many came from where."""
     target = _packages_folder(part)
@@ -302,7 +312,7 @@ def _fill(
         if known is not None:
             copying.install_from(known[0], target, link=known[1])
             copied += 1
-        elif (wheel := store.find(package)) is not None:
+        elif wheel := next(filter(None, (store.find(package) for store in stores)), None):
             stored[package.name] = wheel
         else:
             wanted.append(package)
@@ -314,11 +324,11 @@ def _fill(
         )
     if stored:
         say(f"installing {len(stored)} packages from the store")
-        _install(part, [str(path) for path in stored.values()], offline=True)
+        _install(part, [str(path) for path in stored.values()], say, offline=True)
     if wanted:
         say(f"downloading {len(wanted)} packages: {', '.join(f'{one.name} {one.version}' for one in wanted[:6])}"
             + (" ..." if len(wanted) > 6 else ""))  # fmt: skip
-        _install(part, [f"{package.name}=={package.version}" for package in wanted])
+        _install(part, [f"{package.name}=={package.version}" for package in wanted], say)
     return {"copied": copied, "stored": len(stored), "downloaded": len(wanted)}
 
 
@@ -333,7 +343,7 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
         with tempfile.TemporaryDirectory(dir=cache / FOLDER, prefix="wheel-", suffix=".part") as scratch:
             place = Path(scratch)
             _create(place, base_python(lock))
-            _install(place, [str(wheel.absolute())], offline=True)
+            _install(place, [str(wheel.absolute())], say, offline=True)
             installed = take_inventory(str(place / "bin" / "python")).packages
             if len(installed) != 1:
                 raise LockError(f"{wheel.name} installs no package")
@@ -368,7 +378,7 @@ def _packages_folder(environment: Path) -> Path:
     return folders[0]
 
 
-def _install(environment: Path, requirements: Sequence[str], *, offline: bool = False) -> None:
+def _install(environment: Path, requirements: Sequence[str], say: Say, *, offline: bool = False) -> None:
     """Install exactly these, without what they require: a lock lists everything."""
     python = str(environment / "bin" / "python")
     uv = shutil.which("uv")
@@ -382,20 +392,26 @@ def _install(environment: Path, requirements: Sequence[str], *, offline: bool = 
         listed.write("".join(f"{line}\n" for line in requirements))
         listed.flush()
         command = [*installer, "--quiet", "--no-deps", *where, "-r", listed.name]
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=INSTALL_HOURS * 3600,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise LockError(f"installing took more than {INSTALL_HOURS} hours") from error
-    if done.returncode:
+        status, errors = _patient(command, say)
+    if status:
         what = requirements[0] if len(requirements) == 1 else "a package of the lock"
-        raise LockError(f"{what} cannot be installed: {_last(done.stderr)}")
+        raise LockError(f"{what} cannot be installed: {_last(errors)}")
+
+
+def _patient(command: Sequence[str], say: Say) -> tuple[int, str]:
+    """Run an installer, and say now and then that it still runs. Return its exit status and what it wrote of errors."""
+    began = time.monotonic()
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, stdin=null, stdout=null, stderr=pipe, text=True, errors="replace") as process:
+        try:
+            while (seconds := time.monotonic() - began) < INSTALL_HOURS * 3600:
+                with suppress(subprocess.TimeoutExpired):
+                    _, errors = process.communicate(timeout=SPEAK_SECONDS)
+                    return process.returncode, errors
+                say(f"still installing, for {seconds + SPEAK_SECONDS:.0f} s")
+        finally:
+            process.kill()  # it has ended, unless somebody interrupts us, or it took too long
+    raise LockError(f"installing took more than {INSTALL_HOURS} hours")
 
 
 def _last(text: str) -> str:

@@ -80,7 +80,7 @@ class Store:
         if check and not _is_intact(wheel.path):
             raise LockError(f"{wheel.path} is damaged: keep {package.name} again where it is still installed")
         with suppress(OSError):  # others may only read a shared store: the time of their use is not noted
-            os.utime(_digest_file(wheel.path))
+            os.utime(digest_file(wheel.path))
         return wheel.path
 
     def wheels(self) -> list[Wheel]:
@@ -89,7 +89,7 @@ class Store:
         for path in sorted(self.folder.glob("*/*.whl")):
             name, version = path.name.split("-")[:2]
             with suppress(FileNotFoundError):  # another process removed it meanwhile
-                size, used = path.stat().st_size, _digest_file(path).stat().st_mtime
+                size, used = path.stat().st_size, digest_file(path).stat().st_mtime
                 wheels.append(Wheel(normalised(name), version.replace("_", "-"), path.parent.name, size, used, path))
         return sorted(wheels, key=lambda one: -one.used)
 
@@ -172,9 +172,9 @@ class Store:
         place = self.folder / package.content / new.name
         place.parent.mkdir(exist_ok=True)
         # The digest first: a wheel is there as soon as its own file is, and then both are complete.
-        written = _digest_file(new)
+        written = digest_file(new)
         written.write_text(f"{digest}  {new.name}\n", encoding="utf-8")
-        written.replace(_digest_file(place))
+        written.replace(digest_file(place))
         new.replace(place)
         return place
 
@@ -184,7 +184,7 @@ class Store:
             if not folder.is_dir() or not _is_content(folder.name):
                 continue
             for path in folder.glob("*.whl"):
-                if not _digest_file(path).exists():
+                if not digest_file(path).exists():
                     path.unlink()
             for path in folder.glob("*.whl.sha256"):
                 if not path.with_suffix("").exists():
@@ -206,12 +206,13 @@ def _gb(size: int) -> str:
     return f"{size / GB:.2f} GB"
 
 
-def _digest_file(wheel: Path) -> Path:
+def digest_file(wheel: Path) -> Path:
+    """The file with the SHA-256 of a wheel."""
     return wheel.with_name(f"{wheel.name}.sha256")
 
 
 def _recorded(wheel: Path) -> str:
-    return _digest_file(wheel).read_text(encoding="utf-8").partition(" ")[0]
+    return digest_file(wheel).read_text(encoding="utf-8").partition(" ")[0]
 
 
 def _is_intact(wheel: Path) -> bool:
@@ -229,7 +230,7 @@ def _sha256(path: Path) -> str:
 def _remove(wheel: Path) -> None:
     """Remove a wheel, and then its digest, so that a wheel never lacks one."""
     wheel.unlink()
-    _digest_file(wheel).unlink()
+    digest_file(wheel).unlink()
     with suppress(OSError):  # it has other wheels
         wheel.parent.rmdir()
 

@@ -1,4 +1,4 @@
-"""The code under test, as it travels to a host: this package and the files of `--perf-load`, named by their content."""
+"""What travels to a host, named by its content: this package, the files of `--perf-load`, and wheels of a lock."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import ipexperf
+from ipexperf.environments import store
 
 LOADED = "loaded"
 """The folder of the files of `--perf-load`, beside the package."""
+WHEELS = "wheels"
+"""The folder of wheels, which is a store of them."""
 SKIPPED = ("__pycache__",)
 
 
-def pack(load: Iterable[str] = ()) -> tuple[str, bytes]:
-    """The digest and the archive of this package and of these files. Modules must be installed on the host."""
+def pack(load: Iterable[str] = (), wheels: Iterable[Path] = ()) -> tuple[str, bytes]:
+    """The digest and the archive of this package, of these files, and of these wheels of a store.
+
+    Modules must be installed on the host.
+    """
     package = Path(ipexperf.__file__).parent
     files = {
         f"ipexperf/{path.relative_to(package).as_posix()}": path.read_bytes()
@@ -29,6 +35,9 @@ def pack(load: Iterable[str] = ()) -> tuple[str, bytes]:
     for name in load:
         if name.endswith(".py"):
             files[loaded(name)] = Path(name).read_bytes()
+    for wheel in wheels:
+        for path in (wheel, store.digest_file(wheel)):
+            files[f"{WHEELS}/{wheel.parent.name}/{path.name}"] = path.read_bytes()
     digest = hashlib.sha256()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ipexperf.case import Case
 from ipexperf.errors import HostLostError, UsageError
@@ -27,8 +27,9 @@ from ipexperf.fleet.messages import (
     Said,
     Stop,
 )
-from ipexperf.plan.options import Options
 from ipexperf.result import Measurement, RoundRecord
+
+T = TypeVar("T")
 
 POLL_SECONDS = 1.0
 SILENT_SECONDS = 60.0
@@ -75,6 +76,28 @@ class Board:
             if over:
                 return
 
+    def all_at_once(self, call: Callable[[T], None], arguments: Iterable[T]) -> None:
+        """Make a call for each of these, all at the same time, and show what hosts say. Raises the first error."""
+        ended: list[Exception | None] = []
+
+        def run(argument: T) -> None:
+            error = None
+            try:
+                call(argument)
+            except Exception as raised:  # noqa: BLE001 - raised again below, in the thread that waits
+                error = raised
+            with self.changed:
+                ended.append(error)
+                self.changed.notify_all()
+
+        # Daemons, because nobody who interrupts this wants to wait for a host that is busy.
+        threads = [threading.Thread(target=run, args=(argument,), daemon=True) for argument in arguments]
+        for thread in threads:
+            thread.start()
+        self.wait(lambda: len(ended) == len(threads))
+        for error in filter(None, ended):
+            raise error
+
 
 @dataclass(slots=True)
 class Inbox:
@@ -107,7 +130,7 @@ class Link:
         self._closing = False
         self._heard = self._said = clock()
 
-    def open(self, run: str, options: Options, digest: str, archive: bytes) -> None:
+    def open(self, request: Open, digest: str, archive: bytes) -> None:
         """Start the process with this code. `wait_open` waits for its answer, so that all hosts open at once."""
         try:
             if not self._channel.has(digest):
@@ -118,7 +141,7 @@ class Link:
             raise
         self._heard = self._clock()
         threading.Thread(target=self._pump, daemon=True).start()
-        self._send(Open(run, options, options.resume or ""))
+        self._send(request)
 
     def wait_open(self) -> Opened:
         """What the host is. Raises UsageError if it cannot take part."""

@@ -23,6 +23,8 @@ class Open:
     run: str
     """The name of the run, the same on all of its hosts."""
     options: Options
+    lock: str = ""
+    """The text of a lock, in whose environment this host measures. Empty: in its own."""
     resume: str = ""
     """A run whose controller went away: groups that it completed on this host are not measured again."""
 

@@ -122,8 +122,7 @@ class There:
     def close(self) -> None:
         """End the processes on the hosts. Groups that are still being measured are cut short."""
         busy = {one.link for one in self._groups if one.link is not None and not one.over}
-        for link in self._links.values():
-            link.close(stop=link in busy)
+        self._board.all_at_once(lambda link: link.close(stop=link in busy), self._links.values())
 
 
 class RemoteGroup:

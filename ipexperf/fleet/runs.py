@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ipexperf.bench.process import environment as surroundings
+from ipexperf.environments import make
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.fleet import choice, code, hosts, local
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.link import Board, Channel, Link
+from ipexperf.fleet.messages import Open
 from ipexperf.fleet.remote import There
 from ipexperf.history.values import run_uid
 from ipexperf.run import Run
 
 if TYPE_CHECKING:
+    from ipexperf.lock import Lock
     from ipexperf.plan.options import Options
 
 GHOST_SECONDS = 60.0
@@ -69,8 +72,13 @@ class Started:
     absent: dict[str, str]
 
 
-def start(options: Options, folder: Path, say: Callable[[str], None], cluster: Cluster) -> Started:
-    """Open the hosts and plan their runs. A host that cannot take part is left out, unless none is left."""
+def start(
+    options: Options, folder: Path, say: Callable[[str], None], cluster: Cluster, lock: Lock | None = None
+) -> Started:
+    """Open the hosts and plan their runs. A host that cannot take part is left out, unless none is left.
+
+    With a lock, each host measures in the environment of that lock, which it makes unless it has it.
+    """
     chosen = choice.chosen(_hosts(cluster, say), options.hosts)
     board, name = Board(say), run_uid()
     if options.no_record is False:
@@ -78,7 +86,7 @@ def start(options: Options, folder: Path, say: Callable[[str], None], cluster: C
     say(f"fleet: {len(chosen)} {'host' if len(chosen) == 1 else 'hosts'}: {', '.join(host.name for host in chosen)}")
     starting = _Starting(options, folder, say, board, name)
     try:
-        starting.open(chosen, cluster)
+        starting.open(chosen, cluster, lock)
         return starting.plan()
     except BaseException:
         starting.close()
@@ -93,22 +101,36 @@ class _Starting:
         self._links: list[Link] = []
         self._absent: dict[str, str] = {}
 
-    def open(self, chosen: Sequence[Host], cluster: Cluster) -> None:
-        """Start the process on each host, all before the first one is waited for."""
+    def open(self, chosen: Sequence[Host], cluster: Cluster, lock: Lock | None) -> None:
+        """Start the process on each host. All start at once: one that is busy keeps no other one waiting."""
         options = self._options
-        digest, archive = code.pack(options.load)
+        digest, archive = code.pack(options.load, self._wheels(lock) if lock else ())
         load = tuple(code.loaded(one) if one.endswith(".py") else one for one in options.load)
-        there = dataclasses.replace(options, load=load)
-        for host in chosen:
+        there = dataclasses.replace(options, load=load, db="")  # which may have a password
+        request = Open(self._name, there, lock.text if lock else "", options.resume or "")
+        links: dict[str, Link] = {}
+
+        def begin(host: Host) -> None:
             with self._taking_part(host):
-                channel = cluster.channel(host, self._say, wait=options.lease != "fail")
-                link = Link(host, channel, self._board)
-                self._links.append(link)
-                link.open(self._name, there, digest, archive)
+                channel = cluster.channel(host, self._board.put, wait=options.lease != "fail")
+                link = links[host.name] = Link(host, channel, self._board)
+                link.open(request, digest, archive)
+
+        try:
+            self._board.all_at_once(begin, chosen)
+        finally:
+            self._links = [links[host.name] for host in chosen if host.name in links]
+            self._absent = {host.name: self._absent[host.name] for host in chosen if host.name in self._absent}
         for link in self._links:
             if link.host.name not in self._absent:  # else nobody listens to it
                 with self._taking_part(link.host):
                     link.wait_open()
+
+    def _wheels(self, lock: Lock) -> list[Path]:
+        """The wheels of packages that no index has. Hosts get everything else of a lock themselves."""
+        store = make.store_of(self._options.cache or self._folder / ".ipexperf")
+        of_no_index = [package for package in lock.packages if package.origin]
+        return [path for package in of_no_index if (path := store.find(package, check=True)) is not None]
 
     def plan(self) -> Started:
         """Make the runs of the hosts that are left."""
@@ -129,9 +151,8 @@ class _Starting:
             raise UsageError(f"host {host}: {reason}")
         for host, reason in self._absent.items():
             self._say(f"{host} takes no part: {reason}")
-        for link in self._links:
-            if link.host.name in self._absent:
-                link.close(stop=False)
+        absent = [link for link in self._links if link.host.name in self._absent]
+        self._board.all_at_once(lambda link: link.close(stop=False), absent)
         return Started(runs, dict(self._absent))
 
     @contextlib.contextmanager
@@ -143,8 +164,7 @@ class _Starting:
             self._absent.setdefault(host.name, str(error))
 
     def close(self) -> None:
-        for link in self._links:
-            link.close(stop=False)
+        self._board.all_at_once(lambda link: link.close(stop=False), self._links)
 
 
 def _hosts(cluster: Cluster, say: Callable[[str], None]) -> list[Host]:

@@ -19,13 +19,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any
 
+from ipexperf import lock as locks
 from ipexperf import site
 from ipexperf.bench import registry
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts
+from ipexperf.environments.store import Store
 from ipexperf.errors import IpexperfError, UsageError
-from ipexperf.fleet import looks, messages
+from ipexperf.fleet import code, looks, messages
 from ipexperf.fleet.journal import Journal, folder_of
 from ipexperf.fleet.messages import Alive, Bye, Measure, Open, Opened, Progress, Refused, Reply, Request, Said, Stop
 from ipexperf.fleet.status import Status, StatusFile, Stretch
@@ -105,6 +107,8 @@ class Host:
         self._loaded = loaded
         self._here: Here | None = None
         self._run = ""
+        self._code = ""
+        """Names the code, and the environment if that is of a lock: what others measured is not taken over."""
         self._journal: Journal | None = None
         self._before: Journal | None = None
         """What this host keeps of a run whose controller went away."""
@@ -163,11 +167,17 @@ class Host:
         options = dataclasses.replace(request.options, load=load)
         registry.load(options.load)
         matrix.check_names(options)
+        self._code = self._loaded.name
+        if request.lock:
+            lock = locks.parse(request.lock, "the lock of the run")
+            wheels = Store(self._loaded / code.WHEELS)
+            options = site.in_environment(options, lock, self._folder, self._say, [wheels])
+            self._code += f"-{lock.environment}"
         facts = site.facts(options)
         if request.resume:
             self._resume(request.resume)
         self._run = request.run
-        self._journal = Journal(folder_of(self._folder), request.run, self._loaded.name)
+        self._journal = Journal(folder_of(self._folder), request.run, self._code)
         self._status = StatusFile(self._journal.path, Status(request.run, "quiet", time.time()))
         if self._status.problem:
             self._say(f"what this host does cannot be written ({self._status.problem}): nobody who looks will see it")
@@ -179,7 +189,7 @@ class Host:
         self._pipe.send(Opened(facts, hardware, datetime.now(timezone.utc).isoformat(timespec="milliseconds")))
 
     def _resume(self, run: str) -> None:
-        self._before = Journal(folder_of(self._folder), run, self._loaded.name, self._say)
+        self._before = Journal(folder_of(self._folder), run, self._code, self._say)
         self._complete = self._before.complete()
         self._say(f"{plural(len(self._complete), 'group')} of run {run}, complete and measured by this code, kept here")
 

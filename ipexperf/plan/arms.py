@@ -17,10 +17,8 @@ from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start
 from ipexperf.plan.options import Options
+from ipexperf.plan.values import LOCKS, is_lock
 
-BASELINE = "baseline"
-LOCKS = (f"{BASELINE}:", "run:", "lock:", "shipped:")
-"""How an arm names the software of a lock, beside `baseline` alone."""
 _EXPECTED = f"no interpreter, no lock, no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
 OF_PAIRS = ("tolerance", "alpha", "max_pairs")
 """The options that set the judge's policy for pairs."""
@@ -111,7 +109,7 @@ def _software(words: Sequence[str], where: str) -> tuple[str | None, str]:
     for word in words:
         if python or lock:
             raise UsageError(f"{where}: an arm has only one interpreter, not both '{python or lock}' and '{word}'")
-        if word == BASELINE or (word.startswith(LOCKS) and not word.endswith(":")):
+        if is_lock(word):
             lock = word
         elif os.access(word, os.X_OK) and Path(word).is_file():
             python = word

@@ -16,7 +16,20 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, start
 from ipexperf.plan.presets import PRESETS
-from ipexperf.plan.values import flag, fraction, index, one_of, positive, rate, seconds, settings, share, window, words
+from ipexperf.plan.values import (
+    flag,
+    fraction,
+    index,
+    lock,
+    one_of,
+    positive,
+    rate,
+    seconds,
+    settings,
+    share,
+    window,
+    words,
+)
 from ipexperf.result import StructureGate
 
 if TYPE_CHECKING:
@@ -259,6 +272,15 @@ OPTIONS: tuple[Option, ...] = (
         "--perf-cache", Path, None, "folder for trained weights and the like (default: .ipexperf in this folder)", "DIR"
     ),
     Option("--perf-python", str, None, "interpreter of the workers (default: this one)", "PYTHON"),
+    Option(
+        "--perf-environment",
+        lock,
+        None,
+        "measure in the environment of this lock, made if it is missing: shipped:NAME, lock:FILE, baseline:NAME or "
+        "run:RUN",
+        "LOCK",
+        pytest_alone=True,
+    ),
     Option("--perf-load", words, (), "modules or .py files that register models, modes, devices", "NAMES", repeat=True),
     Option("--perf-no-record", flag, False, "write nothing to the database"),
     Option("--perf-no-pulse", flag, False, "do not time two fixed kernels before and after each launch"),
@@ -320,6 +342,7 @@ class Options:
     data: Path | None = None
     cache: Path | None = None
     python: str | None = None
+    environment: str | None = None
     load: tuple[str, ...] = ()
     no_record: bool = False
     no_pulse: bool = False

@@ -14,6 +14,23 @@ def words(text: str) -> tuple[str, ...]:
     return parts
 
 
+BASELINE = "baseline"
+LOCKS = (f"{BASELINE}:", "run:", "lock:", "shipped:")
+"""How people name a lock, beside `baseline` alone."""
+
+
+def is_lock(word: str) -> bool:
+    """Whether a word names a lock."""
+    return word == BASELINE or (word.startswith(LOCKS) and not word.endswith(":"))
+
+
+def lock(text: str) -> str:
+    """What names a lock."""
+    if not is_lock(text):
+        raise argparse.ArgumentTypeError(f"expected shipped:NAME, lock:FILE, baseline:NAME or run:RUN, got '{text}'")
+    return text
+
+
 LARGEST = 2**31 - 1
 """The largest whole number of an option: torch and SQLite take no larger ones everywhere."""
 

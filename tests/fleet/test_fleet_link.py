@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -111,7 +112,7 @@ class Rack:
         for name, script in scripts.items():
             self.channels[name] = Scripted(script)
             one = Link(Host(name, name, labels=(labels or {}).get(name, {})), self.channels[name], self.board)
-            one.open("run", Options(), "here", b"")
+            one.open(Open("run", Options()), "here", b"")
             self._links.append(one)
         return There(self._links, self.board, "run", {"commit": "abc"})
 
@@ -343,6 +344,72 @@ def test_a_host_that_dies_before_it_opens_is_not_waited_for(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="host a: its node has died"):
         runs.start(Options(), tmp_path, lambda _: None, Dying(0))
     assert time.monotonic() - began < 60
+
+
+class Crowded(Returning):
+    """A cluster of three hosts that answer only once all of them were asked."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.asked = threading.Barrier(3, timeout=20)
+
+    def hosts(self) -> list[Host]:
+        return [Host(name, name) for name in "abc"]
+
+    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Scripted:
+        del wait
+        say(f"{host.name} is asked")
+        self.asked.wait()
+        raise UsageError(f"{host.name} is busy")
+
+
+@pytest.mark.process
+def test_hosts_are_begun_at_the_same_time(tmp_path: Path) -> None:
+    """One that is busy keeps no other one waiting, and each takes no part for its own reason."""
+    said: list[str] = []
+    with pytest.raises(UsageError, match="host a: a is busy"):
+        runs.start(Options(), tmp_path, said.append, Crowded())
+    assert sorted(said[-3:]) == [f"{name} is asked" for name in "abc"]
+
+
+def test_an_error_of_ours_in_one_of_several_calls_is_raised() -> None:
+    """No host disappears without a word; the other calls are made to their end."""
+    board, done = Board(lambda _: None), []
+
+    def call(name: str) -> None:
+        if name == "b":
+            raise RuntimeError("a defect")
+        done.append(name)
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        board.all_at_once(call, "abc")
+    assert sorted(done) == ["a", "c"]
+    board.all_at_once(call, [])
+
+
+class Refusing(Returning):
+    """A cluster whose only host has the code, and refuses every run."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.open: list[messages.Request] = []
+
+    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Scripted:
+        del host, say, wait
+        channel = Scripted(lambda _: [Refused(0, "not today")])
+        channel.has = lambda _: True  # type: ignore[method-assign]
+        self.open = channel.requests
+        return channel
+
+
+@pytest.mark.process
+def test_a_host_gets_no_password_of_the_history(tmp_path: Path) -> None:
+    """It records nothing: whoever started the run does."""
+    cluster = Refusing()
+    options = Options(db="postgresql://writer:secret@server/history")
+    with pytest.raises(UsageError, match="host a: not today"):
+        runs.start(options, tmp_path, lambda _: None, cluster)
+    assert "secret" not in messages.line(cluster.open[0])
 
 
 def test_a_run_waits_until_ray_has_noticed_that_a_host_was_away(monkeypatch: pytest.MonkeyPatch) -> None:

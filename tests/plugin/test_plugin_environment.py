@@ -1,0 +1,133 @@
+"""A run in the environment of a lock, on this host and on those of a fleet."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from test_plugin_fleet import LOAD, journals, mark, wait_for
+from test_plugin_live import CELL, SHORT, accepted, accepted_once, accepted_with_pip, lock_of, pythons
+from test_plugin_usage import refused
+
+from ipexperf import lock as locks
+from ipexperf.environments import make
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plugin_suite import Suite
+
+__all__ = ["accepted", "accepted_once", "accepted_with_pip", "mark", "pythons"]  # fixtures
+
+NAMED = "--perf-environment=baseline:old"
+
+
+def run(suite: Suite, *more: str) -> pytest.RunResult:
+    return suite.raw(*suite.load, *CELL, *SHORT, "--perf-baseline=stored", *more)
+
+
+def places(suite: Suite) -> list[str]:
+    """Where environments are, without their names by content."""
+    found = suite.path.glob("**/environments/*/bin/python")
+    return sorted(str(path.parents[2].relative_to(suite.path)) for path in found)
+
+
+def of_nothing(folder: Path) -> Path:
+    """The lock of an interpreter without any package."""
+    inventory = make.take_inventory()
+    path = folder / "nothing.txt"
+    empty = locks.Lock(python=inventory.python, platform=inventory.platform)
+    path.write_text(empty.text)
+    return path
+
+
+def test_this_host_measures_in_the_environment_of_a_lock(accepted: Suite) -> None:
+    """Its interpreter is made once, and what is recorded is its software."""
+    result = run(accepted, NAMED)
+    result.assert_outcomes(passed=1)
+    assert "1 packages from the store" in result.stdout.str()
+    assert places(accepted) == [".ipexperf/environments"]
+    result = run(accepted, NAMED, "--perf-db=other.db")
+    result.assert_outcomes(passed=1)
+    assert "making an environment" not in result.stdout.str()
+    [(digest,)] = accepted.query("SELECT uid FROM lock", "other.db")
+    assert digest == lock_of(accepted).stem
+
+
+def test_each_host_of_a_fleet_makes_it_once_from_what_was_sent(accepted: Suite) -> None:
+    """No index has its package, and no host its wheel: that travels with the code."""
+    fleet = (NAMED, "--perf-fleet=local:a,b", "--perf-db=fleet.db")
+    result = run(accepted, *fleet)
+    result.assert_outcomes(passed=2)
+    for host in "ab":
+        result.stdout.fnmatch_lines_random([f"*{host}: environment *: 1 packages from the store*"])
+    assert places(accepted) == [f".ipexperf/fleet/local/{host}/.ipexperf/environments" for host in "ab"]
+    assert accepted.query("SELECT uid FROM lock", "fleet.db") == [(lock_of(accepted).stem,)]
+    result = run(accepted, *fleet)
+    result.assert_outcomes(passed=2)
+    assert "making an environment" not in result.stdout.str()
+
+
+def test_a_host_that_cannot_make_it_takes_no_part(accepted: Suite) -> None:
+    """And says what it lacks. Where no host is left, nothing is measured."""
+    shutil.rmtree(accepted.path / ".ipexperf" / "store")
+    result = run(accepted, NAMED, "--perf-fleet=local:a")
+    refused(result, "host a: pace 1.0 came from no index (it was installed from a file), and the store does not")
+
+
+def test_what_was_measured_in_another_environment_is_not_taken_over(
+    suite: Suite, mark: Path, gone: Callable[[int], bool]
+) -> None:
+    """A run that is resumed in an environment of a lock measures anew what its hosts measured in their own."""
+    process = suite.start("patient,tiny", LOAD, "--perf-fleet=local:a")
+    wait_for(mark.exists, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    Path(f"{mark}.go").touch()
+    assert gone(int(mark.read_text()))
+    (journal,) = journals(suite, "a")
+    run_uid = journal.stem.partition("+")[0]
+    environment = f"--perf-environment=lock:{of_nothing(suite.path)}"
+    result = suite.run("patient,tiny", LOAD, "--perf-fleet=local:a", f"--perf-resume={run_uid}", environment)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"*0 groups of run {run_uid}*"])
+
+
+EXPECTED = "expected shipped:NAME, lock:FILE, baseline:NAME or run:RUN"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--perf-environment=python3",), f"{EXPECTED}, got 'python3'"),
+        (("--perf-environment=lock:",), f"{EXPECTED}, got 'lock:'"),
+        (("--perf-environment=lock:nowhere.txt",), "--perf-environment: there is no lock nowhere.txt"),
+        (("--perf-environment=shipped:nothing",), "--perf-environment: no lock 'shipped:nothing' comes with ipexperf"),
+        (
+            ("--perf-environment=shipped:stock", f"--perf-python={sys.executable}"),
+            "--perf-environment and --perf-python both name an interpreter: leave one out",
+        ),
+    ],
+)
+def test_a_lock_that_cannot_be_had_is_refused(suite: Suite, words: tuple[str, ...], told: str) -> None:
+    """In one sentence, before anything is planned."""
+    refused(suite.run("tiny", *words), told)
+
+
+def test_variables_of_a_lock_that_this_host_has_otherwise_are_named(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment is its packages; what is set on a host is the host's."""
+    monkeypatch.setenv("OMP_DYNAMIC", "true")
+    path = of_nothing(suite.path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines, '# variable OMP_DYNAMIC "false"\n']))
+    result = suite.run("tiny", f"--perf-environment=lock:{path}")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"*the lock {locks.read(path).digest} has OMP_DYNAMIC=false, and here it is true"])
+    assert os.environ["OMP_DYNAMIC"] == "true"
