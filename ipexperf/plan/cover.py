@@ -169,9 +169,9 @@ class Planner:
         return None
 
     def _shown(self, row: Row, candidates: Iterable[Planned]) -> bool:
-        return any(self._shows(row, one.case) for one in candidates)
+        return any(self.shows(row, one.case) for one in candidates)
 
-    def _shows(self, row: Row, case: Case) -> bool:
+    def shows(self, row: Row, case: Case) -> bool:
         """Whether the case shows the row, and is of the network that shows it best."""
         if _of_linear_layers(row) and self._linear and case.model != features.LINEAR:
             return False
@@ -217,7 +217,7 @@ class Planner:
 
     def _chosen(self, wanted: Sequence[Row], candidates: Sequence[Planned]) -> tuple[list[Planned], list[Row]]:
         """The cases, and the rows that none of them shows."""
-        shown = {one: {row for row in wanted if self._shows(row, one.case)} for one in candidates}
+        shown = {one: {row for row in wanted if self.shows(row, one.case)} for one in candidates}
         order = {one: number for number, one in enumerate(shown)}
         left = set(wanted)
         chosen: list[Planned] = []
@@ -249,7 +249,7 @@ class Planner:
                 case = self._case(cell, (*planned.case.knobs, (row.of("knob"), value)))
                 if not isinstance(case, Case):
                     continue
-                more = {one for one in left if self._shows(one, case)}
+                more = {one for one in left if self.shows(one, case)}
                 if more > rows:
                     planned, rows = Planned(case, planned.options), more
                     break
