@@ -113,6 +113,17 @@ def test_the_benchmark_in_small_finds_nothing() -> None:
         assert refused >= least
 
 
+@pytest.mark.server
+def test_a_killed_database_server_loses_nothing() -> None:
+    """Its runs go on, and the next one delivers them."""
+    alone = ("--together", "0", "--inputs", "0", "--disks", "0", "--soak", "0", "--jobs", "1")
+    done = python("benchmarks/reliability", "--kills", "2", "--victim", "database server", *alone)
+    if "PostgreSQL is not installed" in done.stderr:
+        pytest.skip("no PostgreSQL server is installed here")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("| database server, SIGKILL") >= 1
+
+
 def test_what_grows_is_seen() -> None:
     """So that the flat lines of the benchmark are no blindness."""
     done = python("-c", filled(GROWS))

@@ -31,6 +31,8 @@ T = TypeVar("T")
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python benchmarks/reliability", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="how many processes to kill (default: 100)")
+    victims = ", ".join(kills.VICTIMS)
+    parser.add_argument("--victim", action="append", default=[], metavar="WHAT", help=f"kill only this: {victims}")
     parser.add_argument("--together", type=int, default=10, metavar="N", help="trials of several runs (default: 10)")
     parser.add_argument("--disks", type=int, default=3, metavar="N", help="trials of each full disk (default: 3)")
     parser.add_argument("--soak", type=float, default=2.0, metavar="MINUTES", help="how long to loop (default: 2)")
@@ -45,6 +47,8 @@ def main() -> int:
         "--disk", action="append", default=[], metavar="THING", help=f"only the disk with this on it: {names}"
     )
     arguments = parser.parse_args()
+    if unknown := set(arguments.victim) - kills.VICTIMS.keys():
+        parser.error(f"--victim: {min(unknown)!r} is none of {victims}")
     began = time.monotonic()
     counts = (
         f"{arguments.kills} kills, {arguments.together} times several runs, "
@@ -55,7 +59,7 @@ def main() -> int:
     measures = arguments.kills or arguments.together or arguments.disks or arguments.soak
     nursery = kills.Nursery() if measures and not arguments.only else None
     if arguments.kills and nursery:
-        trials = kills.examine(arguments.kills, arguments.seed, arguments.jobs, nursery, _say)
+        trials = kills.examine(arguments.kills, arguments.seed, arguments.jobs, nursery, _say, arguments.victim)
         print(_of_kills(trials), flush=True)
         well = len(trials) == arguments.kills and all(trial.well for trial in trials)
     if arguments.together and nursery:

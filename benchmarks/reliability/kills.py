@@ -32,9 +32,10 @@ from ipexperf.history import sqlite_files
 from ipexperf.judge import baseline
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "tests" / "plugin"))
+sys.path += [str(ROOT / "tests" / "plugin"), str(ROOT / "tests" / "history")]
 
 import forked_pytest  # noqa: E402 - a module of the tests
+import postgres  # noqa: E402 - as above
 
 TAG = "IPEXPERF_RELIABILITY"
 """A variable that every process of a trial has, by which those that outlive it are found."""
@@ -77,8 +78,17 @@ CASES = f"SELECT DISTINCT {CASE} {MEASURED} WHERE m.run_id = (SELECT max(id) FRO
 """The cases that the last run has."""
 ACCEPTED = "is in the baseline already"
 """What the second acceptance of a run says. The history must have the first one by then."""
-VICTIMS = {"pytest": 8, "worker": 4, "fork server": 2, "guard": 2, "command": 4}
-"""What is killed, and in how many of 20 trials."""
+DATABASE = "database server"
+VICTIMS = {"pytest": 8, "worker": 4, "fork server": 2, "guard": 2, "command": 4, DATABASE: 2}
+"""What is killed, and in how many of 22 trials."""
+KEEPS = (postgres.LOCAL, postgres.CONNECTIONS, "fsync=off")
+"""A server that keeps what it commits if its processes are killed, though not if its machine loses power."""
+REFUSED = 4
+"""The exit status of a run whose server does not answer when it begins."""
+AWAY_SECONDS = 2.0
+"""A server that comes back during the run is away for so long at most."""
+OF_TRIAL = "meta::text LIKE '%perf-launches=2%'"
+"""What the run of a trial has and the next one has not."""
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 """What pytest is sent. Everything else is killed by SIGKILL."""
 
@@ -190,10 +200,16 @@ def finished_in(place: Path) -> list[str]:
 class Bench:
     """A folder with a suite of fakes and one history, in which trials follow one another."""
 
-    def __init__(self, place: Path, nursery: Nursery, seed: int) -> None:
+    def __init__(
+        self, place: Path, nursery: Nursery, seed: int, victims: Sequence[str], server: postgres.Server | None = None
+    ) -> None:
+        """Fill the folder. `server` is needed if it is among the victims."""
         self.place = place
         self._nursery = nursery
         self._seed = seed
+        self._victims = list(victims)
+        self._server = server
+        self._database = server.database() if server else ""
         fill(place)
         self._good = place / "good"
         self._good.mkdir()
@@ -206,10 +222,12 @@ class Bench:
     def trial(self, number: int) -> Trial:
         """Make one trial."""
         chance = random.Random(f"{self._seed}:kill:{number}")  # noqa: S311 - no secret
-        victim = chance.choices(list(VICTIMS), list(VICTIMS.values()))[0]
+        victim = chance.choices(self._victims, [VICTIMS[name] for name in self._victims])[0]
         trial = Trial(number, victim)
         if victim == "command":
             self._command(trial, chance)
+        elif victim == DATABASE:
+            self._serve(trial, chance)
         else:
             self._run(trial, chance)
         return trial
@@ -234,18 +252,69 @@ class Bench:
         finished = finished_in(self.place)
         trial.finished = len(finished)
         trial.orphans = orphans(tag)
-        told = _text(self.place / "out") + _text(self.place / "err")
-        if status is None:
-            trial.trouble = f"did not end within {PATIENCE:g} s"
-        elif "Traceback" in told or "INTERNALERROR" in told:
-            trial.trouble = told.strip().splitlines()[-1]
-        elif trial.victim != "pytest" and status not in (0, 1):
-            trial.trouble = f"ended with {status}"
+        anyhow = (status,) if status is not None and trial.victim == "pytest" else ()
+        trial.trouble = self._trouble(status, (0, 1, *anyhow))
         self._check(trial, finished, before)
         self._next(trial)
 
-    def _begin(self, models: str, launches: int, tag: str, start: str = "auto") -> int:
-        words = run_of(models, f"--perf-launches={launches}", f"--perf-start={start}")
+    def _serve(self, trial: Trial, chance: random.Random) -> None:
+        """A run whose database server is killed, and comes back during the run or after it."""
+        assert self._server is not None
+        back = chance.random() < 0.5
+        trial.how = "SIGKILL, back during the run" if back else "SIGKILL, back after the run"
+        if DATABASE not in self._seconds:
+            began = time.monotonic()
+            wait(self._begin("tiny,other", 2, "first", to=self._database))
+            self._seconds[DATABASE] = time.monotonic() - began
+        tag = f"{os.getpid()}-{trial.number}"
+        (self.place / "finished").unlink(missing_ok=True)
+        before = self._runs_there()
+        moment = time.monotonic() + chance.uniform(0, self._seconds[DATABASE])
+        pid = self._begin("tiny,other", 2, tag, to=self._database)
+        time.sleep(max(0.0, moment - time.monotonic()))
+        ended, raw = os.waitpid(pid, os.WNOHANG)
+        trial.hit = not ended
+        self._server.kill()
+        if back:
+            time.sleep(chance.uniform(0, AWAY_SECONDS))
+            self._server.start()
+        status = os.waitstatus_to_exitcode(raw) if ended else wait(pid)
+        finished = finished_in(self.place)
+        trial.finished = len(finished)
+        trial.orphans = orphans(tag)
+        trial.trouble = self._trouble(status, (0, 1) if finished else (0, 1, REFUSED))
+        if not back:
+            self._server.start()
+        self._deliver(trial, finished, before)
+
+    def _deliver(self, trial: Trial, finished: Sequence[str], before: int) -> None:
+        """The next run delivers what waits. The server must have all of it then, and nothing twice."""
+        assert self._server is not None
+        status = wait(self._begin("tiny", 1, "next", to=self._database))
+        new = self._runs_there() - before
+        own = f"SELECT id FROM run WHERE {OF_TRIAL} ORDER BY id DESC LIMIT 1"  # noqa: S608 - a text of ours
+        rows = self._server.query(f"SELECT DISTINCT {CASE} {MEASURED} WHERE m.run_id = ({own})", self._database)
+        there = {name for (name,) in rows} if new > 1 else set()
+        trial.lost = [name for name in finished if name not in there]
+        if status != 0 or new not in (1, 2):
+            trial.next_failed = f"ended with {status}, and {new} runs are new: {_text(self.place / 'out')[-300:]}"
+        trial.orphans += orphans("next")
+
+    def _runs_there(self) -> int:
+        assert self._server is not None
+        return int(self._server.query("SELECT count(*) FROM run", self._database)[0][0])
+
+    def _trouble(self, status: int | None, expected: Sequence[int]) -> str:
+        """What is wrong with how a run ended and what it printed, or an empty text."""
+        told = _text(self.place / "out") + _text(self.place / "err")
+        if status is None:
+            return f"did not end within {PATIENCE:g} s"
+        if "Traceback" in told or "INTERNALERROR" in told:
+            return told.strip().splitlines()[-1]
+        return "" if status in expected else f"ended with {status}"
+
+    def _begin(self, models: str, launches: int, tag: str, start: str = "auto", to: str = "ipexperf.db") -> int:
+        words = run_of(models, f"--perf-launches={launches}", f"--perf-start={start}", f"--perf-db={to}")
         return self._nursery.start("pytest", words, self.place, tag)
 
     def _strike(
@@ -421,28 +490,48 @@ def _text(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
-def examine(number: int, seed: int, jobs: int, nursery: Nursery, say: Callable[[str], None]) -> list[Trial]:
-    """Make so many trials, in several processes. Each has a folder and a history of its own."""
+def victims(wanted: Sequence[str], say: Callable[[str], None]) -> list[str]:
+    """What may be killed here. Says so if there is no database server."""
+    chosen = list(wanted or VICTIMS)
+    if DATABASE in chosen and postgres.binaries() is None:
+        say("no database server is killed: PostgreSQL is not installed here")
+        chosen.remove(DATABASE)
+    return chosen or [name for name in VICTIMS if name != DATABASE]
+
+
+def examine(
+    number: int, seed: int, jobs: int, nursery: Nursery, say: Callable[[str], None], wanted: Sequence[str] = ()
+) -> list[Trial]:
+    """Make so many trials, in several processes. Each has a folder and a history of its own.
+
+    `wanted` are the kinds of victims; without them, all that this machine has.
+    """
     assert cli is not None  # imported here, so that forked commands need not
+    chosen = victims(wanted, say)
     with tempfile.TemporaryDirectory(prefix="ipexperf-reliability-") as name:
         outer = Path(name)
-        children = [_job(outer / str(job), nursery, seed, range(job, number, jobs), say) for job in range(jobs)]
+        parts = [range(job, number, jobs) for job in range(jobs)]
+        children = [_job(outer / str(job), nursery, seed, part, chosen, say) for job, part in enumerate(parts)]
         for pid in children:
             os.waitpid(pid, 0)
         lines = [line for job in range(jobs) for line in _text(outer / f"{job}.jsonl").splitlines()]
     return sorted((Trial(**json.loads(line)) for line in lines), key=lambda trial: trial.number)
 
 
-def _job(place: Path, nursery: Nursery, seed: int, numbers: range, say: Callable[[str], None]) -> int:
+def _job(
+    place: Path, nursery: Nursery, seed: int, numbers: range, chosen: Sequence[str], say: Callable[[str], None]
+) -> int:
     """Start a process that makes these trials, and writes each into a file as soon as it is over."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
         return pid
+    programs = postgres.binaries()
+    serving = postgres.running(programs, KEEPS) if programs and DATABASE in chosen else contextlib.nullcontext()
     try:
         place.mkdir()
-        bench = Bench(place, nursery, seed)
-        with place.with_suffix(".jsonl").open("w") as file:
+        with serving as server, place.with_suffix(".jsonl").open("w") as file:
+            bench = Bench(place, nursery, seed, chosen, server)
             for done, number in enumerate(numbers, 1):
                 trial = bench.trial(number)
                 file.write(json.dumps(asdict(trial)) + "\n")

@@ -101,6 +101,15 @@ class Server:
         finally:
             engine.dispose()
 
+    def query(self, sql: str, url: str) -> list[tuple[Any, ...]]:
+        """Ask the database of this URL."""
+        engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+        try:
+            with engine.connect() as connection:
+                return [tuple(row) for row in connection.execute(text(sql))]
+        finally:
+            engine.dispose()
+
     def database(self, template: str = "template0") -> str:
         """Make a database and return its URL."""
         name = f"made{next(self._numbers)}"
