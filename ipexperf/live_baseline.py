@@ -187,7 +187,7 @@ _NEVER = "no baseline was accepted for it on this machine"
 
 def named(options: Options) -> ArmWords | None:
     """The arm that names a lock by `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`, or None."""
-    if options.against is None:
+    if options.against is None or not arms.names_lock(options.against):
         return None
     words = arms.parse(options.against, options.sources.get("against", arm.FLAG))
     return words if words.lock else None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf import baseline_source, live_baseline, site
 from ipexperf.bench import registry
-from ipexperf.compare import against
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, process, yardstick
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
@@ -25,12 +24,12 @@ from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
 from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
-from ipexperf.site import Here, Running, Site
+from ipexperf.site import Comparing, Here, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against, AgainstRun
+    from ipexperf.compare.against import Against
     from ipexperf.compare.sequence import Comparison
     from ipexperf.history.records import RunRecord
     from ipexperf.history.store import History, Status
@@ -98,7 +97,7 @@ class Run:
         _check_rounds(options)
         self.plan = plan(options, self._site.facts)
         gates.gate(options)  # refuses unknown names, now that everything is loaded
-        self._against = against.find(options, self.plan.cases)
+        self._against = self._site.against(options, self.plan.cases)
         self._live = live_baseline.LiveBaselines()
         """The cases that are judged beside the software of their baseline. Known when the run is opened."""
         if options.yardstick:
@@ -125,6 +124,8 @@ class Run:
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
         self._ahead: dict[str, Running] = {}
         """The groups that another host measures already, by their names."""
+        self._compared_ahead: dict[str, Comparing] = {}
+        """The same, if they are compared with another arm."""
         self._wishes: dict[Case, Wish] = {}
         """The wish that each measured case was judged by."""
         self.trouble = ""
@@ -144,7 +145,7 @@ class Run:
         if self.options.report is not None:
             self._check_report(self.options.report)
         if self._against is not None:
-            self._against.check(self.options)
+            self._site.check(self._against)
         else:
             self._known.read_files()
         self._recorder.open(beside._recorder if beside else None)  # noqa: SLF001 - another one of these
@@ -199,7 +200,10 @@ class Run:
         if self._site.ahead:
             self._wishes.update(self._expected)
             for group in self._planned_groups():
-                self._ahead[group.name] = self._running(group)
+                if self._against is not None:
+                    self._compared_ahead[group.name] = self._comparing(group, self._against)
+                else:
+                    self._ahead[group.name] = self._running(group)
 
     def _planned_groups(self) -> Iterator[Group]:
         """The groups of the cases that were announced."""
@@ -267,10 +271,7 @@ class Run:
         return [(against, tuple(cases)) for against, cases in parts.values()]
 
     def _measure_pairs(self, group: Group, against: Against) -> None:
-        from ipexperf.compare.against import AgainstRun
-
-        cases = [(case, self._wishes[case]) for case in group.cases]
-        running = AgainstRun(against, cases, self._site.conductor, self._say)
+        running = self._compared_ahead.pop(group.name, None) or self._comparing(group, against)
         try:
             running.run(
                 lambda: self._recorder.so_far(
@@ -296,7 +297,11 @@ class Run:
         if alone:
             self._measure_rounds(Group(group.name, alone))
 
-    def _without_baseline(self, running: AgainstRun) -> tuple[Case, ...]:
+    def _comparing(self, group: Group, against: Against) -> Comparing:
+        """Prepare the rounds in which a group is compared."""
+        return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
+
+    def _without_baseline(self, running: Comparing) -> tuple[Case, ...]:
         """The cases that the software of their baseline does not run. They are measured alone, unless it must."""
         if self.options.against is not None or self.options.baseline == "live":
             return ()
@@ -401,7 +406,7 @@ class Run:
                     self._recorder.case(*self._screened(measurement, self._unsettled(case, measurement)))
             self._keep_rounds(running)
 
-    def _keep_rounds(self, running: Running | AgainstRun) -> None:
+    def _keep_rounds(self, running: Running | Comparing) -> None:
         """Record the new rounds. Their cases must be recorded first."""
         with interrupts.deferred():
             running.hand_over(self._keep_round)

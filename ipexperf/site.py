@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ipexperf.case import Case
 from ipexperf.compare.request import GroupRequest
@@ -19,8 +19,12 @@ from ipexperf.result import Measurement, RoundRecord
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
+    from ipexperf.compare.against import Against, Judged
+    from ipexperf.compare.sequence import Comparison
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
+    from ipexperf.plan.gates import Wish
+    from ipexperf.plan.groups import Group
     from ipexperf.plan.options import Options
 
 
@@ -32,6 +36,26 @@ class Running(Protocol):
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
         """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
+
+    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
+        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """A group while it is being compared with another arm. Its results so far can be read at any time."""
+
+    def run(self, after_round: Callable[[], None]) -> None:
+        """Make all rounds, and call `after_round` after each."""
+
+    def judged(self, cut: str = "") -> Mapping[Case, Judged]:
+        """Each case judged on what is known. `cut` is the reason for cases that were not begun."""
+
+    def comparisons(self) -> Mapping[Case, Comparison]:
+        """The comparison so far of each case, if it is made on this host."""
+
+    def without_other(self) -> Mapping[Case, str]:
+        """The cases whose other arm did not run, and why."""
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
         """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
@@ -55,6 +79,15 @@ class Site(Protocol):
 
     def running(self, request: GroupRequest) -> Running:
         """Prepare the rounds of a group."""
+
+    def against(self, options: Options, cases: Sequence[Case]) -> Against | None:
+        """The other arm of the run, or None. Raises UsageError if some case cannot run in it."""
+
+    def check(self, against: Against) -> None:
+        """Raise UsageError before anything is measured if the other arm cannot import what it needs."""
+
+    def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
+        """Prepare the rounds in which a group is compared. `wishes` are those of its cases."""
 
     def meta(self) -> dict[str, object]:
         """What the history records of the site."""
@@ -113,6 +146,19 @@ class Here:
         from ipexperf.compare.group import GroupRun
 
         return GroupRun(request, self.conductor, self._say)
+
+    def against(self, options: Options, cases: Sequence[Case]) -> Against | None:
+        from ipexperf.compare import against
+
+        return against.find(options, cases)
+
+    def check(self, against: Against) -> None:
+        against.check(self._options)
+
+    def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
+        from ipexperf.compare.against import AgainstRun
+
+        return AgainstRun(against, list(zip(group.cases, wishes, strict=True)), self.conductor, self._say)
 
     def meta(self) -> dict[str, object]:
         return {}

@@ -56,6 +56,10 @@ class Against:
         """The case under which the second arm is recorded."""
         return case if self.lock else arms.measured(case, self.words)
 
+    def policy_of(self, wish: Wish) -> PairPolicy:
+        """The policy for a case whose test wishes this."""
+        return self.policy if wish.tolerance is None else replace(self.policy, tolerance=wish.tolerance)
+
     def check(self, options: Options) -> None:
         """Raise UsageError before anything is measured if the arm cannot import what it needs."""
         arm.check_imports(self.cases.values(), self.words, options, self.source)
@@ -104,10 +108,7 @@ class AgainstRun:
         """The rounds that were handed over."""
 
     def _entry(self, case: Case, wish: Wish) -> _Entry:
-        policy = self._against.policy
-        if wish.tolerance is not None:
-            policy = replace(policy, tolerance=wish.tolerance)
-        return _Entry(case, policy, self._against.metrics if wish.gate is None else wish.gate)
+        return _Entry(case, self._against.policy_of(wish), self._against.metrics if wish.gate is None else wish.gate)
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> None:
         """Make all rounds, and call `after_round` after each so that the caller can save it."""
@@ -277,8 +278,14 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
             raise UsageError(f"{source}: {others[case].id} cannot run: {reason}")
         if reason := arms.no_turns(case):
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
+    return of(words, others, options)
+
+
+def of(words: arms.ArmWords, cases: Mapping[Case, Case], options: Options) -> Against:
+    """The arm of `--perf-against` that runs these cases, judged as the options say."""
+    source = options.sources.get("against", arm.FLAG)
     policy = PairPolicy(**arms.policy(options)).shared(len(cases))
-    return Against(words, source, others, policy, metrics=gates.gate(options))
+    return Against(words, source, cases, policy, metrics=gates.gate(options))
 
 
 def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureGate) -> Verdict:

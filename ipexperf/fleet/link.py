@@ -16,6 +16,7 @@ from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.messages import (
     Alive,
     Bye,
+    Compare,
     Exited,
     Measure,
     Open,
@@ -27,7 +28,8 @@ from ipexperf.fleet.messages import (
     Said,
     Stop,
 )
-from ipexperf.result import Measurement, RoundRecord
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.result import Measurement, RoundRecord, Verdict
 
 T = TypeVar("T")
 
@@ -104,6 +106,8 @@ class Inbox:
     """What arrived of one group."""
 
     measurements: dict[Case, Measurement] = field(default_factory=dict)
+    verdicts: dict[Case, tuple[Verdict, PairPolicy]] = field(default_factory=dict)
+    """Of the measurements, if they are compared with another arm."""
     rounds: list[RoundRecord] = field(default_factory=list)
     news: int = 0
     """How often something arrived."""
@@ -153,8 +157,8 @@ class Link:
             raise UsageError(self._refused or self.lost or f"it did not answer within {OPEN_SECONDS:.0f} s")
         return self.opened
 
-    def measure(self, request: Measure) -> Inbox:
-        """Have a group measured, after those that were sent before it."""
+    def measure(self, request: Measure | Compare) -> Inbox:
+        """Have a group measured or compared, after those that were sent before it."""
         inbox = Inbox()
         with self._board.changed:
             self._inboxes[request.number] = inbox
@@ -222,6 +226,7 @@ class Link:
             elif isinstance(reply, Progress):
                 inbox = self._inboxes.setdefault(reply.number, Inbox())
                 inbox.measurements = dict(reply.measurements)
+                inbox.verdicts = dict(zip(inbox.measurements, reply.verdicts, strict=False))
                 inbox.rounds += reply.rounds
                 inbox.over = reply.over
                 inbox.news += 1

@@ -11,8 +11,12 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare.request import GroupRequest
 from ipexperf.fleet import codec
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.gates import Wish
+from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
-from ipexperf.result import Measurement, RoundRecord
+from ipexperf.result import Measurement, RoundRecord, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,21 @@ class Measure:
     number: int
     request: GroupRequest
 
+    @property
+    def group(self) -> Group:
+        return self.request.group
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compare the cases of this group with the other arm of the run, in rounds of their own."""
+
+    NAME: ClassVar[str] = "compare"
+    number: int
+    group: Group
+    wishes: tuple[Wish, ...]
+    """What the tests of these cases say, in their order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
@@ -53,6 +72,15 @@ class Bye:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherArm:
+    """The arm of `--perf-against` as a host understands it."""
+
+    words: ArmWords
+    cases: tuple[tuple[Case, Case], ...]
+    """Each planned case with the case that the arm runs for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """The answer to `Open`: what the host is."""
 
@@ -61,6 +89,8 @@ class Opened:
     hardware: Mapping[str, Any]
     time: str
     """Its clock, in UTC."""
+    against: OtherArm | None = None
+    """None: the run compares with no other arm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +122,8 @@ class Progress:
     rounds: tuple[RoundRecord, ...]
     over: bool
     """Whether the group is complete, or was stopped."""
+    verdicts: tuple[tuple[Verdict, PairPolicy], ...] = ()
+    """The verdict on each measurement, in their order, if the group is compared with another arm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +146,9 @@ class Exited:
     """The end of what it wrote for people."""
 
 
-Request = Open | Measure | Stop | Bye
+Request = Open | Measure | Compare | Stop | Bye
 Reply = Opened | Said | Alive | Progress | Refused | Exited
-REQUESTS: tuple[type[Request], ...] = (Open, Measure, Stop, Bye)
+REQUESTS: tuple[type[Request], ...] = (Open, Measure, Compare, Stop, Bye)
 REPLIES: tuple[type[Reply], ...] = (Opened, Said, Alive, Progress, Refused, Exited)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.compare import against
+from ipexperf.compare.against import Against, Judged
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.errors import UsageError
@@ -15,13 +17,17 @@ from ipexperf.fleet import hosts as naming
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.labels import UNKNOWN
 from ipexperf.fleet.link import Board, Inbox, Link
-from ipexperf.fleet.messages import Measure, Opened
+from ipexperf.fleet.messages import Compare, Measure, Opened
+from ipexperf.judge import against as judge
 from ipexperf.result import Launch, LaunchOutcome, Measurement, RoundRecord
-from ipexperf.site import Running
+from ipexperf.site import Comparing, Running
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
+    from ipexperf.compare.sequence import Comparison
+    from ipexperf.plan.gates import Wish
+    from ipexperf.plan.groups import Group
     from ipexperf.plan.options import Options
 
 CLOCK_SECONDS = 2.0
@@ -70,7 +76,20 @@ class There:
         """The hosts take leases themselves."""
 
     def running(self, request: GroupRequest) -> Running:
-        running = RemoteGroup(self, Measure(next(self._numbers), request))
+        running = RemoteGroup(self, Measure(next(self._numbers), request), request)
+        self._groups.append(running)
+        return running
+
+    def against(self, options: Options, cases: Sequence[Case]) -> Against | None:
+        """The other arm as the host understands it, or the first of several equal ones."""
+        other = next(iter(self._links.values())).wait_open().against
+        return against.find(options, cases) if other is None else against.of(other.words, dict(other.cases), options)
+
+    def check(self, against: Against) -> None:
+        """Each host has looked when it was opened."""
+
+    def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
+        running = RemoteComparison(self, Compare(next(self._numbers), group, tuple(wishes)), against)
         self._groups.append(running)
         return running
 
@@ -128,10 +147,10 @@ class There:
 class RemoteGroup:
     """A group that a host measures. It begins when this object is made."""
 
-    def __init__(self, site: There, request: Measure) -> None:
+    def __init__(self, site: There, message: Measure | Compare, request: GroupRequest) -> None:
         self._site = site
-        self._message = request
-        self._request = request.request
+        self._message = message
+        self._request = request
         self._handed = 0
         self._stood_in = 0
         self._notes: tuple[str, ...] = ()
@@ -139,7 +158,7 @@ class RemoteGroup:
         """Why nothing more comes of the group, or an empty text."""
         self._ending: LaunchOutcome = "crashed"
         """How its cases end then: `refused` if its host is well and may not measure it."""
-        self.group = request.request.group.name
+        self.group = request.group.name
         self.link = site.host_of(self.group)
         self._inbox = Inbox() if self.link is None else self._send(self.link)
 
@@ -240,6 +259,36 @@ class RemoteGroup:
             assert link is not None  # noqa: S101 - nothing arrives from nowhere
             keep(dataclasses.replace(one, started_at=shifted(one.started_at, link)))
             self._handed += 1
+
+
+class RemoteComparison(RemoteGroup):
+    """A group that a host compares with another arm. It begins when this object is made."""
+
+    def __init__(self, site: There, message: Compare, against: Against) -> None:
+        super().__init__(site, message, GroupRequest(message.group, launches=1))
+        self._against = against
+        self._wishes = dict(zip(message.group.cases, message.wishes, strict=True))
+
+    def judged(self, cut: str = "") -> Mapping[Case, Judged]:
+        judged: dict[Case, Judged] = {}
+        for case, measurement in self.measurements(cut).items():
+            known = self._inbox.verdicts.get(case)
+            if known is not None and len(measurement.launches) == len(self._inbox.measurements[case].launches):
+                judged[case] = measurement, *known
+            else:  # its host was lost, or refused it
+                policy = self._against.policy_of(self._wishes[case])
+                failed = dataclasses.replace(measurement, case=self._against.recorded(case))
+                judged[case] = failed, judge.judge(failed, None, None, policy), policy
+        return judged
+
+    def comparisons(self) -> Mapping[Case, Comparison]:
+        return {}
+
+    def without_other(self) -> Mapping[Case, str]:
+        return {}
+
+    def _cut(self, one: Measurement, reason: str) -> str:
+        return reason if one.cut else ""
 
 
 def _why_lost(link: Link) -> str:

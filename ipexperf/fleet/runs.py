@@ -18,6 +18,7 @@ from ipexperf.fleet.link import Board, Channel, Link
 from ipexperf.fleet.messages import Open
 from ipexperf.fleet.remote import There
 from ipexperf.history.values import run_uid
+from ipexperf.plan import arms
 from ipexperf.run import Run
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 GHOST_SECONDS = 60.0
 """Ray takes half a minute to notice that a host is gone."""
 LOOK_SECONDS = 1.0
-HERE_ALONE = {"against": "--perf-against", "yardstick": "--perf-yardstick"}
-"""Options that compare with something on this host."""
 
 
 class Cluster(Protocol):
@@ -46,9 +45,13 @@ def check(options: Options) -> None:
             raise UsageError(f"{flag} needs a fleet: name one by --perf-fleet ADDRESS")
     if options.fleet is None:
         return
-    for name, flag in HERE_ALONE.items():
-        if getattr(options, name) not in (None, False):
-            raise UsageError(f"{flag} does not work with --perf-fleet: it compares with software of this host")
+    if options.yardstick:
+        raise UsageError("--perf-yardstick does not work with --perf-fleet: hosts have no yardstick")
+    if options.against is not None and arms.names_lock(options.against):
+        source = options.sources.get("against", "--perf-against")
+        raise UsageError(
+            f"{source}: a lock as an arm does not work with --perf-fleet: name an interpreter of the hosts"
+        )
     if options.baseline == "live":
         raise UsageError("--perf-baseline live does not work with --perf-fleet: it runs software of this host")
 

@@ -22,21 +22,42 @@ from typing import IO, Any
 from ipexperf import lock as locks
 from ipexperf import site
 from ipexperf.bench import registry
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.process import environment as surroundings
+from ipexperf.compare import against
+from ipexperf.compare.against import Against
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts
 from ipexperf.environments.store import Store
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.fleet import code, looks, messages
 from ipexperf.fleet.journal import Journal, folder_of
-from ipexperf.fleet.messages import Alive, Bye, Measure, Open, Opened, Progress, Refused, Reply, Request, Said, Stop
+from ipexperf.fleet.messages import (
+    Alive,
+    Bye,
+    Compare,
+    Measure,
+    Open,
+    Opened,
+    OtherArm,
+    Progress,
+    Refused,
+    Reply,
+    Request,
+    Said,
+    Stop,
+)
 from ipexperf.fleet.status import Status, StatusFile, Stretch
+from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import matrix
+from ipexperf.plan.options import Options
 from ipexperf.report.units import plural
-from ipexperf.result import PRIMARY, RoundRecord
-from ipexperf.site import Here, Running
+from ipexperf.result import PRIMARY, RoundRecord, Verdict
+from ipexperf.site import Comparing, Here, Running
 
 HEARTBEAT_SECONDS = 2.0
+UNFINISHED = "its comparison is not over"
+"""The reason of cases that were not begun, while others of their group are being compared."""
 
 
 class Pipe:
@@ -90,7 +111,7 @@ class Pipe:
     def groups(self) -> int:
         """How many groups wait to be measured."""
         with self.waiting.mutex:
-            return sum(isinstance(request, Measure) for request in self.waiting.queue)
+            return sum(isinstance(request, Measure | Compare) for request in self.waiting.queue)
 
     def _beat(self) -> None:
         while not self.gone.wait(HEARTBEAT_SECONDS):
@@ -112,6 +133,8 @@ class Host:
         self._journal: Journal | None = None
         self._before: Journal | None = None
         """What this host keeps of a run whose controller went away."""
+        self._against: Against | None = None
+        """The other arm of the run."""
         self._complete: dict[str, Progress] = {}
         """The groups that it completed then, by their names."""
         self._status: StatusFile | None = None
@@ -157,10 +180,10 @@ class Host:
         try:
             if isinstance(request, Open):
                 self._open(request)
-            elif isinstance(request, Measure):
+            elif isinstance(request, Measure | Compare):
                 self._measure(request)
         except IpexperfError as error:
-            self._pipe.send(Refused(request.number if isinstance(request, Measure) else 0, str(error)))
+            self._pipe.send(Refused(request.number if isinstance(request, Measure | Compare) else 0, str(error)))
 
     def _open(self, request: Open) -> None:
         load = tuple(str(self._loaded / name) if name.endswith(".py") else name for name in request.options.load)
@@ -174,6 +197,7 @@ class Host:
             options = site.in_environment(options, lock, self._folder, self._say, [wheels])
             self._code += f"-{lock.environment}"
         facts = site.facts(options)
+        other = self._other_arm(options, facts)
         if request.resume:
             self._resume(request.resume)
         self._run = request.run
@@ -186,7 +210,17 @@ class Host:
         self._here = Here(options, self._folder, self._say)
         machine = surroundings.hardware()
         hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
-        self._pipe.send(Opened(facts, hardware, datetime.now(timezone.utc).isoformat(timespec="milliseconds")))
+        self._pipe.send(Opened(facts, hardware, datetime.now(timezone.utc).isoformat(timespec="milliseconds"), other))
+
+    def _other_arm(self, options: Options, facts: Facts) -> OtherArm | None:
+        """Find the other arm of the run, if it has one, for the cases that this host can run."""
+        if options.against is None:
+            return None
+        self._against = against.find(options, matrix.make(options, facts).cases)
+        if self._against is None:
+            return None
+        self._against.check(options)
+        return OtherArm(self._against.words, tuple(self._against.cases.items()))
 
     def _resume(self, run: str) -> None:
         self._before = Journal(folder_of(self._folder), run, self._code, self._say)
@@ -206,24 +240,25 @@ class Host:
         with self._noticing:
             self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
 
-    def _measure(self, message: Measure) -> None:
+    def _measure(self, message: Measure | Compare) -> None:
         if self._here is None or self._journal is None:
             raise UsageError("nothing was opened")
         if self._pipe.stopped.is_set():
             return
-        request = message.request
-        if (kept := self._complete.pop(request.group.name, None)) and _fits(kept, request):
-            self._keep(dataclasses.replace(kept, number=message.number))
-            return
-        group = request.group.name
+        if isinstance(message, Measure):
+            kept = self._complete.pop(message.group.name, None)
+            if kept is not None and _fits(kept, message.request):
+                self._keep(dataclasses.replace(kept, number=message.number))
+                return
+        group = message.group.name
         try:
-            self._show(state="waiting", since=time.time(), group=group, rounds=request.launches, said="")
+            self._show(state="waiting", since=time.time(), group=group, rounds=self._planned_rounds(message), said="")
             self._notice()
-            self._here.reserve(request.group.cases)
+            self._here.reserve(message.group.cases)
             began = time.time()
             self._round = 1
             self._show(state="measuring", since=began, round=1)
-            running = self._here.running(request)
+            running = self._prepare(self._here, message)
             cut = ""
             try:
                 running.run(lambda: self._after_round(message, running))
@@ -236,11 +271,24 @@ class Host:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
             self._notice()
 
-    def _after_round(self, message: Measure, running: Running) -> None:
+    def _prepare(self, here: Here, message: Measure | Compare) -> Running | Comparing:
+        if isinstance(message, Measure):
+            return here.running(message.request)
+        if self._against is None:
+            raise UsageError("the run has no other arm")
+        return here.comparing(self._against, message.group, message.wishes)
+
+    def _planned_rounds(self, message: Measure | Compare) -> int:
+        """How many rounds are planned for a group; if it is compared, at most."""
+        if isinstance(message, Measure):
+            return message.request.launches
+        return self._against.policy.max_pairs if self._against else 0
+
+    def _after_round(self, message: Measure | Compare, running: Running | Comparing) -> None:
         self._report(message, running, over=False)
         self._round += 1
         # One more than planned is made where the machine was busy, or a ratio is vague.
-        self._show(round=self._round, rounds=max(self._round, message.request.launches))
+        self._show(round=self._round, rounds=max(self._round, self._planned_rounds(message)))
 
     def _remember(self, stretch: Stretch) -> None:
         """Keep when this host measured, for who asks how busy it is."""
@@ -248,12 +296,19 @@ class Host:
             self._forgetful = True
             self._say(f"when this host measured cannot be written ({problem}): it will look less busy than it is")
 
-    def _report(self, message: Measure, running: Running, *, over: bool, cut: str = "") -> None:
+    def _report(self, message: Measure | Compare, running: Running | Comparing, *, over: bool, cut: str = "") -> None:
         """Send and keep what a group has so far."""
         rounds: list[RoundRecord] = []
         running.hand_over(rounds.append)
-        measured = tuple(running.measurements(cut).items())
-        self._keep(Progress(message.number, message.request.group.name, measured, tuple(rounds), over))
+        verdicts: list[tuple[Verdict, PairPolicy]] = []
+        if isinstance(running, Comparing):
+            judged = running.judged(cut if over else UNFINISHED)
+            measured = [(case, measurement) for case, (measurement, _, _) in judged.items()]
+            verdicts = [(verdict, policy) for _, verdict, policy in judged.values()]
+        else:
+            measured = list(running.measurements(cut).items())
+        name = message.group.name
+        self._keep(Progress(message.number, name, tuple(measured), tuple(rounds), over, tuple(verdicts)))
 
     def _keep(self, progress: Progress) -> None:
         assert self._journal is not None  # noqa: S101 - the caller has looked

@@ -84,6 +84,14 @@ def parse(text: str, source: str) -> ArmWords:
     return ArmWords(shown, python, lock, **parts)
 
 
+def names_lock(text: str) -> bool:
+    """Whether an arm names the software of a lock. What else is wrong with it, `parse` says."""
+    try:
+        return any(map(is_lock, shlex.split(text)))
+    except ValueError:
+        return False
+
+
 def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
     """What a word of the form name=value sets. Check its value."""
     knobs_by_name = knobs.everyone()

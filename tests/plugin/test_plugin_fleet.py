@@ -190,7 +190,6 @@ def test_a_host_that_cannot_take_part_is_left_out_and_fails_the_run(suite: Suite
         (("--perf-fleet=local:a,a",), "two hosts of the fleet are called a"),
         (("--perf-fleet=local:a", "--perf-hosts=devise=cpu"), "did you mean device?"),
         (("--perf-fleet=local:a", "--perf-hosts=device=xpu"), "none of the 1 hosts matches"),
-        (("--perf-fleet=local:a", "--perf-against=stack=stock"), "--perf-against does not work with --perf-fleet"),
         (("--perf-fleet=local:a", "--perf-baseline=live"), "--perf-baseline live does not work with --perf-fleet"),
         (("--perf-fleet=local:a", "--perf-yardstick"), "--perf-yardstick does not work with --perf-fleet"),
         (("--perf-fleet=local:a", "--perf-resume=../x"), "is no run of a fleet"),
