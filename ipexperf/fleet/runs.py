@@ -46,7 +46,7 @@ def check(options: Options) -> None:
     if options.fleet is None:
         return
     if options.yardstick:
-        raise UsageError("--perf-yardstick does not work with --perf-fleet: hosts have no yardstick")
+        raise UsageError("--perf-yardstick does not work with --perf-fleet: yardsticks are made on one host")
     if options.against is not None and arms.names_lock(options.against):
         source = options.sources.get("against", "--perf-against")
         raise UsageError(

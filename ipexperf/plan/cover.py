@@ -138,7 +138,7 @@ class Planner:
 
     def _of_linear_layers(self) -> Iterator[Case]:
         for cell in self._linear:
-            for setting in OF_LINEAR_LAYERS.intersection(_settings(cell)):
+            for setting in (one for one in _settings(cell) if one in OF_LINEAR_LAYERS):
                 if isinstance(one := self._case(cell, (setting,)), Case):
                     yield one
 

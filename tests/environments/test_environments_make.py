@@ -72,6 +72,15 @@ def test_an_environment_is_made_once_and_found_again(lock: Lock, source: str, tm
     assert locks.read(made.lock) == lock
 
 
+def test_an_installation_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it wrote of errors is known when it ends."""
+    monkeypatch.setattr(make, "SPEAK_SECONDS", 0.05)
+    said: list[str] = []
+    assert make._patient(["sh", "-c", "sleep 0.3; echo oops >&2; exit 3"], said.append) == (3, "oops\n")
+    assert said
+    assert all(line.startswith("still installing, for ") for line in said)
+
+
 def test_locks_that_differ_in_variables_share_an_environment(lock: Lock, source: str, tmp_path: Path) -> None:
     made = make.make(tmp_path, lock, print, also=[source])
     other = dataclasses.replace(lock, variables=(("OMP_NUM_THREADS", "1"),), libraries=())
