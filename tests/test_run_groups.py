@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,9 @@ class Away:
     def running(self, request: GroupRequest) -> Running:
         self.requests.append(request)
         return None  # type: ignore[return-value]  # nobody asks it for anything here
+
+    def against(self, options: Options, cases: Sequence[Case]) -> None:
+        """There is no other arm."""
 
     def meta(self) -> dict[str, object]:
         return {}

@@ -122,7 +122,8 @@ class Nursery:
     """Forks runs and commands from this process, which has imported what they need."""
 
     def __init__(self) -> None:
-        forked_pytest.preload(PLUGIN)
+        with tempfile.TemporaryDirectory(prefix="ipexperf-leases-") as name, leases_in(Path(name)):
+            forked_pytest.preload(PLUGIN)  # which measures something, once
 
     def start(self, program: str, words: Sequence[str], place: Path, tag: str, **variables: str) -> int:
         """Start `pytest` or `ipexperf` with these words, and return its pid. `out` and `err` hold what it prints."""
@@ -154,6 +155,19 @@ class Nursery:
             with contextlib.suppress(OSError, ValueError):
                 sys.stdout.flush()
             os._exit(int(status))
+
+
+@contextlib.contextmanager
+def leases_in(folder: Path) -> Iterator[None]:
+    """Let leases lie in this folder: else all would wait for whatever else is measured on this host."""
+    before = os.environ.get(device_lock.FOLDER_VARIABLE)
+    os.environ[device_lock.FOLDER_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ[device_lock.FOLDER_VARIABLE]
+        if before is not None:
+            os.environ[device_lock.FOLDER_VARIABLE] = before
 
 
 def fill(place: Path) -> None:
@@ -529,8 +543,8 @@ def _job(
     programs = postgres.binaries()
     serving = postgres.running(programs, KEEPS) if programs and DATABASE in chosen else contextlib.nullcontext()
     try:
-        place.mkdir()
-        with serving as server, place.with_suffix(".jsonl").open("w") as file:
+        (place / "leases").mkdir(parents=True)
+        with leases_in(place / "leases"), serving as server, place.with_suffix(".jsonl").open("w") as file:
             bench = Bench(place, nursery, seed, chosen, server)
             for done, number in enumerate(numbers, 1):
                 trial = bench.trial(number)
