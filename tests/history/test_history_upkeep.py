@@ -84,6 +84,20 @@ def test_a_check_finds_a_value_of_another_kind(path, table, column, value):
         sqlite_files.check(path)
 
 
+@pytest.mark.parametrize(
+    "params", ["json_set(params, '$.size', json('[1]'))", "json_set(params, '$.data', 7)",
+               "json_set(params, '$.knobs', 'adam')", "json_set(params, '$.knobs.optimizer', json('[\"adam\"]'))",
+               "'{'", "'[1]'"]
+)  # fmt: skip
+def test_a_check_finds_the_parts_of_a_case_that_are_of_another_kind(path, params):
+    """A list for a name has no hash: 1 of 1,428 damaged histories ended in a traceback by it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f'UPDATE "case" SET params = {params}')  # noqa: S608 - texts of ours
+        connection.commit()
+    with pytest.raises(HistoryError, match="of another kind inside the column params of case"):
+        sqlite_files.check(path)
+
+
 def test_a_check_finds_a_row_that_points_at_nothing(path):
     """Liar: somebody deleted a run by hand."""
     with closing(sqlite3.connect(path)) as connection:
