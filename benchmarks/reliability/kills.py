@@ -249,16 +249,13 @@ class Bench:
     def _run(self, trial: Trial, chance: random.Random) -> None:
         forked = trial.victim == "fork server" or chance.random() < 0.5
         start = "fork" if forked else "auto"
-        if start not in self._seconds:
-            began = time.monotonic()
-            wait(self._begin("tiny,other", 2, "first", start))
-            self._seconds[start] = time.monotonic() - began
+        usual = self._usual_seconds(start, lambda: self._begin("tiny,other", 2, "first", start))
         tag = f"{os.getpid()}-{trial.number}"
         (self.place / "finished").unlink(missing_ok=True)
         before = self._recorded_runs()
         number = chance.choice(SIGNALS) if trial.victim == "pytest" else signal.SIGKILL
         trial.how = number.name
-        moment = time.monotonic() + chance.uniform(0, self._seconds[start])
+        moment = time.monotonic() + chance.uniform(0, usual)
         pid = self._begin("tiny,other", 2, tag, start)
         time.sleep(max(0.0, moment - time.monotonic()))
         trial.hit, status = self._strike(trial.victim, pid, number, tag, chance)
@@ -276,14 +273,11 @@ class Bench:
         assert self._server is not None
         back = chance.random() < 0.5
         trial.how = "SIGKILL, back during the run" if back else "SIGKILL, back after the run"
-        if DATABASE not in self._seconds:
-            began = time.monotonic()
-            wait(self._begin("tiny,other", 2, "first", to=self._database))
-            self._seconds[DATABASE] = time.monotonic() - began
+        usual = self._usual_seconds(DATABASE, lambda: self._begin("tiny,other", 2, "first", to=self._database))
         tag = f"{os.getpid()}-{trial.number}"
         (self.place / "finished").unlink(missing_ok=True)
         before = self._runs_there()
-        moment = time.monotonic() + chance.uniform(0, self._seconds[DATABASE])
+        moment = time.monotonic() + chance.uniform(0, usual)
         pid = self._begin("tiny,other", 2, tag, to=self._database)
         time.sleep(max(0.0, moment - time.monotonic()))
         ended, raw = os.waitpid(pid, os.WNOHANG)
@@ -313,6 +307,14 @@ class Bench:
         if status != 0 or new not in (1, 2):
             trial.next_failed = f"ended with {status}, and {new} runs are new: {_text(self.place / 'out')[-300:]}"
         trial.orphans += orphans("next")
+
+    def _usual_seconds(self, kind: str, begin: Callable[[], int]) -> float:
+        """How long a run of this kind takes that nobody kills. Makes one the first time."""
+        if kind not in self._seconds:
+            began = time.monotonic()
+            wait(begin())
+            self._seconds[kind] = time.monotonic() - began
+        return self._seconds[kind]
 
     def _runs_there(self) -> int:
         assert self._server is not None

@@ -226,7 +226,7 @@ class Link:
             elif isinstance(reply, Progress):
                 inbox = self._inboxes.setdefault(reply.number, Inbox())
                 inbox.measurements = dict(reply.measurements)
-                inbox.verdicts = dict(zip(inbox.measurements, reply.verdicts, strict=False))
+                inbox.verdicts = dict(zip(inbox.measurements, reply.verdicts, strict=True)) if reply.verdicts else {}
                 inbox.rounds += reply.rounds
                 inbox.over = reply.over
                 inbox.news += 1

@@ -20,7 +20,6 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Round, Scheduler, Side
-from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
@@ -50,9 +49,9 @@ def make(fake: str, tmp_path: Path, clock: Clock) -> Callable[..., Conductor]:
     load = (fake, COLD, LOSERS)
     registry.load(load)
 
-    def make(**options: Any) -> Conductor:
+    def make(memory: int | None = None, **options: Any) -> Conductor:
         asked: dict[str, Any] = {"load": load, "samples": 5, "seconds": 0.05, "timeout": 30.0, **options}
-        return Conductor(Options(**asked), tmp_path, lambda _: None, policy=FREE, clock=clock)
+        return Conductor(Options(**asked), tmp_path, lambda _: None, policy=FREE, clock=clock, memory=memory)
 
     return make
 
@@ -426,13 +425,10 @@ def test_what_does_not_even_fit_alone_is_out_of_memory(make: Callable[..., Condu
     assert company(rounds) == [OWN[:2], [("", "bf16")], [("", "fp32")]]
 
 
-def test_what_is_known_to_be_too_much_together_is_not_tried(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_known_to_be_too_much_together_is_not_tried(make: Callable[..., Conductor]) -> None:
     """Once their peaks are known, and are more than there is, they sit beside the reference one after the other."""
-    monkeypatch.setattr(memory_limit, "limit", lambda: 10)
     rounds = beside(peak_memory=4.0)
-    run = of(make(), FP32, BF16, FP16, launches=2, together=rounds)
+    run = of(make(memory=10), FP32, BF16, FP16, launches=2, together=rounds)
     run.run()
     assert company(rounds) == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
 

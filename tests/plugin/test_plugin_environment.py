@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from test_plugin_fleet import LOAD, journals, mark, wait_for
+from test_plugin_fleet import LOAD, cut_off, mark
 from test_plugin_live import CELL, SHORT, accepted, accepted_once, accepted_with_pip, lock_of, pythons
 from test_plugin_usage import refused
 
@@ -84,18 +83,11 @@ def test_what_was_measured_in_another_environment_is_not_taken_over(
     suite: Suite, mark: Path, gone: Callable[[int], bool]
 ) -> None:
     """A run that is resumed in an environment of a lock measures anew what its hosts measured in their own."""
-    process = suite.start("patient,tiny", LOAD, "--perf-fleet=local:a")
-    wait_for(mark.exists, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    Path(f"{mark}.go").touch()
-    assert gone(int(mark.read_text()))
-    (journal,) = journals(suite, "a")
-    run_uid = journal.stem.partition("+")[0]
+    cut = cut_off(suite, mark, gone)
     environment = f"--perf-environment=lock:{of_nothing(suite.path)}"
-    result = suite.run("patient,tiny", LOAD, "--perf-fleet=local:a", f"--perf-resume={run_uid}", environment)
+    result = suite.run("patient,tiny", LOAD, "--perf-fleet=local:a", f"--perf-resume={cut}", environment)
     assert result.ret == 0
-    result.stdout.fnmatch_lines([f"*0 groups of run {run_uid}*"])
+    result.stdout.fnmatch_lines([f"*0 groups of run {cut}*"])
 
 
 EXPECTED = "expected shipped:NAME, lock:FILE, baseline:NAME or run:RUN"

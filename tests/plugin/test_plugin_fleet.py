@@ -94,9 +94,8 @@ def test_a_host_that_died_fails_its_cases_and_no_other(
     assert suite.statuses() == ["finished"]
 
 
-def test_what_a_host_measured_without_its_controller_is_taken_over(
-    suite: Suite, mark: Path, gone: Callable[[int], bool]
-) -> None:
+def cut_off(suite: Suite, mark: Path, gone: Callable[[int], bool]) -> str:
+    """Kill a run while its host measures, and let the host finish its group. Returns the name of the run."""
     process = suite.start("patient,tiny", LOAD, "--perf-fleet=local:a")
     wait_for(mark.exists, process)
     process.send_signal(signal.SIGKILL)
@@ -104,7 +103,13 @@ def test_what_a_host_measured_without_its_controller_is_taken_over(
     Path(f"{mark}.go").touch()
     assert gone(int(mark.read_text())), "the host ends by itself"
     (journal,) = journals(suite, "a")
-    run = journal.stem.partition("+")[0]
+    return journal.stem.partition("+")[0]
+
+
+def test_what_a_host_measured_without_its_controller_is_taken_over(
+    suite: Suite, mark: Path, gone: Callable[[int], bool]
+) -> None:
+    run = cut_off(suite, mark, gone)
     began = mark.stat().st_mtime_ns
     result = suite.run("patient,tiny", LOAD, "--perf-fleet=local:a", f"--perf-resume={run}")
     assert result.ret == 0
