@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -66,6 +67,15 @@ class Entry:
         return any(one.accuracy for one in self.launches if one.outcome == "ok")
 
     @property
+    def training_left(self) -> float:
+        """The seconds that it takes to train to the end, by the steps that were timed. 0 if it does not train."""
+        steps = [one.metrics["step_time"] for one in self.launches if one.outcome == "ok"]
+        if not steps or self.conditions is None or not registry.modes.get(self.case.mode).trains:
+            return 0.0
+        count = self.conditions.settings.train_steps or registry.models.get(self.case.model).train_steps
+        return count * statistics.median(steps)
+
+    @property
     def peak(self) -> float:
         """Peak memory of one process in bytes, 0 if not known yet."""
         return max((one.metrics.get("peak_memory", 0.0) for one in self.launches), default=0.0)
@@ -116,6 +126,8 @@ class GroupRun:
         self._together = together or Together()
         self._number = 0
         """The number of the last round."""
+        self._accuracy = True
+        """Whether the round in progress checks the accuracy of cases that still lack it."""
         self._forking = FRESH
         before = dict(request.before)
         self._entries = [self._entry(case, before.get(case)) for case in request.group.cases]
@@ -158,8 +170,12 @@ class GroupRun:
         for entry in self._entries:
             self._prepare(entry)
 
-    def advance(self) -> bool:
-        """Make one more round. Return False if there is none to make, or the budget is spent."""
+    def advance(self, *, accuracy: bool = True) -> bool:
+        """Make one more round. Return False if there is none to make, or the budget is spent.
+
+        `accuracy`: check the accuracy of cases that still lack it, which for a training means to train it to the end.
+        """
+        self._accuracy = accuracy
         live = [entry for entry in self._entries if entry.open] or self._more()
         if live and self._conductor.spent():
             for entry in live:
@@ -173,6 +189,11 @@ class GroupRun:
         with self._servers(live, self._number) as self._forking:
             self._round(live, self._number)
         return True
+
+    @property
+    def training_left(self) -> float:
+        """The seconds that the trainings which lack their accuracy take to train to the end, as far as is known."""
+        return sum(entry.training_left for entry in self._entries if entry.open and not entry.accurate)
 
     def give_up(self, reason: str) -> None:
         """Make no more rounds. `reason` is why the cases that still miss launches have fewer than planned."""
@@ -330,7 +351,7 @@ class GroupRun:
             entry.case,
             conditions,
             index=self._numbers.get(entry.planned, 0) + len(entry.launches),
-            accuracy=not entry.accurate,
+            accuracy=self._accuracy and not entry.accurate,
             final=self._ratios_alone or (final and bool(self._request.before) and entry.missing == 1),
         )
 

@@ -59,6 +59,8 @@ def _answer(one: Finding, best: Candidate) -> str:
     }[one.verdict]
     if (lost := one.less_accurate) is not None:
         text += f"; its accuracy is {100 * lost:.1f} points lower, {_doubt(best)}"
+    if unchecked := [one.case for one in (one.old, best.shown) if not one.checked and _trains(one.case)]:
+        text += f"; {_untrained(unchecked)}"
     if one.old.peak and best.shown.peak and best.shown.peak > MORE_MEMORY * one.old.peak:
         text += f"; it takes {units.digits(best.shown.peak / one.old.peak)} times the memory"
     return text
@@ -66,9 +68,19 @@ def _answer(one: Finding, best: Candidate) -> str:
 
 def _doubt(best: Candidate) -> str:
     """What a lower accuracy means. A training amplifies rounding, so one short training each says little."""
-    if registry.modes.get(best.shown.case.mode).trains:
+    if _trains(best.shown.case):
         return "after one short training each, which rounding alone can move: train yours to the end before you move"
     return "more than rounding explains: do not move unchecked"
+
+
+def _trains(case: Case) -> bool:
+    return registry.modes.get(case.mode).trains
+
+
+def _untrained(cases: Sequence[Case]) -> str:
+    """What was timed and not trained to the end, because that takes minutes."""
+    whose = f"{_WORDS.explicit(cases[0])}, was not" if len(cases) == 1 else "neither was"
+    return f"{whose} trained to the end, so their accuracy was not compared: give it more --minutes"
 
 
 def _worth(one: Worth) -> str:

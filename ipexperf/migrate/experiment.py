@@ -1,4 +1,8 @@
-"""Measure what a migration compares: one round of every contest, then a second one of each, until the budget ends."""
+"""Measure what a migration compares: a round of every contest, then the accuracy of trainings, then more rounds.
+
+To train to the end takes minutes, a round of a training takes seconds. So the times of all rows come before the
+accuracy of the first training: a page with every ratio and half of the accuracies says more than half of the rows.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.report import units
 
 if TYPE_CHECKING:
-    from ipexperf.compare.round import Effort
+    from ipexperf.compare.round import Effort, Scheduler
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.groups import Group
@@ -37,29 +41,46 @@ class Experiment:
         say: Callable[[str], None],
         effort: Effort | None = None,
         clock: Callable[[], float] = time.monotonic,
+        together: Scheduler | None = None,
     ) -> None:
-        """Plan the rounds. `software` has the interpreter and variables of each stack."""
+        """Plan the rounds. `software` has the interpreter and variables of each stack. `together` plays the rounds."""
         self.rounds: list[RoundRecord] = []
         self._conductor = conductor
         self._clock = clock
         self._costs: dict[int, float] = {}
-        """The seconds that the last round of each contest took, by its place."""
+        """The seconds that the first round of each contest took, by its place."""
+        self._postpones = launches > 1
+        """Whether the accuracy of a training waits for the second round."""
         self._runs = [
             GroupRun(
-                GroupRequest(contest, launches), conductor, say, software=software, effort=effort, ratios_alone=True
+                GroupRequest(contest, launches),
+                conductor,
+                say,
+                software=software,
+                effort=effort,
+                ratios_alone=True,
+                together=together,
             )
             for contest in contests
         ]
 
     def run(self, recorder: Recorder) -> None:
-        """Make one round of each contest in turn, so that the budget is spent on breadth before precision."""
+        """Make one round of each contest, then train those to the end that are trainings, then make more rounds."""
+        trainings = [one for one in self._runs if self._postpones and _trains(one)]
         for one in self._runs:
             if self._affordable(one):
                 one.prepare()
+                self._advance(one, recorder, accuracy=one not in trainings)
+        for one in trainings:
+            if 0 < one.training_left <= self._conductor.left() - self._expected(one):
                 self._advance(one, recorder)
         live = self._runs
         while live:
-            live = [one for one in live if self._affordable(one) and self._advance(one, recorder)]
+            live = [
+                one
+                for one in live
+                if self._affordable(one) and self._advance(one, recorder, accuracy=one not in trainings)
+            ]
 
     def _affordable(self, one: GroupRun) -> bool:
         """Whether a round of a contest is likely to end within the budget. If not, it makes no more."""
@@ -70,9 +91,9 @@ class Experiment:
         return False
 
     def _expected(self, one: GroupRun) -> float:
-        """The seconds that a round takes: as its last one, or as others of its kind by their number of cases. Else 0.
+        """The seconds that a round takes: as its first one, or as others of its kind by their number of cases. Else 0.
 
-        A round of trainings trains on to its accuracy, which may take ten times as long as one of inferences.
+        Without the accuracy of trainings, where that is postponed.
         """
         place = self._runs.index(one)
         if place in self._costs:
@@ -81,11 +102,11 @@ class Experiment:
         arms = sum(len(self._runs[other].group.cases) for other in alike)
         return sum(self._costs[other] for other in alike) / arms * len(one.group.cases) if arms else 0.0
 
-    def _advance(self, one: GroupRun, recorder: Recorder) -> bool:
+    def _advance(self, one: GroupRun, recorder: Recorder, *, accuracy: bool = True) -> bool:
         began = self._clock()
-        more = one.advance()
+        more = one.advance(accuracy=accuracy)
         if more:
-            self._costs[self._runs.index(one)] = self._clock() - began
+            self._costs.setdefault(self._runs.index(one), self._clock() - began)
             recorder.so_far(
                 lambda: ((measured, judged(measured), POLICY) for measured in one.measurements().values()),
                 lambda: self._hand_over(one, recorder),

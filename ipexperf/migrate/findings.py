@@ -52,6 +52,8 @@ class Shown:
     """Seconds that a fresh process takes to import everything, and to optimise and compile the network."""
     proof: tuple[int, int] = (0, 0)
     """How many checks held, and how many there were."""
+    checked: bool = False
+    """Whether its accuracy was checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ def shown(case: Case, speeds: Speeds) -> Shown:
         peak=measured.median("peak_memory"),
         start=_start(measured),
         proof=_proof(measured),
+        checked=any(one.accuracy for one in measured.counted),
     )
 
 
@@ -173,7 +176,8 @@ def _start(measured: Measurement) -> float | None:
 
 
 def _proof(measured: Measurement) -> tuple[int, int]:
-    checks = [check for one in measured.counted[:1] for check in (*one.proof, *one.accuracy)]
+    accuracy = next((one.accuracy for one in measured.counted if one.accuracy), ())
+    checks = [*(check for one in measured.counted[:1] for check in one.proof), *accuracy]
     return sum(check.ok for check in checks), len(checks)
 
 

@@ -64,6 +64,23 @@ def test_a_short_training_that_ends_less_accurate_is_no_proof() -> None:
 
 
 @pytest.mark.parametrize(
+    ("left_out", "words"),
+    [
+        (
+            ("old", "new"),
+            "; neither was trained to the end, so their accuracy was not compared: give it more --minutes",
+        ),
+        (("new",), "; fp32 on new, teach, was not trained to the end, so their accuracy was not compared: "),
+    ],
+)
+def test_a_training_that_was_only_timed_says_so(left_out: tuple[str, ...], words: str) -> None:
+    made = plan(mode=("teach",))
+    cases = [case for case in made.cases if case.stack in left_out and "update" not in dict(case.knobs)]
+    changed = {case: measured(case, seconds(case), checked=False) for case in cases}
+    assert words in told(advice.advice(found(made, changed=changed)), "fp32 on old, teach: ")
+
+
+@pytest.mark.parametrize(
     ("off", "words"),
     [(0.013, "worth having: 1.30"), (0.01, "no difference that was seen"), (0.008, "costs time")],
 )

@@ -115,7 +115,7 @@ def test_a_candidate_that_is_not_what_its_label_says_does_not_count() -> None:
     other = next(other for other in one.candidates if other.shown.case == case)
     assert other.speed is None
     assert other.shown.problem == "proof failed: dtype: found bf16, expected fp32"
-    assert other.shown.proof == (0, 1)
+    assert other.shown.proof == (1, 2)
 
 
 def test_start_is_the_import_and_the_preparation_of_fresh_processes() -> None:

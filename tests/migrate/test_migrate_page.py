@@ -35,7 +35,7 @@ def test_a_row_has_the_best_and_both_sides() -> None:
         "acc 98.0% → acc 98.0%",
         "1.00 MiB → 1.00 MiB",
         "1.50 s → 1.50 s",
-        "1 of 1 → 1 of 1",
+        "2 of 2 → 2 of 2",
     )
 
 
