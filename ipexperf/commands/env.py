@@ -74,13 +74,14 @@ def _lock(arguments: argparse.Namespace) -> Lock:
 def run_list(arguments: argparse.Namespace) -> int:
     """List the environments, the latest used first, and the store."""
     from ipexperf import lock
-    from ipexperf.environments import make
+    from ipexperf.environments import make, shipped
 
-    accepted = {one.environment: one for one in lock.every(arguments.baselines)}
+    states = {shipped.lock(name).environment: f"of shipped:{name}" for name in shipped.names()}
+    for one in lock.every(arguments.baselines):
+        states[one.environment] = f"of the accepted lock {one.name or one.digest}"
     environments = make.every(arguments.cache)
     for one in environments:
-        needed = accepted.get(one.folder.name)
-        state = f"of the accepted lock {needed.name or needed.digest}" if needed else "of no accepted lock"
+        state = states.get(one.folder.name, "of no accepted lock")
         _say(f"{one.folder.name}  {make.size(one.folder) / GB:6.2f} GB  made {one.made_at[:10]}  {state}")
     store = make.store_of(arguments.cache)
     for wheel in store.wheels():

@@ -16,7 +16,7 @@ from small_wheels import a_wheel, an_environment
 from ipexperf import cli
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import copying, make
+from ipexperf.environments import copying, make, shipped
 from ipexperf.errors import LockError
 from ipexperf.lock import Lock
 
@@ -236,6 +236,17 @@ def test_the_command_lists_verifies_and_prunes(
     (tmp_path / "cache" / make.FOLDER / "0123.part").mkdir()
     assert env(capsys, "prune", *where) == (0, f"removed {name}\n")
     assert [path for path in (tmp_path / "cache" / make.FOLDER).iterdir() if path.is_dir()] == []
+
+
+def test_the_list_names_the_locks_that_come_with_ipexperf(
+    lock: Lock, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ipexperf migrate` makes them, and nobody accepted them."""
+    made = make.make(tmp_path, lock, print, also=[source])
+    made.folder.rename(make.folder_of(tmp_path, shipped.lock("stock")))
+    capsys.readouterr()
+    status, out = env(capsys, "list", "--cache", str(tmp_path), "--baselines", str(tmp_path / "baselines"))
+    assert (status, out.endswith("  of shipped:stock\n")) == (0, True)
 
 
 def test_what_the_command_cannot_do_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
