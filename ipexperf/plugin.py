@@ -273,13 +273,18 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
             ecosystem.feed(benchmark, measurement, verdict)
             request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
         if verdict.fails or (verdict.outcome, run.options.inconclusive) == ("inconclusive", "fail"):
-            pytest.fail(run.block(request.param, measurement, verdict), pytrace=False)
+            pytest.fail(run.block(request.param, measurement, verdict, _places(request.config)), pytrace=False)
         if (verdict.outcome, run.options.inconclusive) == ("inconclusive", "skip"):
             pytest.skip(f"inconclusive: {verdict.reason}")
 
     yield measure
     if benchmark is not None and benchmark.stats is None:
         benchmark.skipped = True  # nothing was measured: keep pytest-benchmark from warning
+
+
+def _places(config: pytest.Config) -> list[str]:
+    """The files and folders that the command line names. None: pytest chose them, and would again."""
+    return config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
