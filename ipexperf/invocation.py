@@ -67,6 +67,15 @@ class Invocation:
         """The explanation printed for a failed case. `places` are the files and folders that pytest was given."""
         return self.runs[planned.host].block(measurement, verdict, places)
 
+    def failing(self) -> list[str]:
+        """The ids of the cases whose verdict fails a test."""
+        return [
+            one.case.id
+            for run in self.runs.values()
+            for one in run.measurements
+            if one.case.uid in run.verdicts and run.verdicts[one.case.uid].fails
+        ]
+
     def finish(self, status: Status) -> bool:
         """Record how each run ended. Returns whether all is well with all of them.
 

@@ -26,6 +26,7 @@ MODELS_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
 FED_KEY = pytest.StashKey[set[str]]()
+SWALLOWED_KEY = pytest.StashKey[list[str]]()
 """The node ids of the tests whose samples pytest-benchmark has."""
 FIXTURE = "perf"
 SHORT_OPTIONS = "ipexperf.short_options"
@@ -337,6 +338,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             session.exitstatus, well = pytest.ExitCode.INTERRUPTED, True
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            session.config.stash[SWALLOWED_KEY] = run.failing()
         if JUNIT_KEY in session.config.stash:
             for name, value in run.properties(well=well):
                 session.config.stash[JUNIT_KEY](name, value)
@@ -349,3 +351,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.section("ipexperf")
         for line in run.summary(os.environ):
             terminalreporter.write_line(line)
+        if swallowed := config.stash.get(SWALLOWED_KEY, []):
+            from ipexperf.report.table import swallowed_lines
+
+            for line in swallowed_lines(swallowed):
+                terminalreporter.write_line(line)
