@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipexperf import __version__, commands
+from ipexperf.bench.registry import nearest
 from ipexperf.commands import console, gate
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """Answers a mistake in one sentence: the usage of some subcommands takes forty lines."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"{self.prog}: error: {message} (`{self.prog} --help` says what it takes)\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Name the choice that was probably meant, and all of them only where none is near."""
+        if action.choices is not None and value not in action.choices:
+            choices = list(map(str, action.choices))
+            hint = nearest(str(value), choices) or f" (choose from {', '.join(choices)})"
+            raise argparse.ArgumentError(action, f"invalid choice: {str(value)!r}{hint}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +68,9 @@ def _answer(words: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ipexperf", description="Measure, compare and query performance runs.")
+    parser: argparse.ArgumentParser = Parser(
+        prog="ipexperf", description="Measure, compare and query performance runs."
+    )
     parser.add_argument("--version", action="version", version=f"ipexperf {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for add in commands.every():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,9 +63,18 @@ class Invocation:
         """Measure, judge and record a case."""
         return self.runs[planned.host].measure(planned.case, wish)
 
-    def block(self, planned: Planned, measurement: Measurement, verdict: Verdict) -> str:
-        """The explanation printed for a failed case."""
-        return self.runs[planned.host].block(measurement, verdict)
+    def block(self, planned: Planned, measurement: Measurement, verdict: Verdict, places: Sequence[str]) -> str:
+        """The explanation printed for a failed case. `places` are the files and folders that pytest was given."""
+        return self.runs[planned.host].block(measurement, verdict, places)
+
+    def failing(self) -> list[str]:
+        """The ids of the cases whose verdict fails a test."""
+        return [
+            one.case.id
+            for run in self.runs.values()
+            for one in run.measurements
+            if one.case.uid in run.verdicts and run.verdicts[one.case.uid].fails
+        ]
 
     def finish(self, status: Status) -> bool:
         """Record how each run ended. Returns whether all is well with all of them.

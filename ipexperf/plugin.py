@@ -26,6 +26,7 @@ MODELS_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
 FED_KEY = pytest.StashKey[set[str]]()
+SWALLOWED_KEY = pytest.StashKey[list[str]]()
 """The node ids of the tests whose samples pytest-benchmark has."""
 FIXTURE = "perf"
 SHORT_OPTIONS = "ipexperf.short_options"
@@ -273,13 +274,18 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
             ecosystem.feed(benchmark, measurement, verdict)
             request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
         if verdict.fails or (verdict.outcome, run.options.inconclusive) == ("inconclusive", "fail"):
-            pytest.fail(run.block(request.param, measurement, verdict), pytrace=False)
+            pytest.fail(run.block(request.param, measurement, verdict, _places(request.config)), pytrace=False)
         if (verdict.outcome, run.options.inconclusive) == ("inconclusive", "skip"):
             pytest.skip(f"inconclusive: {verdict.reason}")
 
     yield measure
     if benchmark is not None and benchmark.stats is None:
         benchmark.skipped = True  # nothing was measured: keep pytest-benchmark from warning
+
+
+def _places(config: pytest.Config) -> list[str]:
+    """The files and folders that the command line names. None: pytest chose them, and would again."""
+    return config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
@@ -332,6 +338,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             session.exitstatus, well = pytest.ExitCode.INTERRUPTED, True
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            session.config.stash[SWALLOWED_KEY] = run.failing()
         if JUNIT_KEY in session.config.stash:
             for name, value in run.properties(well=well):
                 session.config.stash[JUNIT_KEY](name, value)
@@ -344,3 +351,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.section("ipexperf")
         for line in run.summary(os.environ):
             terminalreporter.write_line(line)
+        if swallowed := config.stash.get(SWALLOWED_KEY, []):
+            from ipexperf.report.table import swallowed_lines
+
+            for line in swallowed_lines(swallowed):
+                terminalreporter.write_line(line)

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -512,30 +512,34 @@ class Run:
             verdict = remeasure.never(verdict, gated=PRIMARY in self._gate(case))
             self._keep(*self._screened(measurement, verdict))
 
-    def block(self, measurement: Measurement, verdict: Verdict) -> str:
-        """The explanation printed for a failed case."""
+    def block(self, measurement: Measurement, verdict: Verdict, places: Sequence[str]) -> str:
+        """The explanation printed for a failed case. `places` are the files and folders that pytest was given."""
         from ipexperf.judge.environment import differences
         from ipexperf.report.block import failure_block
 
         if isinstance(verdict.evidence, PairsEvidence):
             changed = verdict.evidence.differences
             accept = self._accept(measurement) if verdict.evidence.lock else ""
-            return failure_block(measurement, verdict, changed, self._reproduce(measurement.case), accept)
+            return failure_block(measurement, verdict, changed, self._reproduce(measurement.case, places), accept)
         before = self._known.baseline(measurement)
         since = differences(before.environment, measurement.environment) if before else []
-        return failure_block(measurement, verdict, since, self._reproduce(measurement.case), self._accept(measurement))
+        again = self._reproduce(measurement.case, places)
+        return failure_block(measurement, verdict, since, again, self._accept(measurement))
 
-    def _reproduce(self, case: Case) -> str:
+    def _reproduce(self, case: Case, places: Sequence[str]) -> str:
         from ipexperf.report.rerun import command
 
         # The user's own network is reproduced by its target; its cases have a derived name.
         model = registry.models.get(case.model)
+        targets = {registry.models.get(name).target for name in registry.models.names()}
         against = self._against or self._live.against.get(case)
         arm = None if against is None else against.words.text
         return command(
             case,
             self.plan.launches,
             target=model.target or "",
+            places=places,
+            load=[name for name in self.options.load if name not in targets],
             plain_size=model.size,
             against=arm,
             variables=process.tuned_by_user(os.environ),

@@ -164,16 +164,22 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
     [
         (["show", "zzzz"], "ipexperf: no run matches 'zzzz': this history has 2"),
         (["trend", "--since", "soon"], "ipexperf: no run matches 'soon': this history has 2"),
-        (["trend", "--metric", "speed"], "invalid choice: 'speed'"),
+        (["trend", "--metric", "thruput"], "argument --metric: invalid choice: 'thruput': did you mean throughput? ("),
+        (
+            ["export", "xml"],
+            "argument form: invalid choice: 'xml' (choose from csv, parquet, pytest-benchmark, bencher)",
+        ),
         (["runs", "--limit", "0"], "must be a whole number from 1 to 999999999"),
         (["show"], "required: RUN"),
         ([], "required: COMMAND"),
-        (["nothing"], "invalid choice: 'nothing'"),
+        (["shwo", "last"], "argument COMMAND: invalid choice: 'shwo': did you mean show? (`ipexperf --help` says"),
     ],
 )
 def test_a_mistake_ends_with_2_and_a_sentence(path, capsys, arguments, message):
-    """No traceback for a user's mistake, and nothing on standard output."""
-    assert message in refused(capsys, *arguments)
+    """No traceback for a user's mistake, no usage of forty lines, and nothing on standard output."""
+    told = refused(capsys, *arguments)
+    assert message in told
+    assert told.count("\n") == 1
 
 
 @pytest.mark.process

@@ -7,6 +7,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from time import perf_counter, process_time  # before a network's file can replace those of the module
 from typing import Any, Protocol
 
 BLOCK_SECONDS = 0.02
@@ -53,7 +54,7 @@ def _timed(
     step: Callable[[], Any], synchronise: Callable[[], None], steps: int, stopwatch: Stopwatch | None = None
 ) -> float:
     synchronise()
-    begin = time.perf_counter()
+    begin = perf_counter()
     if stopwatch:
         stopwatch.start()
     for _ in range(steps):
@@ -61,7 +62,7 @@ def _timed(
     if stopwatch:
         stopwatch.stop()
     synchronise()
-    seconds = time.perf_counter() - begin
+    seconds = perf_counter() - begin
     if stopwatch:
         stopwatch.read(seconds, steps)
     return seconds
@@ -74,21 +75,21 @@ def clocked(step: Callable[[], Any], synchronise: Callable[[], None], block: int
 
 def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str, float]:
     """Step until the last few steps agree with those before them (with a limit), and choose the block for samples."""
-    begin = time.perf_counter()
+    begin = perf_counter()
     times: list[float] = []
     steady = False
-    while not steady and (len(times) < 2 * WARM_STEPS or time.perf_counter() - begin < WARM_SECONDS):
+    while not steady and (len(times) < 2 * WARM_STEPS or perf_counter() - begin < WARM_SECONDS):
         times.append(_timed(step, synchronise, 1))
         if len(times) >= 2 * WARM_STEPS:
             late = statistics.median(times[-WARM_STEPS:])
             before = statistics.median(times[-2 * WARM_STEPS : -WARM_STEPS])
             steady = abs(late - before) <= STEADY * before
-        elif time.perf_counter() - begin > 2 * WARM_SECONDS:
+        elif perf_counter() - begin > 2 * WARM_SECONDS:
             break  # two or three steps of many seconds are enough
     last = statistics.median(times[-WARM_STEPS:])
     return {
         "first_step": times[0],
-        "warm_time": time.perf_counter() - begin,
+        "warm_time": perf_counter() - begin,
         "steps": len(times),
         "steady": float(steady),
         "step": last,
@@ -101,18 +102,18 @@ def serve(step: Callable[[], None], synchronise: Callable[[], None], at: float, 
 
     CPU time and run delay cover the whole window: reading them between requests would add pauses.
     """
-    while (left := at - time.perf_counter()) > 0:
+    while (left := at - perf_counter()) > 0:
         time.sleep(left)
     latencies: list[float] = []
-    delay, cpu = run_delay(), time.process_time()
+    delay, cpu = run_delay(), process_time()
     synchronise()
-    begin = now = time.perf_counter()
+    begin = now = perf_counter()
     while now < at + seconds or not latencies:
         step()
         synchronise()
-        before, now = now, time.perf_counter()
+        before, now = now, perf_counter()
         latencies.append(now - before)
-    cpu, delay = time.process_time() - cpu, run_delay() - delay
+    cpu, delay = process_time() - cpu, run_delay() - delay
     return {"begin": begin, "end": now, "latencies": latencies, "cpu": cpu, "delay": delay}
 
 
@@ -122,8 +123,8 @@ def sample(
     """Time `count` blocks of steps. Return wall time, CPU time and run delay of each, in seconds per step."""
     samples = []
     for _ in range(count):
-        delay, cpu = run_delay(), time.process_time()
+        delay, cpu = run_delay(), process_time()
         wall = _timed(step, synchronise, block)
-        cpu, delay = time.process_time() - cpu, run_delay() - delay
+        cpu, delay = process_time() - cpu, run_delay() - delay
         samples.append((wall / block, cpu / block, delay / block))
     return samples

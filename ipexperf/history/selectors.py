@@ -134,4 +134,7 @@ def unknown(connection: Connection, text: str) -> str:
     if not count:
         raise HistoryError(f"no run matches {text!r}: this history is empty.")
     newest = connection.scalars(select(run.c.uid).order_by(*_NEWEST).limit(3)).all()
-    raise HistoryError(f"no run matches {text!r}: this history has {count}, the newest are {', '.join(newest)}.")
+    raise HistoryError(
+        f"no run matches {text!r}: this history has {count}, the newest are {', '.join(newest)};"
+        " `ipexperf runs` lists them."
+    )

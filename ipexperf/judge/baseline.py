@@ -312,6 +312,13 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
     if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
     environment = _environment(entry["id"], environments[entry["environment"]])
+    judged = yardstick.metric(environment)
+    for one in sessions:
+        # Both were made of the same launches. Whoever edits one number by hand, or merges badly, changes one of them.
+        stated = one.metrics.get(judged)
+        if stated is not None and not math.isclose(statistics.median(one.launches), stated, rel_tol=1e-4):
+            launches = f"the median of its launches is {statistics.median(one.launches):.{DIGITS}g}"
+            raise ValueError(f"{entry['id']}, run {one.run}: its {judged} is {stated:.{DIGITS}g}, but {launches}")
     if yardstick.content(environment) and not all(x.metrics.get(PRIMARY, 0) > 0 for x in sessions):
         raise ValueError(f"{entry['id']} has units of a yardstick, and needs its seconds beside them")
     return CaseBaseline(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
@@ -15,12 +15,15 @@ def command(
     launches: int,
     *,
     target: str = "",
+    places: Sequence[str] = ("suites/",),
+    load: Sequence[str] = (),
     plain_size: int | None = None,
     against: str | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The command. `target` names a network of the user's own, whose case has a derived name.
 
+    `places` are the files and folders that pytest was given. `load` are the files and modules that register leaves.
     `variables` are those of the shell that tune libraries: without them other kernels may run. The default size is left
     out. A case measured in pairs has an arm instead of launches. The options have their long names, which work in every
     suite.
@@ -32,7 +35,9 @@ def command(
     arm = _arm(case) if against is None else against
     rest = f"--perf-launches {launches}" if arm is None else f"--perf-against={shlex.quote(arm)}"
     shell = "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items()))
-    return f"{shell}pytest suites/ {axes} --perf-batch {case.batch}{sized}{turned} {rest}"
+    where = "".join(f"{shlex.quote(place)} " for place in places)
+    loaded = "".join(f"--perf-load {shlex.quote(name)} " for name in load)
+    return f"{shell}pytest {where}{loaded}{axes} --perf-batch {case.batch}{sized}{turned} {rest}"
 
 
 def _arm(case: Case) -> str | None:

@@ -159,6 +159,14 @@ def run_lines(line: str, slower: Sequence[str], *, fails: bool, spoilt: bool = F
     return lines
 
 
+def swallowed_lines(failing: Sequence[str]) -> list[str]:
+    """The lines for cases that failed although pytest reports no test as failed."""
+    why = (
+        "their tests failed, but something (xfail, a try around perf(), a hook in a conftest.py) reports none as failed"
+    )
+    return labelled(f"THE RUN FAILS ({len(failing)})", f"{why}: {named(failing)}")
+
+
 def speedups(speeds: Speeds) -> dict[str, Compared]:
     """The ratio to the throughput of stock fp32, by case uid. Failed and invalid cases have none."""
     ratios_of = {}

@@ -275,8 +275,9 @@ def install(monkeypatch: pytest.MonkeyPatch, count: int = 1, kind: type[FakeXpu]
     for owner in (torch, lazy.torch):
         monkeypatch.setattr(owner, "xpu", card, raising=False)
     timers = types.SimpleNamespace(perf_counter=card.clock.perf_counter, process_time=card.clock.perf_counter)
-    for owner in (measure, _input):
-        monkeypatch.setattr(owner, "time", timers)
+    monkeypatch.setattr(_input, "time", timers)
+    for name, clock in vars(timers).items():
+        monkeypatch.setattr(measure, name, clock)
     monkeypatch.setattr(measure, "run_delay", lambda: 0.0)
     # A module that moves gets new parameters: ours cannot take the place of others' storage.
     monkeypatch.setattr(torch.__future__, "_overwrite_module_params_on_conversion", True)

@@ -77,6 +77,15 @@ def spoilt(tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]) -> 
     return str(caught.value)
 
 
+def test_launches_that_are_not_those_of_their_own_step_time_were_edited_by_hand(tmp_path: Path) -> None:
+    """Ten times the time would hide a regression of ten times."""
+
+    def edit(cases: list[dict[str, Any]]) -> None:
+        cases[0]["sessions"][0] |= {"launches": [0.1, 0.1], "metrics": {"step_time": 0.01}}
+
+    assert "run run0: its step_time is 0.01, but the median of its launches is 0.1" in spoilt(tmp_path, edit)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_case_that_is_there_twice_is_named(tmp_path: Path, version: int) -> None:
     """As after a merge, with another version of its code too: the next accept would drop both."""

@@ -91,6 +91,30 @@ def test_a_measured_case_passes_and_is_told_everywhere(suite: Suite) -> None:
     assert benchmark["extra_info"]["step_time"] == pytest.approx(step, rel=1e-4)
 
 
+SWALLOWED = """
+import pytest
+
+
+@pytest.mark.perf
+def test_it(perf):
+    try:
+        perf()
+    except BaseException:
+        pass
+"""
+
+
+def test_a_failure_that_a_test_swallows_still_fails_the_run_which_says_so(suite: Suite) -> None:
+    """Exit code 1 below "1 passed" would be a riddle without a sentence. The test may also be marked as xfail."""
+    suite.pytester.makepyfile(test_suite=SWALLOWED)
+    result = suite.run("wrong")
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    out = " ".join(result.stdout.str().split())
+    assert "THE RUN FAILS (1): their tests failed, but something (xfail, a try around perf(), a hook in a " in out
+    assert f"reports none as failed: {ID.format('wrong')}" in out
+
+
 def test_what_is_wrong_or_unproven_fails_with_a_readable_block(suite: Suite) -> None:
     """Numbers of a wrong or mislabelled computation fail the test, with what was found and no traceback."""
     result = suite.run("wrong,unproven", "--junitxml=junit.xml")

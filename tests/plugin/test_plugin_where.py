@@ -26,7 +26,7 @@ def told(fake: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, record: bo
     run.open(())
     found = run.measure(run.plan.cases[0])
     assert found is not None
-    block = run.block(found[0], dataclasses.replace(found[1], outcome="regressed"))
+    block = run.block(found[0], dataclasses.replace(found[1], outcome="regressed"), ["suites/"])
     lines = [*block.splitlines(), *run.summary()]
     run.finish("finished")
     return [line.strip() for line in lines]

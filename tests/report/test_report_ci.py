@@ -173,6 +173,13 @@ def test_a_command_asks_for_the_very_case(case, asked, end):
     assert named.startswith("pytest suites/ --perf-model 'my.nets:build me'")
 
 
+def test_a_command_names_the_files_that_pytest_was_given_and_what_registers_leaves():
+    """In a repository of the user's own there is no `suites/`, and without the file the model is unknown."""
+    told = command(PLAIN, 3, places=["test_mine.py", "b c/test_b.py"], load=["tiny net.py"])
+    assert told.startswith("pytest test_mine.py 'b c/test_b.py' --perf-load 'tiny net.py' --perf-model resnet50 ")
+    assert command(PLAIN, 3, places=[]).startswith("pytest --perf-model resnet50 ")
+
+
 def test_a_command_sets_the_variables_that_tune_libraries():
     """Without them the same case may run other kernels."""
     shell = {"ONEDNN_VERBOSE": "1", "LD_PRELOAD": "/opt/a b.so"}

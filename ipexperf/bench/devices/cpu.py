@@ -13,6 +13,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import heap, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
+from ipexperf.result import Check
 
 _RESET_PEAK = "5"
 """Value to write to clear_refs to reset the peak of resident memory."""
@@ -23,6 +24,8 @@ class Cpu(Device):
     called = ("intel",)
     hosted = True
     pulse = True
+    _threads: int | None = None
+    """As many as `start` set."""
     _before = 0
     """Resident bytes at the reset: mostly libraries."""
     _own_before = 0
@@ -37,7 +40,8 @@ class Cpu(Device):
         return ("product" if products else "convolution"), ("bfloat16" if case.dtype == "bf16" else "float32")
 
     def start(self, settings: Settings) -> None:
-        torch.set_num_threads(settings.threads or len(placement.allowed()))
+        self._threads = settings.threads or len(placement.allowed())
+        torch.set_num_threads(self._threads)
 
     def synchronise(self) -> None:
         """Do nothing: calls on the CPU are synchronous."""
@@ -59,6 +63,12 @@ class Cpu(Device):
         """Return what is in use and in no file. Free memory is given back first: where it lies is chance."""
         heap.trim()
         return max(0, _resident("RssAnon") - self._own_before)
+
+    def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
+        """Check that the steps left torch the threads that it started with: a network may set others."""
+        del step, block
+        actual = torch.get_num_threads()
+        return [Check("threads", actual == self._threads, str(actual), str(self._threads))] if self._threads else []
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
         del step, block

@@ -15,11 +15,11 @@ import platform
 import re
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from time import perf_counter
 from typing import IO, Any
 
 from ipexperf.bench import lazy, measure, outcome, precision, registry
@@ -92,11 +92,11 @@ class Worker:
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         """Build the case and make it ready to run steps."""
-        begin = time.perf_counter()
+        begin = perf_counter()
         bench = self._workbench(request)
-        imported = time.perf_counter() - begin
+        imported = perf_counter() - begin
         bench.device.reset_peak_memory()
-        begin, counted = time.perf_counter(), retired.count()
+        begin, counted = perf_counter(), retired.count()
         with injections.opening(bench.settings.injected):
             self._session = bench.mode.open(bench)
         injections.slow(self._session, bench.device.synchronise, bench.settings.injected)
@@ -104,7 +104,7 @@ class Worker:
         self._cold = bench.mode.cold
         self._emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         bench.device.synchronise()
-        prepared, instructions = time.perf_counter() - begin, retired.since(counted)
+        prepared, instructions = perf_counter() - begin, retired.since(counted)
         heap.trim()
         return {
             # The server of a forked worker has imported everything before.
