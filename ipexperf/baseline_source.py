@@ -8,8 +8,10 @@ import math
 import statistics
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.case import AXES
 from ipexperf.errors import UsageError
 from ipexperf.plan import start
+from ipexperf.plan.matrix import ALL
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -129,6 +131,22 @@ class Known:
     def _accepted(self, measurement: Measurement) -> CaseBaseline | None:
         """The accepted baseline of this case on its machine."""
         return self._file(measurement.environment["machine_key"]).find(measurement.case)
+
+    def missing(self, machine_keys: Iterable[str]) -> tuple[Case, ...]:
+        """The accepted cases of these machines that the options of the run choose and its plan does not have.
+
+        A case that was renamed or removed is one, and so is one of another preset.
+        """
+        if self.rolling:
+            return ()
+        planned = {name.id for case in self._cases for name in (case, start.plain(case))}
+        accepted = [one.case for key in machine_keys for one in self._file(key).cases]
+        return tuple(case for case in accepted if case.id not in planned and self._chosen(case))
+
+    def _chosen(self, case: Case) -> bool:
+        """Whether each axis for which the options name values has one of them."""
+        wishes = {axis: getattr(self._options, axis) for axis in AXES}
+        return all(not wish or ALL in wish or getattr(case, axis) in wish for axis, wish in wishes.items())
 
     def read_files(self) -> None:
         """Read all baseline files now, so that a damaged file ends the run before anything is measured.

@@ -11,7 +11,7 @@ import dataclasses
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,8 +67,8 @@ class LiveBaselines:
         del self.against[case]
         self.stored[case] = f"the software of its baseline does not run it: {reason}"
 
-    def lines(self) -> list[str]:
-        """By what each case was judged, in a few lines."""
+    def lines(self, judged: Container[Case]) -> list[str]:
+        """By what each of these cases was judged, in a few lines. One without a baseline was not."""
         lines = []
         for digest in dict.fromkeys(lock.digest for lock in self.locks.values()):
             cases = [case for case in self.against if self.locks[case].digest == digest]
@@ -77,8 +77,9 @@ class LiveBaselines:
                 name = f"{digest} ({lock.name})" if lock.name else digest
                 lines.append(f"judged live against the lock {name}: {_cases(len(cases))}; {_short(lock, self.current)}")
         reasons: dict[str, int] = {}
-        for reason in self.stored.values():
-            reasons[reason] = reasons.get(reason, 0) + 1
+        for case, reason in self.stored.items():
+            if case in judged and reason != _NEVER:
+                reasons[reason] = reasons.get(reason, 0) + 1
         lines += [f"judged by stored numbers: {_cases(count)}: {reason}" for reason, count in reasons.items()]
         return lines
 

@@ -26,8 +26,9 @@ MODELS_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
 FED_KEY = pytest.StashKey[set[str]]()
-SWALLOWED_KEY = pytest.StashKey[list[str]]()
 """The node ids of the tests whose samples pytest-benchmark has."""
+SWALLOWED_KEY = pytest.StashKey[list[str]]()
+"""The ids of the cases that failed where pytest reports no test as failed."""
 FIXTURE = "perf"
 SHORT_OPTIONS = "ipexperf.short_options"
 """The plugin whose presence opts in to `--device` beside `--perf-device`."""

@@ -565,7 +565,7 @@ class Run:
     def summary(self) -> list[str]:
         """The lines printed at the end."""
         from ipexperf.report.lines import wrapped
-        from ipexperf.report.table import run_lines, summary_lines
+        from ipexperf.report.table import missing_lines, run_lines, summary_lines
 
         where = []
         if self.uid is not None:
@@ -588,7 +588,8 @@ class Run:
         failed = any(verdict.fails for verdict in self.verdicts.values())
         return [
             *run_lines(settled.line, slower, fails=settled.fails and not failed, spoilt=settled.spoilt),
-            *(row for line in self._live.lines() for row in wrapped(line)),
+            *(row for line in self._live.lines(self._judged) for row in wrapped(line)),
+            *missing_lines(self._missing()),
             *summary_lines(
                 self.measurements,
                 settled.verdicts,
@@ -601,6 +602,13 @@ class Run:
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
             *([f"THE REPORT IS NOT WRITTEN: {self.unwritten}"] if self.unwritten else []),
         ]
+
+    def _missing(self) -> list[str]:
+        """The ids of the accepted cases that this run should have measured, and has not in its plan."""
+        if self._against is not None:
+            return []
+        machines = dict.fromkeys(one.environment.get("machine_key") for one in self.measurements)
+        return [case.id for case in self._known.missing(key for key in machines if key)]
 
     def for_ci(self, environment: Mapping[str, str]) -> list[str]:
         """Append the summary of a GitHub job if there is one, and return lines with annotations."""

@@ -77,8 +77,8 @@ def run_list(arguments: argparse.Namespace) -> int:
     from ipexperf.environments import make, shipped
 
     states = {shipped.lock(name).environment: f"of shipped:{name}" for name in shipped.names()}
-    for one in lock.every(arguments.baselines):
-        states[one.environment] = f"of the accepted lock {one.name or one.digest}"
+    for accepted in lock.every(arguments.baselines):
+        states[accepted.environment] = f"of the accepted lock {accepted.name or accepted.digest}"
     environments = make.every(arguments.cache)
     for one in environments:
         state = states.get(one.folder.name, "of no accepted lock")

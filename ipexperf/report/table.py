@@ -159,6 +159,13 @@ def run_lines(line: str, slower: Sequence[str], *, fails: bool, spoilt: bool = F
     return lines
 
 
+def missing_lines(missing: Sequence[str]) -> list[str]:
+    """The lines for cases that were accepted and that a run does not have."""
+    if not missing:
+        return []
+    return labelled(f"NOT IN THIS RUN ({len(missing)})", f"a baseline was accepted for them here: {named(missing)}")
+
+
 def swallowed_lines(failing: Sequence[str]) -> list[str]:
     """The lines for cases that failed although pytest reports no test as failed."""
     why = (

@@ -77,3 +77,17 @@ def test_a_baseline_that_is_damaged_during_the_run_stays_as_it_is(suite: Suite, 
     assert ("cannot be read as JSON" in result.stdout.str()) is not there
     assert "Traceback" not in result.stdout.str()
     assert path.read_text() == HALF
+
+
+def test_an_accepted_case_that_the_run_does_not_have_is_named(suite: Suite) -> None:
+    """Renamed or removed, it would regress unseen. One that the options leave out is missed by nobody."""
+    suite.run("tiny,other", "--perf-launches", "2").assert_outcomes(passed=2)
+    accepted = suite.command("baseline", "accept", "last", "--reason", "first")
+    assert accepted.ret == 0, accepted.stdout.str()
+    for chosen, missing in (("tiny,other", 0), ("tiny", 0), ("all", 0)):
+        out = suite.run(chosen, "-k", "tiny").stdout.str()
+        assert out.count("NOT IN THIS RUN") == missing
+    path = next((suite.path / "baselines").glob("*.json"))
+    path.write_text(path.read_text().replace("other-", "another-").replace('"other"', '"another"'))
+    out = suite.run("all", "-k", "tiny").stdout.str()
+    assert "NOT IN THIS RUN (1): a baseline was accepted for them here: another-fake-fp32-spin-plain" in out
