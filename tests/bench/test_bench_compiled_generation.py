@@ -64,6 +64,21 @@ def test_what_packed_weights_save_is_counted_for_each_dtype(tmp_path: Path) -> N
     assert elements["bf16"] - elements["fp32"] == weights // 2 - weights // 4
 
 
+def test_modes_that_hold_weights_in_another_way_have_a_bound_of_their_own(tmp_path: Path) -> None:
+    """`infer` converts weights in each step, `decode` holds them in bf16: stock PyTorch is not as far off in both."""
+    errors = {}
+    for folder in ("infer", "decode", "shared"):
+        for mode in (folder,) if folder != "shared" else ("infer", "decode"):
+            opened = session(mode, "bf16")
+            (tmp_path / folder).mkdir(exist_ok=True)
+            shared = dataclasses.replace(opened.bench.settings, shared=str(tmp_path / folder))
+            opened.bench = dataclasses.replace(opened.bench, settings=shared)
+            errors[folder, mode] = opened._rounding(opened._reference())
+    assert errors["infer", "infer"] != errors["decode", "decode"]
+    assert errors["shared", "infer"] == pytest.approx(errors["infer", "infer"])
+    assert errors["shared", "decode"] == pytest.approx(errors["decode", "decode"])
+
+
 @needs_compiler
 def test_all_tokens_are_one_graph() -> None:
     """Those at all positions, and of whole texts for fidelity, run in the code of the first one."""

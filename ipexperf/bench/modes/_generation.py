@@ -128,6 +128,10 @@ class GenerationSession(InferenceSession):
         network = super().placed()
         return network.to(torch_dtype(self.bench.case.dtype)) if self.cast else network
 
+    @property
+    def holding(self) -> str:
+        return self.weights
+
     def plain(self) -> Any:
         network = self.placed()
         if self.weights in PACKED:
