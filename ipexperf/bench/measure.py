@@ -19,25 +19,30 @@ STEADY = 0.10
 _TASKS = "/proc/self/task"
 _accounts: dict[str, int] = {}
 """The open schedstat file of each thread."""
+_delays: dict[str, int] = {}
+"""The nanoseconds that each thread had waited when it was last looked at. Those that ended are in `_ENDED` together."""
+_ENDED = ""
 
 
 def run_delay() -> float:
     """Return the seconds that this process' threads waited for a core, from the scheduler's statistics.
 
+    What a thread had waited still counts after its end, or the account would fall and a busy machine look free.
+
     The files stay open: opening them for each sample paused the threads long enough to slow the next step.
     """
-    total = 0
     threads = os.listdir(_TASKS)  # noqa: PTH208 - runs between samples, and pathlib is slower
     for thread in tuple(threads):
         try:
             if thread not in _accounts:
                 _accounts[thread] = os.open(f"{_TASKS}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-            total += int(os.pread(_accounts[thread], 100, 0).split()[1])
+            _delays[thread] = int(os.pread(_accounts[thread], 100, 0).split()[1])
         except (FileNotFoundError, ProcessLookupError):  # noqa: PERF203 - a thread may end while we look
             threads.remove(thread)
     for ended in _accounts.keys() - set(threads):
         os.close(_accounts.pop(ended))
-    return total / 1e9
+        _delays[_ENDED] = _delays.get(_ENDED, 0) + _delays.pop(ended, 0)
+    return sum(_delays.values()) / 1e9
 
 
 class Stopwatch(Protocol):

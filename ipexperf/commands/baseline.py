@@ -113,6 +113,9 @@ def _locks(history: History, acceptance: Acceptance, arguments: argparse.Namespa
         text = history.lock(digest) if digest else None
         if digest is None or text is None:
             continue  # recorded before locks were kept
+        accepted = acceptance.baselines.at(candidate.case)
+        if accepted is not None and accepted.lock != digest:
+            continue  # a newer session has another one
         path = locks.path_of(arguments.baselines, digest)
         former = locks.read(path).name if path.exists() else ""
         git = candidate.environment.get("git") or {}

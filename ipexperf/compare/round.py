@@ -21,13 +21,18 @@ class Effort:
     turns: int = 8
     """Minimum turns of each arm. Each arm also gets the samples and seconds that its conditions ask for."""
     most: int = 16
-    """Maximum turns, if the ratios are not precise enough before."""
+    """From this many turns on, a round no longer waits for precise ratios."""
     precise: float = 0.01
     """Standard error of a log ratio at which a round may stop. Rounds differ from one another by more than that."""
     seconds: float = 0.05
     """Target length of a turn, without its untimed steps."""
     samples: int | None = None
     """Samples per turn, whatever they take; None: as many as fill `seconds`."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number of turns is fixed, so that no arm gets more for its samples and seconds."""
+        return self.turns == self.most
 
     @classmethod
     def of(cls, turns: int | None, samples: int | None) -> Effort:

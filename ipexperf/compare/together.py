@@ -183,7 +183,8 @@ def _rotate(
             say(f"turn {len(rotations.kept) + len(rotations.pending)}, {len(rotations.dropped)} dropped")
         if watch.due or late or _enough(players, arms, effort, [*rotations.kept, *rotations.pending]):
             rotations.judge(watch)
-        if late or count >= 2 * effort.most or cold or _enough(players, arms, effort, rotations.kept):
+        busy = count >= 2 * effort.most and len(rotations.dropped) > len(rotations.kept)
+        if late or busy or cold or _enough(players, arms, effort, rotations.kept):
             break
     if rotations.pending:
         rotations.judge(watch)
@@ -196,13 +197,15 @@ def _enough(players: Sequence[Player], arms: int, effort: Effort, kept: Sequence
     live = [place for place in range(arms) if players[place].failure is None]
     if not live:
         return True
-    if len(kept) >= effort.most:
+    if effort.exact and len(kept) >= effort.most:
         return True
     least = effort.turns if len(players) > 1 else 1
     if not all(len(turns[place]) >= least and players[place].enough(turns[place]) for place in live):
         return False
+    if not LEAST <= len(kept) < effort.most:
+        return True
     times = [[turn.step for turn in turns[place]] for place in live]
-    return len(kept) < LEAST or all(judge.precision(times[0], other) <= effort.precise for other in times[1:])
+    return all(judge.precision(times[0], other) <= effort.precise for other in times[1:])
 
 
 def _sides(

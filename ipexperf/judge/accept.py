@@ -130,6 +130,8 @@ def accept(
         slots.add(slot(candidate.case))
         old = baselines.at(candidate.case)
         joined = old is not None and len(sessions) > 1
+        # A run from before the newest session may join late. What ran then is not what runs now.
+        late = old if sessions[-1].run != candidate.run else None
         values = _of_run(candidate)
         # The accuracy stays the one first accepted, or it could walk away in small steps.
         accuracy = old.accuracy if old and joined else {name: values[name] for name in accuracies() if name in values}
@@ -142,8 +144,8 @@ def accept(
                 accepted_by=by,
                 accepted_at=now,
                 expires=expires,
-                environment=rounded(candidate.environment),
-                fingerprint=candidate.fingerprint or (old.fingerprint if old and joined else None),
+                environment=late.environment if late else rounded(candidate.environment),
+                fingerprint=(None if late else candidate.fingerprint) or (old.fingerprint if old and joined else None),
             )
         )
         accepted.append(candidate)
@@ -179,7 +181,10 @@ def _sessions(
             "replace the baseline, or measure again"
         )
     before = [_without(one, {other.metric for other in moved}) for one in old.sessions]
-    return tuple(sorted((*before, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
+    kept = tuple(sorted((*before, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
+    if session not in kept:
+        raise _RefusedError(f"it is older than the {policy.kept_sessions} sessions that a baseline keeps")
+    return kept
 
 
 def _moved(old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy) -> list[Verdict]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 from bench_cases import TOKENS, decoder, generation, named
 
+from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.models import _decoder
 from ipexperf.bench.modes import _compiled_generation
 
@@ -46,6 +49,34 @@ def session(mode: str, dtype: str, **knobs: str) -> Any:
 
 def wrong(checks: Any) -> list[str]:
     return [str(check) for check in checks if not check.ok]
+
+
+def test_what_packed_weights_save_is_counted_for_each_dtype(tmp_path: Path) -> None:
+    """Their bytes are the same in both, so they are twice as many elements of the narrower dtype."""
+    elements = {}
+    for dtype in ("fp32", "bf16"):
+        opened = session("decode", dtype, weights="int8")
+        # The workers of a run share what they count.
+        shared = dataclasses.replace(opened.bench.settings, shared=str(tmp_path))
+        opened.bench = dataclasses.replace(opened.bench, settings=shared)
+        elements[dtype] = opened.work.elements
+        weights = sum(layer.weight.numel() for _, _, layer in rounding.linear(opened.untouched()))
+    assert elements["bf16"] - elements["fp32"] == weights // 2 - weights // 4
+
+
+def test_modes_that_hold_weights_in_another_way_have_a_bound_of_their_own(tmp_path: Path) -> None:
+    """`infer` converts weights in each step, `decode` holds them in bf16: stock PyTorch is not as far off in both."""
+    errors = {}
+    for folder in ("infer", "decode", "shared"):
+        for mode in (folder,) if folder != "shared" else ("infer", "decode"):
+            opened = session(mode, "bf16")
+            (tmp_path / folder).mkdir(exist_ok=True)
+            shared = dataclasses.replace(opened.bench.settings, shared=str(tmp_path / folder))
+            opened.bench = dataclasses.replace(opened.bench, settings=shared)
+            errors[folder, mode] = opened._rounding(opened._reference())
+    assert errors["infer", "infer"] != errors["decode", "decode"]
+    assert errors["shared", "infer"] == pytest.approx(errors["infer", "infer"])
+    assert errors["shared", "decode"] == pytest.approx(errors["decode", "decode"])
 
 
 @needs_compiler

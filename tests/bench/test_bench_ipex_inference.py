@@ -58,6 +58,12 @@ def test_a_cold_start_is_proven_like_infer_jit(told: Told) -> None:
     assert {"jit", "graph_prepack", "graph_fusion", "weights_prepack", "fidelity"} <= set(told["load"])
 
 
+def test_a_product_in_another_dtype_beside_packed_layers_is_caught(told: Told) -> None:
+    """oneDNN's log has the packed layers and not what torch computes by itself."""
+    assert "dtype" in failed(told["mixed"])
+    assert "bfloat16 x1" in told["mixed"]["dtype"][1]
+
+
 @pytest.mark.parametrize(
     ("made", "kernels", "folding"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import threading
 import time
 from collections import Counter
@@ -21,6 +22,7 @@ from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 class Clock:
@@ -144,6 +146,26 @@ def test_the_account_of_a_thread_that_ended_is_closed() -> None:
         time.sleep(0.01)
     measure.run_delay()
     assert str(thread.native_id) not in measure._accounts
+
+
+def test_what_a_thread_waited_still_counts_after_its_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Else a sample in which threads ended would have a delay below 0, and make up for what the others waited."""
+    monkeypatch.setattr(measure, "_TASKS", str(tmp_path))
+    for name in ("_accounts", "_delays"):
+        monkeypatch.setattr(measure, name, {})
+
+    def account(thread: str, seconds: int) -> None:
+        (tmp_path / thread).mkdir(exist_ok=True)
+        (tmp_path / thread / "schedstat").write_text(f"0 {seconds * 10**9} 1\n")
+
+    account("1", 2)
+    account("2", 5)
+    assert measure.run_delay() == 7
+    shutil.rmtree(tmp_path / "2")
+    account("1", 3)
+    assert measure.run_delay() == 8
+    account("2", 1)  # another thread with the same number
+    assert measure.run_delay() == 9
 
 
 class CannotAllocateOutOfMemoryError(RuntimeError):

@@ -82,6 +82,42 @@ def test_a_step_that_is_half_in_another_dtype_is_caught(linear: Callable[[str], 
     assert {"bfloat16 x1", "float32 x1"} == set(check.found.split(", "))
 
 
+def products() -> dict[str, Callable[[], Any]]:
+    """Matrix products in fp32, each through another operator of torch."""
+    import torch
+
+    pages, columns = torch.ones(2, 3, 4), torch.ones(2, 4, 5)
+    matrix, vector, text = pages[0], torch.ones(4), torch.nn.LSTM(4, 5)
+    return {
+        "baddbmm": lambda: torch.baddbmm(torch.zeros(2, 3, 5), pages, columns),
+        "addbmm": lambda: torch.addbmm(torch.zeros(3, 5), pages, columns),
+        "mv": lambda: torch.mv(matrix, vector),
+        "addmv": lambda: torch.addmv(torch.zeros(3), matrix, vector),
+        "activation": lambda: torch._addmm_activation(torch.zeros(5), matrix, columns[0]),
+        "lstm": lambda: text(pages),
+    }
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["baddbmm", "addbmm", "mv", "addmv", "activation", "lstm"])
+def test_a_product_in_another_dtype_is_caught_whatever_operator_it_is(
+    name: str, linear: Callable[[str], Callable[[], Any]]
+) -> None:
+    """A part that leaves autocast must not hide behind a layer that does not."""
+    import torch
+
+    product = products()[name]
+
+    def step() -> None:
+        linear("bf16")()
+        with torch.no_grad():
+            product()
+
+    check = proof.dtype_of_kernels(proof.dtypes(proof.profiled(step)), "bf16")
+    assert not check.ok
+    assert {"bfloat16 x1", "float32 x1"} == set(check.found.split(", "))
+
+
 @needs_torch
 def test_a_step_without_arithmetic_proves_nothing() -> None:
     """No kernel is no evidence: the check fails."""

@@ -95,6 +95,25 @@ def test_turns_go_on_until_the_ratios_are_known(monkeypatch: pytest.MonkeyPatch)
         assert rounds_of(2, Effort(turns=4, most=9)).turns == turns
 
 
+@pytest.mark.parametrize("wish", [{"samples": 40}, {"seconds": 1.0}])
+def test_turns_go_on_until_each_arm_has_the_samples_and_seconds_that_were_asked_for(
+    wish: dict[str, Any], arms: Callable[..., list[Arm]]
+) -> None:
+    """The most turns are for the sake of a precise ratio. They are no reason to give less than was asked for."""
+    found = play(*arms("tiny", "tiny", **{"seconds": 0.5, **wish}), effort=Effort(turns=2, most=3, seconds=0.02))
+    assert found.turns > 3
+    for side in found.sides:
+        assert len(side.launch.samples) >= wish.get("samples", 1)
+        sampled = sum(sample.wall for sample in side.launch.samples) * side.launch.block
+        assert sampled >= wish.get("seconds", 0.0)
+        assert side.launch.fewer == ""
+
+
+def test_a_fixed_number_of_turns_is_kept_whatever_samples_are_asked_for(arms: Callable[..., list[Arm]]) -> None:
+    """`ab --turns 3` are three turns."""
+    assert play(*arms("tiny", "tiny", samples=40, seconds=5.0), effort=Effort.of(3, 1)).turns == 3
+
+
 def test_contended_stretches_drop_the_turns_of_every_arm(monkeypatch: pytest.MonkeyPatch) -> None:
     """What disturbed one arm alone would be its slowdown: none of its neighbours' turns counts either."""
     busy = {1, 3}

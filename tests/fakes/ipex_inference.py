@@ -66,6 +66,20 @@ def kindred() -> Any:
     return nn.Sequential(nn.Conv2d(3, 4, 3), Kin(4), nn.Flatten(), nn.Linear(4 * 36, 10))
 
 
+class Mixed(torch.nn.Module):  # type: ignore[misc] # torch has no types here
+    """A convolution and a linear layer, and between them a product in bf16, which no library logs here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = torch.nn.Conv2d(3, 4, 3), torch.nn.Linear(16, 10)
+        self.between = torch.nn.Parameter(torch.randn(4 * 36, 16) / 12)
+
+    def forward(self, images: Any) -> Any:
+        values = self.first(images).flatten(1)
+        low = torch.mm(values.to(torch.bfloat16), self.between.to(torch.bfloat16))
+        return self.last(low.to(images.dtype))
+
+
 def bench(build: Any, mode: str, **knobs: str) -> Workbench:
     return bench_cases.bench(build, mode, registry.devices.get("cpu"), "ipex", **knobs)
 
@@ -124,6 +138,7 @@ if __name__ == "__main__":
     found = {
         "compiled": proven(rows, "infer_compile"),
         "load": proven(folded, "load"),
+        "mixed": proven(Mixed, "infer"),
         "plain": optimised({}, {}),
         "kindred": optimised({}, {}, build=kindred),
         "chosen": optimised(chosen, chosen),

@@ -334,6 +334,25 @@ def test_a_session_brings_its_own_digest() -> None:
     assert offered(first, candidate(TIMES, 2), replace=True).baselines.cases[0].fingerprint is None
 
 
+def test_an_older_run_that_joins_late_does_not_say_what_runs_now() -> None:
+    """Environment, lock and digest are those of the newest session, in whatever order sessions were accepted."""
+    old, new = (environment(software={"torch": torch}) | {"lock": lock} for torch, lock in (("2.8", "a"), ("2.9", "b")))
+    first = offered(EMPTY, candidate(TIMES, 2, fingerprint="1:new", environment=new)).baselines
+    older = candidate(TIMES, 1, outcome="ok", ratio=1.0, fingerprint="1:old", environment=old)
+    result = offered(first, older)
+    assert runs(result) == ["run1", "run2"]
+    [one] = result.baselines.cases
+    assert (one.environment["software"]["torch"], one.lock, one.fingerprint) == ("2.9", "b", "1:new")
+
+
+def test_a_run_from_before_all_sessions_that_are_kept_is_refused() -> None:
+    """To say that it was accepted, and then to keep nothing of it, would be a lie."""
+    full = offered(EMPTY, *(candidate(TIMES, run, outcome="ok", ratio=1.0) for run in range(2, 14))).baselines
+    result = offered(full, candidate(TIMES, 1, outcome="ok", ratio=1.0))
+    assert (result.accepted, result.baselines) == ([], full)
+    assert result.refused == [(CASE.id, "it is older than the 12 sessions that a baseline keeps")]
+
+
 HELD = 4e8
 
 

@@ -22,7 +22,11 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 
 ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
-HEAVY = ("aten::_convolution", "aten::addmm", "aten::mm", "aten::bmm", "aten::convolution_backward", ATTENTION)
+HEAVY = (
+    *("aten::_convolution", "aten::convolution_backward", "aten::mkldnn_rnn_layer", ATTENTION),
+    *("aten::addmm", "aten::_addmm_activation", "aten::mm", "aten::mv", "aten::addmv"),
+    *("aten::bmm", "aten::baddbmm", "aten::addbmm"),
+)
 """Operators that do the arithmetic, below autocast. Their two operands have the dtype of the case."""
 FROZEN = ("mkldnn::_convolution_pointwise", "mkldnn::_linear_pointwise", "mkl::_mkl_linear")
 """Their replacements after inductor's freezing, with packed weights and fused operations."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,6 +128,10 @@ class GenerationSession(InferenceSession):
         network = super().placed()
         return network.to(torch_dtype(self.bench.case.dtype)) if self.cast else network
 
+    @property
+    def holding(self) -> str:
+        return self.weights
+
     def plain(self) -> Any:
         network = self.placed()
         if self.weights in PACKED:
@@ -160,6 +165,12 @@ class GenerationSession(InferenceSession):
     def remember(self, tokens: Any, memory: Any) -> None:
         """Read all tokens but the last into the cache."""
         self.read(tokens[:, :-1], memory)
+
+    @functools.cached_property
+    def work(self) -> Work:
+        """The work of a step. What packed weights save depends on the dtype, so each dtype counts its own."""
+        kind = f"inference in {self.bench.case.dtype}" if self.weights in PACKED else "inference"
+        return work.counted_once(self.bench, kind, self.counted)
 
     def counted(self) -> Work:
         network, example = self.untouched(), self.example()

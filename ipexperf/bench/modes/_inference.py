@@ -100,6 +100,11 @@ class InferenceSession(Session):
         """Return the bounds of fidelity and agreement."""
         return dtypes.DTYPES[self.bench.case.dtype].bounds
 
+    @property
+    def holding(self) -> str:
+        """How the plain network holds its weights. Another way of holding them has another error."""
+        return "autocast"
+
     def plain(self) -> Any:
         """Return the network whose error in eager stock PyTorch is that of the dtype."""
         return self.placed()
@@ -131,7 +136,7 @@ class InferenceSession(Session):
             outputs = accuracy.predict(plain, self.held_out.inputs, case.batch, self.put)
             return accuracy.distance(outputs, reference, self.bench.task)
 
-        made_of = [case.device, case.dtype, case.stack, case.batch, len(self.held_out), case.knobs]
+        made_of = [case.device, case.dtype, case.stack, case.batch, len(self.held_out), case.knobs, self.holding]
         rounding: float = shared.once(self.bench, "rounding", made_of, make)
         return rounding
 

@@ -172,18 +172,13 @@ class Ipex(Stack):
     def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
         """Return kernels from oneDNN's log on the CPU: prepacked weights hide the inputs from torch's profiler.
 
-        If oneDNN did nothing (weights not packed, or no instructions for the dtype), the profiler sees the kernels.
+        Those of the profiler too: what another library computes, such as MKL or torch itself, is in no log.
         """
-        if bench.case.device != "cpu":
-            return proof.profiled(step)
-        module = importlib.import_module("intel_extension_for_pytorch.cpu.utils.verbose")
-        logged = proof.logged(step, module.verbose(module.VERBOSE_ON))
-        if quantised(bench.case.dtype):
-            # Fusions are in oneDNN's log only; torch's own quantised operators and unconverted layers in the other.
-            return [*logged, *proof.profiled(step)]
         profiled = proof.profiled(step)
-        # Linear layers in fp32 use MKL, products of activations oneDNN.
-        return [*logged, *(kernel for kernel in profiled if kernel.name in proof.SGEMM)] if logged else profiled
+        if bench.case.device != "cpu":
+            return profiled
+        module = importlib.import_module("intel_extension_for_pytorch.cpu.utils.verbose")
+        return [*proof.logged(step, module.verbose(module.VERBOSE_ON)), *profiled]
 
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
         if quantised(bench.case.dtype):
