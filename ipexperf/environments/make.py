@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf import scratch
 from ipexperf.bench.machine import inventory as own_inventory
 from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.conduct.process import BOOT, variables_for
@@ -340,8 +341,7 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
     cache = cache.absolute()
     try:
         (cache / FOLDER).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache / FOLDER, prefix="wheel-", suffix=".part") as scratch:
-            place = Path(scratch)
+        with scratch.folder("wheel", cache / FOLDER) as place:
             _create(place, base_python(lock))
             _install(place, [str(wheel.absolute())], say, offline=True)
             installed = take_inventory(str(place / "bin" / "python")).packages
@@ -388,10 +388,10 @@ def _install(environment: Path, requirements: Sequence[str], say: Say, *, offlin
         if uv
         else [sys.executable, "-m", "pip", "--python", python, "install"]
     )
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
-        listed.write("".join(f"{line}\n" for line in requirements))
-        listed.flush()
-        command = [*installer, "--quiet", "--no-deps", *where, "-r", listed.name]
+    with scratch.folder("requirements") as folder:
+        listed = folder / "requirements.txt"
+        listed.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
+        command = [*installer, "--quiet", "--no-deps", *where, "-r", str(listed)]
         status, errors = _patient(command, say)
     if status:
         what = requirements[0] if len(requirements) == 1 else "a package of the lock"
