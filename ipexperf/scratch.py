@@ -20,7 +20,7 @@ from pathlib import Path
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 UNLOCKED = "0" * 8
 """In place of the kernel's name in the names of folders that cannot be locked. They are left alone."""
-_NAME = re.compile(r"\.?ipexperf-[a-z]+-(?P<kernel>[0-9a-f]{8})-\w{8}")
+NAME = re.compile(r"\.?ipexperf-[a-z]+-(?P<kernel>[0-9a-f]{8})-\w{8}")
 """What this module names its folders. Other programs, and other rooms, must not name theirs so."""
 
 
@@ -58,7 +58,7 @@ def sweep(parent: Path) -> None:
     # Where we may not read or write, there is nothing that we could tidy up.
     with contextlib.suppress(OSError), _opened(parent) as place:
         for name in os.listdir(place):  # noqa: PTH208 - a Path has no descriptor
-            match = _NAME.fullmatch(name)
+            match = NAME.fullmatch(name)
             # Another kernel, on a disk that several hosts share, may keep its locks to itself.
             if match and match["kernel"] == kernel != UNLOCKED:
                 # It is gone, in use, a link, or another user's.
