@@ -100,6 +100,7 @@ class Prerequisites:
         """The footprint of the case's network, which a worker determines once for all cases with the same network."""
         key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
         if key not in self._footprints:
+            self.reserve((case,))
             plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
             with conditions.worker() as worker:
                 reply = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from ipexperf import scratch
 from ipexperf.bench.machine import inventory as own_inventory
 from ipexperf.bench.machine.inventory import Inventory, Package
+from ipexperf.conduct import lease
 from ipexperf.conduct.process import BOOT, variables_for
 from ipexperf.environments import copying
 from ipexperf.environments.store import Store
@@ -172,17 +173,27 @@ def every(cache: Path) -> list[Environment]:
     return sorted(environments, key=lambda one: -(one.folder / MADE).stat().st_mtime)
 
 
-def make(cache: Path, lock: Lock, say: Say, also: Iterable[str] = (), stores: Sequence[Store] = ()) -> Environment:
+def make(
+    cache: Path,
+    lock: Lock,
+    say: Say,
+    also: Iterable[str] = (),
+    stores: Sequence[Store] = (),
+    *,
+    leasing: str = lease.WAIT,
+) -> Environment:
     """Find the environment of a lock, or make it.
 
     `also`: interpreters whose packages may be copied, beside ours. `stores`: wheels, beside those of the cache.
+    `leasing`: as `--perf-lease`. What is made takes the CPU to itself.
     """
     cache = cache.absolute()
     if environment := find(cache, lock):
         return environment
     python = base_python(lock)
     place = folder_of(cache, lock)
-    with _alone(place, say):
+    # In this order: who holds the CPU may wait for an environment, but not the other way round.
+    with lease.for_work(leasing, say), _alone(place, say):
         if environment := find(cache, lock):  # another process made it meanwhile
             return environment
         return _build(place, lock, python, [store_of(cache), *stores], [*_inventories(cache, also)], say)
