@@ -73,10 +73,11 @@ assert not damaged.well and not trial.well
 
 pytestmark = pytest.mark.process
 
-DISKS = {"history that has runs": (3, 2), "merge": (3, 0)}
+DISKS = {"history that has runs": (3, 2), "merge": (3, 0), "temporary files of a run": (0, 8)}
 """What lies on four bad disks, how many of them must be refused, and how many tests pass there.
 
-Two are full. The second one under the history is so in the middle of the run, which is kept elsewhere.
+Two are full. The second one under the history is so in the middle of the run, which is kept elsewhere. Without room for
+temporary files, a run has them elsewhere.
 """
 
 
