@@ -32,7 +32,7 @@ class Scratch:
 
         `purpose` is a word for people who look at the folder.
         """
-        parent = Path(tempfile.gettempdir()) if where is None else where
+        parent = (Path(tempfile.gettempdir()) if where is None else where).absolute()  # the process may go elsewhere
         sweep(parent)
         self.path, lock = _make(f"{'' if where is None else '.'}ipexperf-{purpose}", parent)
         self._finish = weakref.finalize(self, _remove, self.path, lock, os.getpid())

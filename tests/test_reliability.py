@@ -82,7 +82,7 @@ temporary files, a run has them elsewhere.
 
 
 def python(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=600, cwd=ROOT)
 
 
 def filled(script: str) -> str:

@@ -228,6 +228,15 @@ def test_a_folder_that_was_moved_into_place_stays(tmp_path: Path) -> None:
     assert (tmp_path / "place" / "file").exists()
 
 
+def test_a_process_that_goes_elsewhere_removes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = scratch.Scratch("here", Path())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    made.close()
+    assert list(tmp_path.iterdir()) == [tmp_path / "elsewhere"]
+
+
 @pytest.mark.process
 def test_the_folder_is_the_makers_and_not_that_of_its_forks(tmp_path: Path) -> None:
     made = scratch.Scratch("forked", tmp_path)
