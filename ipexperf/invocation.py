@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Invocation:
     """The runs of an invocation, by the names of their hosts. The name of this host is empty."""
 
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], *, collecting: bool = False) -> None:
+        """Plan the runs. `collecting`: nothing will be measured, so nothing is made for it."""
         from ipexperf.fleet import runs
 
         self.options = options
@@ -36,11 +37,11 @@ class Invocation:
         if options.fleet is None:
             if lock is not None:
                 with _blaming(options.sources["environment"]):
-                    options = site.in_environment(options, lock, folder, say)
+                    options = site.in_environment(options, lock, folder, say, collecting=collecting)
             self.runs = {"": Run(options, folder, say)}
         else:
             self._cluster = runs.connect(options, folder)
-            started = runs.start(options, folder, say, self._cluster, lock)
+            started = runs.start(options, folder, say, self._cluster, lock, collecting=collecting)
             self.runs, self._absent = started.runs, started.absent
         self.cases = tuple(Planned(case, host) for host, run in self.runs.items() for case in run.plan.cases)
 

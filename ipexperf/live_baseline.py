@@ -299,7 +299,7 @@ def with_lock(words: ArmWords, lock: Lock, options: Options, cache: Path, say: S
     """
     make.check_possible(lock)
     if make.mismatches(lock, make.take_inventory(options.python)):
-        python = make.make(cache, lock, say).python
+        python = make.make(cache, lock, say, leasing=options.lease).python
     else:
         python = options.python or sys.executable
     unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)

@@ -112,7 +112,12 @@ def _run(config: pytest.Config) -> Invocation:
         from ipexperf.invocation import Invocation
 
         try:
-            config.stash[RUN_KEY] = Invocation(config.stash[OPTIONS_KEY], config.invocation_params.dir, _teller(config))
+            config.stash[RUN_KEY] = Invocation(
+                config.stash[OPTIONS_KEY],
+                config.invocation_params.dir,
+                _teller(config),
+                collecting=config.option.collectonly,
+            )
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
         _register_marks(config)

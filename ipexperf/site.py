@@ -14,6 +14,7 @@ from ipexperf.conduct import placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.environments import make
+from ipexperf.errors import LockError
 from ipexperf.plan import matrix
 from ipexperf.result import Measurement, RoundRecord
 
@@ -105,15 +106,28 @@ def facts(options: Options) -> Facts:
 
 
 def in_environment(
-    options: Options, lock: Lock, folder: Path, say: Callable[[str], None], stores: Sequence[Store] = ()
+    options: Options,
+    lock: Lock,
+    folder: Path,
+    say: Callable[[str], None],
+    stores: Sequence[Store] = (),
+    *,
+    collecting: bool = False,
 ) -> Options:
     """The options with the interpreter of a lock's environment, which is made unless this host has it.
 
     `stores` have wheels for it, beside that of the cache. Variables stay as they are, because they belong to the host.
-    Those that the lock has otherwise are named.
+    Those that the lock has otherwise are named. When tests are only collected, nothing is made: raises LockError if the
+    environment is not there, because another interpreter may have other cases.
     """
     make.check_possible(lock)
-    python = make.make(options.cache or folder / ".ipexperf", lock, say, stores=stores).python
+    cache = options.cache or folder / ".ipexperf"
+    if collecting and make.find(cache.absolute(), lock) is None:
+        raise LockError(
+            f"--collect-only makes nothing, and there is no environment of the lock {lock.digest} yet: leave out "
+            "--collect-only, or make it with `ipexperf env make`"
+        )
+    python = make.make(cache, lock, say, stores=stores, leasing=options.lease).python
     for name, value in lock.variables:
         if os.environ.get(name) != value:
             say(f"the lock {lock.digest} has {name}={value}, and here it is {os.environ.get(name, 'unset')}")

@@ -9,6 +9,7 @@ import pytest
 
 from ipexperf.bisect.answers import Log, Measured
 from ipexperf.bisect.laboratory import SHARE, Laboratory, in_doubt
+from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import sequential
 from ipexperf.judge.bisection import Answer
 from ipexperf.judge.policy import PairPolicy
@@ -102,3 +103,30 @@ def test_what_is_surely_slower_is_not_good(answer: Answer, lo: float, expected: 
     """Neither is it bad: half of the difference may be another culprit's, and nothing is guessed."""
     measured = in_doubt(Measured(answer, "seen", lo + 0.02, lo, lo + 0.04), math.log(1.02))
     assert measured.answer is expected
+
+
+def test_the_device_is_held_before_anything_is_built(tmp_path: Path) -> None:
+    """A build would disturb what somebody else measures."""
+    steps: list[str] = []
+
+    class Unmade:
+        """Software that cannot be made, and a conductor with nothing to conduct."""
+
+        key = "unmade"
+
+        def ready(self, *_: object) -> None:
+            steps.append("build")
+            raise LockError("its build ended with 1")
+
+        def reserve(self, cases: list[str]) -> None:
+            steps.extend(cases)
+
+    stub: Any = Unmade()
+    case: Any = "case"
+    laboratory = Told(tmp_path)
+    real: Any = Laboratory(
+        case, stub, tmp_path, stub, lambda: stub, PairPolicy(), laboratory, Log(tmp_path / "other.jsonl")
+    )
+    with pytest.raises(UsageError, match="the good end cannot be measured: its build ended with 1"):
+        real.timed(stub)
+    assert steps == ["case", "build"]

@@ -111,8 +111,8 @@ def test_the_document_says_the_same_as_the_page(
     played(monkeypatch, seconds)
     assert cli.main([*arguments, "--json", "--perf-no-record"]) == 0
     document = json.loads(capsys.readouterr().out)
-    verdicts = {row["case"]["id"].removeprefix("tiny-fake-fp32-"): row["verdict"] for row in document["rows"]}
-    assert verdicts == {
+    replacements = {row["case"]["id"].removeprefix("tiny-fake-fp32-"): row["replacement"] for row in document["rows"]}
+    assert replacements == {
         "spin-old": "faster",
         "streamed-old": "faster",
         "teach-old": "slower",
@@ -162,8 +162,8 @@ def test_a_spent_budget_is_told_in_the_rows_that_it_did_not_reach(
     rows = {
         row["case"]["id"].removeprefix("tiny-fake-fp32-"): row for row in json.loads(capsys.readouterr().out)["rows"]
     }
-    assert rows["spin-old"]["verdict"] == "faster"
-    assert rows["teach-old"]["verdict"] == "unmeasured"
+    assert rows["spin-old"]["replacement"] == "faster"
+    assert rows["teach-old"]["replacement"] == "unmeasured"
     assert "the budget (--perf-budget) was spent already" in rows["teach-old"]["why_not"]
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from lease_holder import Holder
 
 from ipexperf.bench import registry
 from ipexperf.cli import USAGE_ERROR, main
@@ -75,3 +76,15 @@ def test_what_cannot_be_measured_is_told_and_listed(capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     assert "smallnet was not measured: " in err
     assert "parameters" not in out
+
+
+@pytest.mark.process
+@needs_torch
+def test_nothing_is_counted_beside_what_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """The network runs on all cores for it. Who only lists waits for nobody."""
+    words = ["models", "--model", "smallnet", f"--perf-load={SMALLNET}", "--perf-lease", "fail"]
+    with Holder("cpu") as other:
+        other.held()
+        assert main([*words, "--measure"]) == USAGE_ERROR
+        assert "the CPU is not free" in capsys.readouterr().err
+        assert main(words) == 0

@@ -73,15 +73,16 @@ assert not damaged.well and not trial.well
 
 pytestmark = pytest.mark.process
 
-DISKS = {"history that has runs": (3, 2), "merge": (3, 0)}
+DISKS = {"history that has runs": (3, 2), "merge": (3, 0), "temporary files of a run": (0, 8)}
 """What lies on four bad disks, how many of them must be refused, and how many tests pass there.
 
-Two are full. The second one under the history is so in the middle of the run, which is kept elsewhere.
+Two are full. The second one under the history is so in the middle of the run, which is kept elsewhere. Without room for
+temporary files, a run has them elsewhere.
 """
 
 
 def python(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=600, cwd=ROOT)
 
 
 def filled(script: str) -> str:

@@ -282,7 +282,7 @@ def _do(target: Target, place: Path, disk: Disk, nursery: kills.Nursery) -> int 
     words = [word.format(disk=disk.place) for word in target.words]
     if target.program == "pytest":
         words = kills.run_of("tiny,other", "--perf-launches=1", *words)
-    variables = {"TMPDIR": str(disk.place)} if target.temporary else {}
+    variables = {"IPEXPERF_LEASES": str(place / "leases"), **({"TMPDIR": str(disk.place)} if target.temporary else {})}
     tag = f"disks-{os.getpid()}"
     status = kills.wait(nursery.start(target.program, words, place, tag, **variables))
     kills.orphans(tag)

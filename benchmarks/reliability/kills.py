@@ -25,7 +25,7 @@ from typing import Any
 
 import good_files
 
-from ipexperf import cli
+from ipexperf import cli, scratch
 from ipexperf.conduct import device_lock
 from ipexperf.errors import IpexperfError
 from ipexperf.history import sqlite_files
@@ -225,6 +225,8 @@ class Bench:
         self._server = server
         self._database = server.database() if server else ""
         fill(place)
+        self.temporary = place / "tmp"
+        self.temporary.mkdir()
         self._good = place / "good"
         self._good.mkdir()
         fill_good(self._good)
@@ -307,6 +309,7 @@ class Bench:
         if status != 0 or new not in (1, 2):
             trial.next_failed = f"ended with {status}, and {new} runs are new: {_text(self.place / 'out')[-300:]}"
         trial.orphans += orphans("next")
+        trial.next_failed = trial.next_failed or remains(self.place)
 
     def _usual_seconds(self, kind: str, begin: Callable[[], int]) -> float:
         """How long a run of this kind takes that nobody kills. Makes one the first time."""
@@ -331,7 +334,7 @@ class Bench:
 
     def _begin(self, models: str, launches: int, tag: str, start: str = "auto", to: str = "ipexperf.db") -> int:
         words = run_of(models, f"--perf-launches={launches}", f"--perf-start={start}", f"--perf-db={to}")
-        return self._nursery.start("pytest", words, self.place, tag)
+        return self._nursery.start("pytest", words, self.place, tag, TMPDIR=str(self.temporary))
 
     def _strike(
         self, victim: str, pid: int, number: signal.Signals, tag: str, chance: random.Random
@@ -378,6 +381,7 @@ class Bench:
         if status != 0 or self._recorded_runs() != before + 1:
             trial.next_failed = f"ended with {status}: {_text(self.place / 'out')[-300:]}"
         trial.orphans += orphans("next")
+        trial.next_failed = trial.next_failed or remains(self.place)
 
     def _command(self, trial: Trial, chance: random.Random) -> None:
         name = chance.choice(list(COMMANDS))
@@ -407,6 +411,7 @@ class Bench:
             again = name == "baseline accept" and ACCEPTED in told and _accepted(place) == 1
             if (status != 0 and not again) or runs != self._runs[name] or _damage(place):
                 trial.next_failed = f"{name} ended with {status} and {runs} runs: {told} {_damage(place)}"
+            trial.next_failed = trial.next_failed or remains(place)
 
     @contextlib.contextmanager
     def _fresh(self) -> Iterator[Path]:
@@ -420,6 +425,12 @@ class Bench:
 def _accepted(place: Path) -> int:
     """How many accepted sessions the history has."""
     return int(query(place / "ipexperf.db", "SELECT count(*) FROM baseline")[0][0])
+
+
+def remains(place: Path) -> str:
+    """The temporary folders that dead processes left below this folder, or an empty text."""
+    left = sorted(path.name for path in place.rglob("*") if scratch.NAME.fullmatch(path.name))
+    return f"temporary folders are left: {', '.join(left)}" if left else ""
 
 
 def _damage(place: Path) -> str:

@@ -149,6 +149,7 @@ class Laboratory:
 
     def _measure(self, candidate: Software, policy: PairPolicy) -> Measured:
         """Compare a candidate with the good end. One that cannot be had is a skip."""
+        self._conductor.reserve([self._case])  # before a build, which disturbs others as much as a measurement does
         began = time.monotonic()
         good = self._good_end()
         with contextlib.ExitStack() as until:

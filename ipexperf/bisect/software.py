@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ipexperf import live_baseline
 from ipexperf.bench.machine.inventory import Inventory
+from ipexperf.conduct import lease
 from ipexperf.environments import make
 from ipexperf.errors import UsageError
 from ipexperf.lock import Lock
@@ -40,7 +41,10 @@ class Software(Protocol):
         """Names it by content: the same key would be measured alike."""
 
     def ready(self, cache: Path, say: Say) -> AbstractContextManager[Installed]:
-        """Make it, for as long as the block lasts. Raise LockError if it cannot be had."""
+        """Make it, for as long as the block lasts. Raise LockError if it cannot be had.
+
+        Takes no lease: whoever measures it next holds one already.
+        """
 
     def lock(self, cache: Path) -> Lock | None:
         """The lock that installs it again, or None if none does. It was ready before."""
@@ -58,7 +62,7 @@ class Locked:
 
     @contextlib.contextmanager
     def ready(self, cache: Path, say: Say) -> Iterator[Installed]:
-        yield Installed(make.make(cache, self.of, say).python, self.of.variables)
+        yield Installed(make.make(cache, self.of, say, leasing=lease.OFF).python, self.of.variables)
 
     def lock(self, cache: Path) -> Lock | None:
         del cache
@@ -88,5 +92,5 @@ def end(text: str, source: str, options: Options, cache: Path, say: Say) -> End:
         lock = live_baseline.current_lock(dataclasses.replace(options, python=words.python or options.python))
     lock = dataclasses.replace(lock, variables=tuple(sorted({**dict(lock.variables), **words.variables}.items())))
     mine = [words.python or options.python or sys.executable]
-    python = make.make(cache, lock, say, mine).python
+    python = make.make(cache, lock, say, mine, leasing=options.lease).python
     return End(lock, python, make.take_inventory(python))

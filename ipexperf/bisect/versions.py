@@ -25,6 +25,7 @@ from packaging.version import InvalidVersion, Version
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.bisect.software import End, Installed, Locked, Say
+from ipexperf.conduct import lease
 from ipexperf.environments import make
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import requirements
@@ -63,7 +64,7 @@ class WithVersion:
     @contextlib.contextmanager
     def ready(self, cache: Path, say: Say) -> Iterator[Installed]:
         lock = self._resolved(cache, say)
-        environment = make.make(cache, lock, say, [self.base.python])
+        environment = make.make(cache, lock, say, [self.base.python], leasing=lease.OFF)
         if reasons := _conflicts(self.base.inventory, make.inventory_of(environment)):
             raise LockError(f"it does not fit beside the others: {'; '.join(reasons[:2])}")
         with Locked(lock).ready(cache, say) as installed:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import console, progress
+from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def add_env(subparsers: console.Subparsers) -> None:
     one = add("make", "make the environment of a lock, unless it is there")
     what = "a file, the name or the start of the digest of an accepted lock, or shipped:NAME"
     one.add_argument("lock", metavar="LOCK", help=what)
+    planning.add_lease(one)
     one.set_defaults(run=run_make)
     other = add("verify", "check that an environment is what its lock says, file by file")
     other.add_argument("lock", metavar="LOCK", nargs="?", help="as for make (default: every environment)")
@@ -97,7 +98,7 @@ def run_make(arguments: argparse.Namespace) -> int:
 
     lock = _lock(arguments)
     make.check_possible(lock)
-    _say(make.make(arguments.cache, lock, progress.say).python)
+    _say(make.make(arguments.cache, lock, progress.say, leasing=planning.resolve(arguments).lease).python)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ipexperf.bench.api import Model
+    from ipexperf.conduct.prerequisites import Prerequisites
     from ipexperf.plan.options import Options
 
 
@@ -48,6 +50,7 @@ def add_models(subparsers: console.Subparsers) -> None:
 def run_models(arguments: argparse.Namespace) -> int:
     """List the named models, or all."""
     from ipexperf.bench import registry
+    from ipexperf.conduct.prerequisites import Prerequisites
     from ipexperf.plan import matrix
 
     options = planning.resolve(arguments)
@@ -55,7 +58,11 @@ def run_models(arguments: argparse.Namespace) -> int:
     matrix.check_names(options)
     names = registry.models.names()
     wanted = names if matrix.ALL in (options.model or (matrix.ALL,)) else options.model or ()
-    rows = [_row(registry.models.get(name), options, measure=arguments.measure) for name in wanted]
+    with contextlib.ExitStack() as until:
+        prerequisites = Prerequisites(options, Path.cwd(), progress.say) if arguments.measure else None
+        if prerequisites is not None:
+            until.callback(prerequisites.close)
+        rows = [_row(registry.models.get(name), options, prerequisites) for name in wanted]
     if arguments.json:
         json.dump([asdict(row) for row in rows], sys.stdout, indent=2, allow_nan=False)
         sys.stdout.write("\n")
@@ -64,7 +71,8 @@ def run_models(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _row(model: Model, options: Options, *, measure: bool) -> Row:
+def _row(model: Model, options: Options, prerequisites: Prerequisites | None) -> Row:
+    """Describe a model, with what `prerequisites` measure of it."""
     from ipexperf.bench import registry
     from ipexperf.plan import sizes
 
@@ -83,16 +91,15 @@ def _row(model: Model, options: Options, *, measure: bool) -> Row:
         batches=", ".join([*batches, *([f"full: {', '.join(published)}"] if published else [])]),
         why_nots=dict(model.why_nots),
         data_missing=missing,
-        **(_measured(model, options, missing) if measure else {}),
+        **(_measured(model, options, prerequisites, missing) if prerequisites else {}),
     )
 
 
-def _measured(model: Model, options: Options, missing: str | None) -> dict[str, Any]:
+def _measured(model: Model, options: Options, prerequisites: Prerequisites, missing: str | None) -> dict[str, Any]:
     """Parameters and FLOPs counted by a worker. If that fails, print the reason and return nothing."""
     from ipexperf.bench import registry
     from ipexperf.bench.api import Cell
     from ipexperf.case import Case
-    from ipexperf.conduct.prerequisites import Prerequisites
     from ipexperf.conduct.worker import ask_facts
     from ipexperf.errors import WorkerError
     from ipexperf.plan import sizes
@@ -105,7 +112,7 @@ def _measured(model: Model, options: Options, missing: str | None) -> dict[str, 
     if reason is None:
         case = Case(cell.model, cell.device, cell.dtype, cell.mode, cell.stack, 1, size, model.version, model.data)
         try:
-            footprint = Prerequisites(options, Path.cwd(), progress.say).footprint(case)
+            footprint = prerequisites.footprint(case)
         except WorkerError as error:
             reason = error.reason
         else:

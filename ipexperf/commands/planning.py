@@ -15,6 +15,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     table.add_arguments(parser.add_argument_group("what is measured, and how").add_argument, short=True, command=True)
 
 
+def add_lease(parser: argparse.ArgumentParser) -> None:
+    """Declare the option that says whether to wait for a device."""
+    table.add_arguments(parser.add_argument, short=True, names=("lease",))
+
+
 def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None:
     """Declare short flags for some of these options, given by name."""
     by_name = {option.name: option for option in table.OPTIONS}

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from ipexperf.commands import console, progress
+from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError, WorkerError
 
 
@@ -17,6 +17,7 @@ def add_yardstick(subparsers: console.Subparsers) -> None:
     one = below.add_parser("make", help="make it, in place of one that is there", description="Make the yardstick.")
     purpose = "the packages of it, each with its version (default: the list that comes with ipexperf)"
     one.add_argument("--list", type=Path, default=None, metavar="FILE", help=purpose)
+    planning.add_lease(one)
     one.set_defaults(run=run_make)
     other = below.add_parser("show", help="show what it is made of", description="Show the yardstick.")
     other.set_defaults(run=run_show)
@@ -28,9 +29,10 @@ def add_yardstick(subparsers: console.Subparsers) -> None:
 
 def run_make(arguments: argparse.Namespace) -> int:
     """Make the environment and print its description, which baselines refer to."""
-    from ipexperf.conduct import yardstick
+    from ipexperf.conduct import lease, yardstick
 
-    yardstick.make(arguments.cache, arguments.list or yardstick.LIST, progress.say)
+    with lease.for_work(planning.resolve(arguments).lease, progress.say):
+        yardstick.make(arguments.cache, arguments.list or yardstick.LIST, progress.say)
     return run_show(arguments)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from filelock import FileLock
 
+from ipexperf import scratch
 from ipexperf.conduct import checksum
 
 
@@ -25,16 +25,11 @@ def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None
             if not flaw:
                 return False
             damaged(flaw)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        parts = [Path(f"{part}{side}") for side in ("", *sides)]
-        try:
-            make(part)
+        with scratch.folder("artifact", path.parent) as place:
+            make(place / path.name)
             # Move the file itself last, so that where it is, its companions are too.
-            for new, file in reversed(list(zip(parts, files, strict=True))):
-                checksum.put(new, file)
-        finally:
-            for new in parts:
-                new.unlink(missing_ok=True)
+            for file in reversed(files):
+                checksum.put(place / file.name, file)
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ from ipexperf.errors import UsageError
 if TYPE_CHECKING:
     from ipexperf.case import Case
 
-CPU, OFF = "cpu", "off"
+CPU = "cpu"
+WAIT, OFF = "wait", "off"
 TOKENS_VARIABLE = "IPEXPERF_LEASE_TOKENS"
 """Names the leases of the processes that started this one. The kernel says whether they are still held."""
 TOKEN_DIGITS = 16
@@ -132,6 +133,18 @@ class Lease:
         if self._locks:
             _announce(self._token)
 
+    def take_for_work(self) -> None:
+        """Hold the CPU for work on all of its cores that is not measured.
+
+        Where this process or one that started it holds a card, its share in the CPU is enough: those who hold something
+        must not wait for more.
+        """
+        if self._mode == OFF:
+            return
+        self._folder = self._folder or Folder.of_host()
+        if not self._covered(self._folder, Claim(CPU, shared=True)):
+            self.take([Claim(CPU)])
+
     def close(self) -> None:
         """Give everything back."""
         self._give_back()
@@ -191,6 +204,17 @@ class Lease:
         else:
             return
         raise UsageError(f"{claim} is not free: {holder}: {advice}")
+
+
+@contextlib.contextmanager
+def for_work(mode: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the CPU inside the block: an installation disturbs what others measure, and is disturbed by nothing."""
+    held = Lease(mode, say)
+    try:
+        held.take_for_work()
+        yield
+    finally:
+        held.close()
 
 
 class _Wait:

@@ -13,12 +13,12 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ipexperf import scratch
 from ipexperf.bench import registry
 from ipexperf.bench.machine import heap, libraries, placement
 from ipexperf.bench.machine.facts import Facts
@@ -201,8 +201,8 @@ def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[
 def _from_launcher(launcher: str, python: str | None, threads: int | None) -> Placed:
     """Let the launcher start a process that reports its placement. The launcher's exit status means nothing."""
     module, *arguments = LAUNCHERS[launcher]
-    with tempfile.TemporaryDirectory(prefix="ipexperf-placement-") as folder:
-        answer = Path(folder) / "placement.json"
+    with scratch.folder("placement") as folder:
+        answer = folder / "placement.json"
         program = [str(BOOT), "placement", str(answer)]
         output = _run([python or sys.executable, "-m", module, *arguments, *program], python)
         if not answer.exists():

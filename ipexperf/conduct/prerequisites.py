@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ipexperf import scratch
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.artifacts import artifact, weights
@@ -57,8 +55,7 @@ class Prerequisites:
         self.kept: dict[Path, bool] = {}
         """The files that cases load, each with whether this run made it."""
         self.lease = lease.Lease(options.lease, say)
-        self._shared = tempfile.mkdtemp(prefix="ipexperf-shared-")
-        self._remove_shared = weakref.finalize(self, shutil.rmtree, self._shared, ignore_errors=True)
+        self._shared = scratch.Scratch("shared")
         self._failed: dict[Path, WorkerError] = {}
         """Files that could not be made. The next case does not try again, because the seed is the same."""
         self._footprints: dict[tuple[str, int, str, bool], Footprint] = {}
@@ -97,12 +94,13 @@ class Prerequisites:
     def close(self) -> None:
         """Give the devices back, and remove the folder that the workers of the run share."""
         self.lease.close()
-        self._remove_shared()
+        self._shared.close()
 
     def footprint(self, case: Case) -> Footprint:
         """The footprint of the case's network, which a worker determines once for all cases with the same network."""
         key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
         if key not in self._footprints:
+            self.reserve((case,))
             plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
             with conditions.worker() as worker:
                 reply = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))
@@ -172,7 +170,7 @@ class Prerequisites:
             checkpoint=str(self.cache.resolve() / "checkpoints" / f"{case.id}.pt"),
             data_folder=data,
             data_file=folder,
-            shared=self._shared,
+            shared=str(self._shared.path),
             cards=self._cards(case),
         )
         conditions = Conditions(

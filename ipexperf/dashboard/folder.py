@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from ipexperf import scratch
 from ipexperf.errors import UsageError
 
 MANIFEST = "ipexperf-report.json"
@@ -53,19 +53,15 @@ def whole(folder: Path) -> Iterator[Path]:
     folder = folder.absolute()
     check(folder)
     try:
-        new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        with scratch.folder("report", folder.parent) as place:
+            new = place / "new"
+            new.mkdir()
+            yield new
+            _list(new)
+            new.chmod(0o755)  # whatever the umask: the permissions of a normal folder
+            _replace(new, folder, place / "old")
     except OSError as error:
         raise UsageError(f"the report {folder} cannot be written: {_reason(error)}") from error
-    try:
-        yield new
-        _list(new)
-        # Temporary folders are private; give a report the permissions of a normal folder.
-        new.chmod(0o755)
-        _replace(new, folder)
-    except OSError as error:
-        raise UsageError(f"the report {folder} cannot be written: {_reason(error)}") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def _reason(error: Exception) -> str:
@@ -99,16 +95,14 @@ def _list(folder: Path) -> None:
     (folder / MANIFEST).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def _replace(new: Path, folder: Path) -> None:
-    """Replace a folder by another. Restore it if that fails."""
+def _replace(new: Path, folder: Path, old: Path) -> None:
+    """Replace a folder by another, and move what was there to `old`. Restore it if that fails."""
     if not folder.exists():
         new.rename(folder)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
     folder.rename(old)
     try:
         new.rename(folder)
     except OSError:
         old.rename(folder)
         raise
-    shutil.rmtree(old)

@@ -26,8 +26,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf import scratch
 from ipexperf.bench.machine import inventory as own_inventory
 from ipexperf.bench.machine.inventory import Inventory, Package
+from ipexperf.conduct import lease
 from ipexperf.conduct.process import BOOT, variables_for
 from ipexperf.environments import copying
 from ipexperf.environments.store import Store
@@ -171,17 +173,27 @@ def every(cache: Path) -> list[Environment]:
     return sorted(environments, key=lambda one: -(one.folder / MADE).stat().st_mtime)
 
 
-def make(cache: Path, lock: Lock, say: Say, also: Iterable[str] = (), stores: Sequence[Store] = ()) -> Environment:
+def make(
+    cache: Path,
+    lock: Lock,
+    say: Say,
+    also: Iterable[str] = (),
+    stores: Sequence[Store] = (),
+    *,
+    leasing: str = lease.WAIT,
+) -> Environment:
     """Find the environment of a lock, or make it.
 
     `also`: interpreters whose packages may be copied, beside ours. `stores`: wheels, beside those of the cache.
+    `leasing`: as `--perf-lease`. What is made takes the CPU to itself.
     """
     cache = cache.absolute()
     if environment := find(cache, lock):
         return environment
     python = base_python(lock)
     place = folder_of(cache, lock)
-    with _alone(place, say):
+    # In this order: who holds the CPU may wait for an environment, but not the other way round.
+    with lease.for_work(leasing, say), _alone(place, say):
         if environment := find(cache, lock):  # another process made it meanwhile
             return environment
         return _build(place, lock, python, [store_of(cache), *stores], [*_inventories(cache, also)], say)
@@ -340,8 +352,7 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
     cache = cache.absolute()
     try:
         (cache / FOLDER).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache / FOLDER, prefix="wheel-", suffix=".part") as scratch:
-            place = Path(scratch)
+        with scratch.folder("wheel", cache / FOLDER) as place:
             _create(place, base_python(lock))
             _install(place, [str(wheel.absolute())], say, offline=True)
             installed = take_inventory(str(place / "bin" / "python")).packages
@@ -388,10 +399,10 @@ def _install(environment: Path, requirements: Sequence[str], say: Say, *, offlin
         if uv
         else [sys.executable, "-m", "pip", "--python", python, "install"]
     )
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
-        listed.write("".join(f"{line}\n" for line in requirements))
-        listed.flush()
-        command = [*installer, "--quiet", "--no-deps", *where, "-r", listed.name]
+    with scratch.folder("requirements") as folder:
+        listed = folder / "requirements.txt"
+        listed.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
+        command = [*installer, "--quiet", "--no-deps", *where, "-r", str(listed)]
         status, errors = _patient(command, say)
     if status:
         what = requirements[0] if len(requirements) == 1 else "a package of the lock"

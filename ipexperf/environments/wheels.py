@@ -15,10 +15,8 @@ import json
 import os
 import posixpath
 import re
-import secrets
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +25,7 @@ from importlib.metadata import PathDistribution
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlparse
 
+from ipexperf import scratch
 from ipexperf.bench.machine.inventory import Package, content_of, normalised
 from ipexperf.errors import LockError
 
@@ -125,12 +124,10 @@ def _pack(package: Package, information: Path, folder: Path) -> Path:
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """A temporary file that takes a path's place when the block ends. On an error, nothing is left of it."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
+    with scratch.folder("wheel", path.parent) as place:
+        part = place / path.name
         yield part
         part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _in_file_name(version: str) -> str:
@@ -267,8 +264,7 @@ def _portable(head: bytes, folder: Path) -> bytes:
 def _build(package: Package, information: Path, folder: Path) -> Path:
     """The wheel of an editable checkout, made by its own build backend without downloading anything."""
     source = _source(package, information)
-    with tempfile.TemporaryDirectory(prefix=".", dir=folder) as scratch:
-        place = Path(scratch).absolute()  # the build backend runs in the checkout
+    with scratch.folder("build", folder.absolute()) as place:  # the build backend runs in the checkout
         # setuptools would else build in the checkout, with the modules that an earlier build left there.
         extra = place / "setup.cfg"
         options = f"[build]\nbuild_base = {place / 'build'}\n[egg_info]\negg_base = {place}\n"

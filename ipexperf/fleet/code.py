@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import ipexperf
+from ipexperf import scratch
 from ipexperf.environments import store
 
 LOADED = "loaded"
@@ -59,8 +58,7 @@ def unpack(archive: bytes, digest: str, folder: Path) -> Path:
     if target.is_dir():
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=folder, prefix=".unpacking-"))
-    try:
+    with scratch.folder("unpacking", folder) as fresh:
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             packed.extractall(fresh)
         try:
@@ -68,6 +66,4 @@ def unpack(archive: bytes, digest: str, folder: Path) -> Path:
         except OSError:
             if not target.is_dir():  # else another run unpacked the same code meanwhile
                 raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     return target

@@ -31,6 +31,8 @@ class Open:
     """The text of a lock, in whose environment this host measures. Empty: in its own."""
     resume: str = ""
     """A run whose controller went away: groups that it completed on this host are not measured again."""
+    collecting: bool = False
+    """Whether nothing will be measured, so that nothing is made for it."""
 
 
 @dataclass(frozen=True, slots=True)

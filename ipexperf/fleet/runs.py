@@ -76,11 +76,18 @@ class Started:
 
 
 def start(
-    options: Options, folder: Path, say: Callable[[str], None], cluster: Cluster, lock: Lock | None = None
+    options: Options,
+    folder: Path,
+    say: Callable[[str], None],
+    cluster: Cluster,
+    lock: Lock | None = None,
+    *,
+    collecting: bool = False,
 ) -> Started:
     """Open the hosts and plan their runs. A host that cannot take part is left out, unless none is left.
 
     With a lock, each host measures in the environment of that lock, which it makes unless it has it.
+    `collecting`: it makes nothing, because nothing will be measured.
     """
     chosen = choice.chosen(_hosts(cluster, say), options.hosts)
     board, name = Board(say), run_uid()
@@ -89,7 +96,7 @@ def start(
     say(f"fleet: {len(chosen)} {'host' if len(chosen) == 1 else 'hosts'}: {', '.join(host.name for host in chosen)}")
     starting = _Starting(options, folder, say, board, name)
     try:
-        starting.open(chosen, cluster, lock)
+        starting.open(chosen, cluster, lock, collecting=collecting)
         return starting.plan()
     except BaseException:
         starting.close()
@@ -104,13 +111,13 @@ class _Starting:
         self._links: list[Link] = []
         self._absent: dict[str, str] = {}
 
-    def open(self, chosen: Sequence[Host], cluster: Cluster, lock: Lock | None) -> None:
+    def open(self, chosen: Sequence[Host], cluster: Cluster, lock: Lock | None, *, collecting: bool) -> None:
         """Start the process on each host. All start at once: one that is busy keeps no other one waiting."""
         options = self._options
         digest, archive = code.pack(options.load, self._wheels(lock) if lock else ())
         load = tuple(code.loaded(one) if one.endswith(".py") else one for one in options.load)
         there = dataclasses.replace(options, load=load, db="")  # which may have a password
-        request = Open(self._name, there, lock.text if lock else "", options.resume or "")
+        request = Open(self._name, there, lock.text if lock else "", options.resume or "", collecting)
         links: dict[str, Link] = {}
 
         def begin(host: Host) -> None:

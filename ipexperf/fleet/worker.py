@@ -194,7 +194,9 @@ class Host:
         if request.lock:
             lock = locks.parse(request.lock, "the lock of the run")
             wheels = Store(self._loaded / code.WHEELS)
-            options = site.in_environment(options, lock, self._folder, self._say, [wheels])
+            options = site.in_environment(
+                options, lock, self._folder, self._say, [wheels], collecting=request.collecting
+            )
             self._code += f"-{lock.environment}"
         facts = site.facts(options)
         other = self._other_arm(options, facts)

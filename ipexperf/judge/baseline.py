@@ -7,14 +7,13 @@ import math
 import os
 import re
 import statistics
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-from ipexperf import lock
+from ipexperf import lock, scratch
 from ipexperf.case import AXES, Case
 from ipexperf.errors import BaselineError, LockError
 from ipexperf.judge import yardstick
@@ -184,20 +183,14 @@ def write_text(path: Path, text: str) -> Path:
     """Write a file of the baselines' folder, whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as stream:
-            temporary = Path(stream.name)
-            try:
+        with scratch.folder("baseline", path.parent) as folder:
+            part = folder / path.name
+            with part.open("w", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-                # A temporary file is private. A baseline should have the usual permissions of the repository.
-                temporary.chmod(0o644)
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            part.chmod(0o644)  # whatever the umask: the usual permissions of a repository
+            part.replace(path)
     except OSError as error:
         raise BaselineError(f"{path} cannot be written: {error}") from error
     return path

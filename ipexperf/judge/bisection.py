@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from ipexperf.judge.splits import Splits
 
@@ -120,7 +120,19 @@ def questions_left(
     A skipped or unsure candidate, a culprit that is slow only with another and a second culprit are surprises: each
     adds questions.
     """
-    state = _Search(changes, fits, ties or {}, confirm=confirm)
+    return left_after(_Search(changes, fits, ties or {}, confirm=confirm), answers)
+
+
+class Counted(Protocol):
+    """A search that knows how many questions it has left."""
+
+    def run(self) -> Generator[Any, Answer, Any]: ...
+
+    def left(self) -> int: ...
+
+
+def left_after(state: Counted, answers: Iterable[Answer]) -> int:
+    """How many questions a search has left at most after these answers."""
     course = state.run()
     try:
         next(course)

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ipexperf.judge.bisection import MAX_UNSURE, Answer
+from ipexperf.judge.bisection import MAX_UNSURE, Answer, left_after
 
 OrderedOutcome: TypeAlias = Literal["culprit", "inseparable", "alike", "cannot tell"]
 
@@ -51,15 +51,7 @@ def search_ordered(count: int, *, confirm: bool = False) -> OrderedAsking:
 
 def ordered_questions_left(count: int, answers: Iterable[Answer] = (), *, confirm: bool = False) -> int:
     """How many questions are left at most after these answers, the pending one included, if none is skipped."""
-    state = _OrderedSearch(count, confirm=confirm)
-    course = state.run()
-    try:
-        next(course)
-        for answer in answers:
-            course.send(answer)
-    except StopIteration:
-        return 0
-    return state.left()
+    return left_after(_OrderedSearch(count, confirm=confirm), answers)
 
 
 class _OrderedSearch:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
-from ipexperf.migrate.findings import Verdict
+from ipexperf.migrate.findings import Replacement
 from ipexperf.plan import migration
 from ipexperf.report import units
 from ipexperf.report.lines import shortened
@@ -40,7 +40,7 @@ def advice(findings: Findings) -> list[str]:
 
 def _sentence(one: Finding) -> str:
     subject = _WORDS.explicit(one.row.case)
-    if one.verdict is Verdict.NONE:
+    if one.replacement is Replacement.NONE:
         return f"{subject}: has no equal: {one.why_not}. Keep it where it is, or do without"
     if one.best is None:
         return f"{subject}: not known: {shortened(one.why_not)}"
@@ -52,11 +52,11 @@ def _answer(one: Finding, best: Candidate) -> str:
     name, ratio = f"{_WORDS.explicit(best.shown.case)},", best.speed.cell
     lacking = f"{one.row.no_equal}; instead, " if one.row.no_equal else ""
     text = {
-        Verdict.FASTER: f"{lacking}{name} is {ratio} times as fast: move",
-        Verdict.EQUAL: f"{lacking}{name} is as fast, {ratio} times: move",
-        Verdict.SLOWER: f"{lacking}{name} is the best there is, and {ratio} times as fast: moving costs speed",
-        Verdict.UNCLEAR: f"{lacking}{name} is {ratio} times as fast: no difference was seen, and none is excluded",
-    }[one.verdict]
+        Replacement.FASTER: f"{lacking}{name} is {ratio} times as fast: move",
+        Replacement.EQUAL: f"{lacking}{name} is as fast, {ratio} times: move",
+        Replacement.SLOWER: f"{lacking}{name} is the best there is, and {ratio} times as fast: moving costs speed",
+        Replacement.UNCLEAR: f"{lacking}{name} is {ratio} times as fast: no difference was seen, and none is excluded",
+    }[one.replacement]
     if (lost := one.less_accurate) is not None:
         text += f"; its accuracy is {100 * lost:.1f} points lower, {_doubt(best)}"
     if unchecked := [one.case for one in (one.old, best.shown) if not one.checked and _trains(one.case)]:

@@ -22,8 +22,8 @@ UNPLAYED = "its round was not made"
 """Why a case has no numbers if nothing else says why."""
 
 
-class Verdict(Enum):
-    """How the best candidate does beside the old stack."""
+class Replacement(Enum):
+    """How the best candidate does in place of the old stack."""
 
     FASTER = "faster"
     EQUAL = "equal"
@@ -76,7 +76,7 @@ class Finding:
     candidates: tuple[Candidate, ...]
     best: Candidate | None
     """The plainest candidate that is not surely slower than the fastest, of those that took turns with the row."""
-    verdict: Verdict
+    replacement: Replacement
     ran: str = ""
     """What the best candidate ran otherwise, in a line."""
 
@@ -136,7 +136,7 @@ def _finding(row: Row, speeds: Speeds) -> Finding:
     )
     best = _best(candidates, speeds)
     ran = _ran(row.case, best.shown.case, speeds.known) if best else ""
-    return Finding(row, old, candidates, best, _verdict(row, best), ran)
+    return Finding(row, old, candidates, best, _replacement(row, best), ran)
 
 
 def shown(case: Case, speeds: Speeds) -> Shown:
@@ -200,18 +200,18 @@ def _surely_slower(case: Case, fastest: Case, speeds: Speeds) -> bool:
     return compared is not None and compared.seen
 
 
-def _verdict(row: Row, best: Candidate | None) -> Verdict:
+def _replacement(row: Row, best: Candidate | None) -> Replacement:
     if not row.candidates:
-        return Verdict.NONE
+        return Replacement.NONE
     if best is None or best.speed is None:
-        return Verdict.UNMEASURED
+        return Replacement.UNMEASURED
     lo, hi = best.speed.ratio.lo, best.speed.ratio.hi
     if lo is None or hi is None:
-        return Verdict.UNCLEAR
+        return Replacement.UNCLEAR
     tolerance = 1 + PairPolicy().tolerance
     if 1 / tolerance <= lo and hi <= tolerance:
-        return Verdict.EQUAL
-    return Verdict.FASTER if lo > 1 else Verdict.SLOWER if hi < 1 else Verdict.UNCLEAR
+        return Replacement.EQUAL
+    return Replacement.FASTER if lo > 1 else Replacement.SLOWER if hi < 1 else Replacement.UNCLEAR
 
 
 def _ran(old: Case, new: Case, known: Mapping[Case, Measurement]) -> str:

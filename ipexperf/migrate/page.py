@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.migrate import advice
-from ipexperf.migrate.findings import Shown, Verdict
+from ipexperf.migrate.findings import Replacement, Shown
 from ipexperf.report import units
 from ipexperf.report.lines import named, shortened
 from ipexperf.report.words import Words
@@ -106,7 +106,7 @@ def _other(findings: Findings) -> str:
 def _row(one: Finding) -> tuple[str, ...]:
     name = _WORDS.explicit(one.row.case)
     if one.best is None:
-        word = "no equal" if one.verdict is Verdict.NONE else "not measured"
+        word = "no equal" if one.replacement is Replacement.NONE else "not measured"
         return name, f"{word}: {shortened(one.why_not)}", "-", *_facts(one.old)
     best = one.best.shown
     pairs = zip(_facts(one.old), _facts(best), strict=True)
@@ -225,7 +225,7 @@ def document(page: Page, findings: Findings, run: str | None) -> dict[str, Any]:
 def _document(one: Finding) -> dict[str, Any]:
     return {
         "case": _measured(one.old),
-        "verdict": one.verdict.value,
+        "replacement": one.replacement.value,
         "no_equal": one.row.no_equal,
         "why_not": one.why_not,
         "best": one.best.shown.case.id if one.best else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,22 +39,7 @@ QWEN = _decoder.Shape(
     bias=True,
     tied=False,
 )
-NAMES = {
-    "model.embed_tokens": "tokens",
-    "model.layers": "layers",
-    "model.norm": "norm",
-    "lm_head": "head",
-    "input_layernorm": "norm",
-    "post_attention_layernorm": "last_norm",
-    "self_attn.q_proj": "attention.query",
-    "self_attn.k_proj": "attention.key",
-    "self_attn.v_proj": "attention.value",
-    "self_attn.o_proj": "attention.out",
-    "mlp.gate_proj": "gate",
-    "mlp.up_proj": "up",
-    "mlp.down_proj": "down",
-}
-"""Names of weights in `transformers`, and here."""
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def decoder(shape: _decoder.Shape) -> Any:
@@ -65,28 +51,16 @@ def decoder(shape: _decoder.Shape) -> Any:
     return network.eval()
 
 
-@pytest.mark.parametrize(("family", "shape"), [("Llama", LLAMA), ("Qwen2", QWEN)])
-def test_it_computes_what_transformers_computes(family: str, shape: _decoder.Shape) -> None:
+@pytest.mark.parametrize("shape", [LLAMA, QWEN])
+def test_it_computes_what_transformers_computes(shape: _decoder.Shape, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same weights give the same outputs, for whole texts and token by token."""
-    transformers = pytest.importorskip("transformers")
-    configuration = getattr(transformers, f"{family}Config")(
-        num_hidden_layers=shape.layers,
-        hidden_size=shape.width,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.key_heads,
-        intermediate_size=shape.inner,
-        vocab_size=shape.vocabulary,
-        max_position_embeddings=shape.positions,
-        rope_parameters={"rope_type": "default", "rope_theta": shape.theta},
-        rms_norm_eps=shape.epsilon,
-        tie_word_embeddings=shape.tied,
-    )
-    torch.manual_seed(0)
-    theirs = getattr(transformers, f"{family}ForCausalLM")(configuration).eval()
-    for value in theirs.parameters():
-        torch.nn.init.normal_(value, std=0.3)
-    ours = _decoder.Decoder(shape).eval()
-    ours.load_state_dict({renamed(name): value for name, value in theirs.state_dict().items()})
+    pytest.importorskip("transformers")
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import bare_decoder
+
+    ours = decoder(shape)
+    theirs = bare_decoder.theirs(ours)
+    assert {bare_decoder.renamed(name) for name in theirs.state_dict()} == set(ours.state_dict())
     tokens = torch.randint(shape.vocabulary, (BATCH, SIZE))
     with torch.no_grad():
         expected = theirs(tokens).logits
@@ -96,12 +70,6 @@ def test_it_computes_what_transformers_computes(family: str, shape: _decoder.Sha
     size = float(expected.abs().max())
     assert float((whole - expected).abs().max()) < 1e-4 * size
     assert float((torch.cat(parts, 1) - expected).abs().max()) < 1e-4 * size
-
-
-def renamed(name: str) -> str:
-    for theirs, ours in NAMES.items():
-        name = name.replace(theirs, ours)
-    return name
 
 
 def session(mode: str, dtype: str, shape: _decoder.Shape = LLAMA, **more: Any) -> Any:

@@ -325,3 +325,31 @@ def test_the_holders_of_all_devices_are_listed() -> None:
         held = device_lock.holders(Folder.of_host())
     assert list(held) == ["cpu", "xpu-1"]
     assert all(f"process {other.pid})" in text for text in held.values())
+
+
+@process
+def test_work_on_all_cores_has_the_cpu_to_itself(said: list[str]) -> None:
+    """Nobody measures meanwhile, on a card neither, and it begins when nobody measures."""
+    with lease.for_work("fail", said.append):
+        assert not free("cpu")
+        assert not free("shared:cpu")
+    assert free("cpu")
+    with Holder("shared:cpu") as other:
+        other.held()
+        with pytest.raises(UsageError, match="the CPU is not free"), lease.for_work("fail", said.append):
+            pytest.fail("it began beside a measurement")
+
+
+@process
+@pytest.mark.parametrize("device", ["cpu", "shared:cpu"])
+def test_work_below_a_lease_asks_for_no_more(device: str, make: Callable[..., Lease], said: list[str]) -> None:
+    """A search on a card that builds a commit has its share in the CPU, and keeps it."""
+    make().take(claims(device))
+    with lease.for_work("fail", said.append):
+        assert not free("cpu")
+    assert not free("cpu")
+
+
+def test_work_that_shall_look_at_no_lease_looks_at_none(leases: Path, said: list[str]) -> None:
+    with lease.for_work("off", said.append):
+        assert list(leases.iterdir()) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,11 +13,11 @@ from ipexperf.case import Case
 from ipexperf.conduct import roof
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.roof import Roofs
+from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch
 
 CASE = Case("tiny", "cpu", "fp32", "infer", "stock", 8, 8)
-CONDITIONS = Conditions(Settings(threads=2))
 ENVIRONMENT: dict[str, Any] = {
     "machine_key": "box-2c",
     "software": {"torch": "2.8.0"},
@@ -54,10 +54,14 @@ class Measuring:
 
 
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> Measuring:
-    worker = Measuring()
-    monkeypatch.setattr(Conditions, "worker", lambda _: worker)
-    return worker
+def worker() -> Measuring:
+    return Measuring()
+
+
+@pytest.fixture
+def conditions(worker: Measuring) -> Conditions:
+    """Conditions under which that worker is started."""
+    return Conditions(Settings(threads=2), start=lambda *_, **__: cast("Worker", worker))
 
 
 @pytest.fixture
@@ -71,14 +75,14 @@ def roofs(tmp_path: Path, said: list[str]) -> Roofs:
 
 
 def test_they_are_measured_once_for_all_cases_and_runs(
-    roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str]
+    roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str], conditions: Conditions
 ) -> None:
     """Nothing is asked a second time of the same machine, torch, threads and placement."""
-    found = roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)[0]
+    found = roofs.over([DONE], CASE, conditions, ENVIRONMENT)[0]
     assert found.metrics["flop_rate"] == pytest.approx(5e10)
     assert found.metrics["of_roof"] == pytest.approx(0.5)
-    roofs.over([DONE], replace(CASE, model="other", dtype="bf16"), CONDITIONS, ENVIRONMENT)
-    Roofs(tmp_path, said.append).over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+    roofs.over([DONE], replace(CASE, model="other", dtype="bf16"), conditions, ENVIRONMENT)
+    Roofs(tmp_path, said.append).over([DONE], CASE, conditions, ENVIRONMENT)
     assert [(request["do"], request["device"]) for request in worker.asked] == [("ceilings", "cpu")]
     assert said == []
 
@@ -91,58 +95,81 @@ def test_they_are_measured_once_for_all_cases_and_runs(
         {"variables": {**ENVIRONMENT["variables"], "OMP_PROC_BIND": "close"}},
     ],
 )
-def test_another_machine_or_torch_or_openmp_has_others(roofs: Roofs, worker: Measuring, other: dict[str, Any]) -> None:
-    roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
-    roofs.over([DONE], CASE, CONDITIONS, {**ENVIRONMENT, **other})
+def test_another_machine_or_torch_or_openmp_has_others(
+    roofs: Roofs,
+    worker: Measuring,
+    other: dict[str, Any],
+    conditions: Conditions,
+) -> None:
+    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
+    roofs.over([DONE], CASE, conditions, {**ENVIRONMENT, **other})
     assert len(worker.asked) == 2
 
 
-def test_other_threads_or_another_placement_have_others(roofs: Roofs, worker: Measuring) -> None:
+def test_other_threads_or_another_placement_have_others(
+    roofs: Roofs,
+    worker: Measuring,
+    conditions: Conditions,
+) -> None:
     for settings in (Settings(threads=2), Settings(threads=1), Settings(threads=2, placement={"cores": [0]})):
-        roofs.over([DONE], CASE, Conditions(settings), ENVIRONMENT)
+        roofs.over([DONE], CASE, replace(conditions, settings=settings), ENVIRONMENT)
     assert len(worker.asked) == 3
 
 
-def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(roofs: Roofs, worker: Measuring) -> None:
+def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(
+    roofs: Roofs,
+    worker: Measuring,
+    conditions: Conditions,
+) -> None:
     """It is what the share of the roof is to show. And a folder of the moment is no other machine."""
-    roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
     limits = {"ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "TORCHINDUCTOR_CACHE_DIR": "later"}
     limited = {**ENVIRONMENT, "variables": {**ENVIRONMENT["variables"], **limits}}
-    roofs.over([DONE], CASE, CONDITIONS, limited)
+    roofs.over([DONE], CASE, conditions, limited)
     assert len(worker.asked) == 1
 
 
-def test_a_damaged_file_is_measured_again(roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str]) -> None:
-    roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+def test_a_damaged_file_is_measured_again(
+    roofs: Roofs,
+    worker: Measuring,
+    tmp_path: Path,
+    said: list[str],
+    conditions: Conditions,
+) -> None:
+    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
     (path,) = (tmp_path / "ceilings").glob("*.json")
     path.write_text(path.read_text().replace("100000000000.0", "900000000000.0"))
-    found = Roofs(tmp_path, said.append).over([DONE], CASE, CONDITIONS, ENVIRONMENT)[0]
+    found = Roofs(tmp_path, said.append).over([DONE], CASE, conditions, ENVIRONMENT)[0]
     assert found.metrics["of_roof"] == pytest.approx(0.5)
     assert len(worker.asked) == 2
     assert "measured again" in said[0]
 
 
 def test_where_they_cannot_be_measured_the_rates_are_told_and_why_there_is_no_share(
-    roofs: Roofs, worker: Measuring
+    roofs: Roofs, worker: Measuring, conditions: Conditions
 ) -> None:
     worker.fails = WorkerError("crashed", "killed by SIGILL")
-    found = roofs.over([DONE, DONE], CASE, CONDITIONS, ENVIRONMENT)
+    found = roofs.over([DONE, DONE], CASE, conditions, ENVIRONMENT)
     assert found[0].metrics["flop_rate"] == pytest.approx(5e10)
     assert "of_roof" not in found[0].metrics
     assert found[0].notes == ("has no roof: measuring the machine's ceilings: killed by SIGILL",)
-    roofs.over([DONE], CASE, CONDITIONS, ENVIRONMENT)
+    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
     assert len(worker.asked) == 1
 
 
-def test_what_was_not_counted_needs_no_ceilings(roofs: Roofs, worker: Measuring) -> None:
+def test_what_was_not_counted_needs_no_ceilings(
+    roofs: Roofs,
+    worker: Measuring,
+    conditions: Conditions,
+) -> None:
     """A cold start has no work to count; and a launch that failed has no speed."""
     cold, failed = Launch(0, "ok", metrics={"throughput": 1.0}), Launch(1, "crashed", "gone")
-    assert roofs.over([cold], CASE, CONDITIONS, ENVIRONMENT) == [cold]
+    assert roofs.over([cold], CASE, conditions, ENVIRONMENT) == [cold]
     assert worker.asked == []
-    assert roofs.over([DONE, failed], CASE, CONDITIONS, ENVIRONMENT)[1] == failed
+    assert roofs.over([DONE, failed], CASE, conditions, ENVIRONMENT)[1] == failed
 
 
-def test_instances_have_one_ceiling_with_the_cores_of_all() -> None:
+def test_instances_have_one_ceiling_with_the_cores_of_all(conditions: Conditions) -> None:
     parts = tuple(
         Conditions(
             Settings(threads=2, placement={"cores": cores, "threads": 2, "openmp": "gomp"}),
@@ -150,7 +177,7 @@ def test_instances_have_one_ceiling_with_the_cores_of_all() -> None:
         )
         for cores in ((2, 3), (0, 1))
     )
-    found = roof.together(replace(CONDITIONS, instances=parts))
+    found = roof.together(replace(conditions, instances=parts))
     assert found.settings.placement == {"cores": [0, 1, 2, 3], "threads": 4, "openmp": "gomp"}
     assert found.settings.threads == 4
     assert found.variables == {"GOMP_CPU_AFFINITY": "0-3", "OMP_NUM_THREADS": "4"}

@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from lease_holder import Holder
 from small_wheels import a_wheel, an_environment
 
 from ipexperf import cli
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
 from ipexperf.environments import copying, make, shipped
-from ipexperf.errors import LockError
+from ipexperf.errors import LockError, UsageError
 from ipexperf.lock import Lock
 
 pytestmark = pytest.mark.process
@@ -70,6 +71,28 @@ def test_an_environment_is_made_once_and_found_again(lock: Lock, source: str, tm
     assert make.make(tmp_path, lock, told.append, also=[source]) == made
     assert told == []
     assert locks.read(made.lock) == lock
+
+
+def test_an_environment_is_not_made_beside_what_is_measured(lock: Lock, source: str, tmp_path: Path) -> None:
+    """Unless nobody shall ask. One that is there already is had at any time."""
+    with Holder("cpu") as other:
+        other.held()
+        with pytest.raises(UsageError, match="the CPU is not free"):
+            make.make(tmp_path, lock, print, also=[source], leasing="fail")
+        assert make.every(tmp_path) == []
+        made = make.make(tmp_path, lock, print, also=[source], leasing="off")
+        assert make.make(tmp_path, lock, print, leasing="fail") == made
+
+
+def test_the_command_waits_for_what_is_measured_or_says_so(
+    lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "small.txt").write_text(lock.text)
+    command = ["env", "make", str(tmp_path / "small.txt"), "--cache", str(tmp_path / "cache"), "--perf-lease", "fail"]
+    with Holder("cpu") as other:
+        other.held()
+        assert cli.main(command) == cli.USAGE_ERROR
+    assert "the CPU is not free" in capsys.readouterr().err
 
 
 def test_an_installation_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

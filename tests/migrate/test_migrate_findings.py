@@ -1,4 +1,4 @@
-"""What was measured becomes a finding for each row: the best candidate, the verdict, and why there is none."""
+"""What was measured becomes a finding for each row: the best candidate, the replacement, and why there is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from migrate_records import found, measured, plan, rounds, row, seconds
 from ipexperf.case import Case
 from ipexperf.migrate import findings
 from ipexperf.migrate.experiment import judged
-from ipexperf.migrate.findings import Verdict
+from ipexperf.migrate.findings import Replacement
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import Check, Launch, Measurement
 
@@ -21,18 +21,18 @@ def at(speed: float) -> object:
 
 
 @pytest.mark.parametrize(
-    ("speed", "noise", "verdict"),
+    ("speed", "noise", "replacement"),
     [
-        (1.5, 0.002, Verdict.FASTER),
-        (1.0, 0.002, Verdict.EQUAL),
-        (0.8, 0.002, Verdict.SLOWER),
-        (1.0, 0.2, Verdict.UNCLEAR),
+        (1.5, 0.002, Replacement.FASTER),
+        (1.0, 0.002, Replacement.EQUAL),
+        (0.8, 0.002, Replacement.SLOWER),
+        (1.0, 0.2, Replacement.UNCLEAR),
     ],
 )
-def test_the_interval_decides(speed: float, noise: float, verdict: Verdict) -> None:
+def test_the_interval_decides(speed: float, noise: float, replacement: Replacement) -> None:
     """Faster and slower where it excludes 1, equal where it stays within 5 %, else unclear."""
     one = row(found(plan(), at(speed), noise=noise), "teach")  # type: ignore[arg-type]
-    assert one.verdict is verdict
+    assert one.replacement is replacement
     assert one.best is not None
     assert one.best.speed is not None
     assert one.best.speed.ratio.lo < speed < one.best.speed.ratio.hi  # type: ignore[operator]
@@ -41,7 +41,7 @@ def test_the_interval_decides(speed: float, noise: float, verdict: Verdict) -> N
 def test_the_fastest_candidate_is_the_best() -> None:
     one = row(found(plan()), "spin")
     assert one.best is not None
-    assert (one.best.shown.case.mode, one.verdict) == ("whirl", Verdict.FASTER)
+    assert (one.best.shown.case.mode, one.replacement) == ("whirl", Replacement.FASTER)
     assert one.best.speed is not None
     assert one.best.speed.ratio.ratio == pytest.approx(2.0, rel=0.02)
 
@@ -55,12 +55,12 @@ def test_of_candidates_that_are_equally_fast_the_plainest_is_the_best() -> None:
 
 def test_a_row_without_an_equal_says_so_in_the_words_of_its_leaf() -> None:
     one = row(found(plan()), "teach", "own")
-    assert (one.verdict, one.why_not) == (Verdict.NONE, "own comes with old: new has none")
+    assert (one.replacement, one.why_not) == (Replacement.NONE, "own comes with old: new has none")
 
 
 def test_a_mode_that_only_the_old_stack_has_is_compared_with_what_does_the_same_work() -> None:
     one = row(found(plan()), "streamed")
-    assert one.verdict is Verdict.FASTER
+    assert one.replacement is Replacement.FASTER
     assert one.row.no_equal == "new has no streams"
 
 
@@ -72,7 +72,7 @@ def test_a_row_that_failed_on_the_old_stack_says_why() -> None:
     made = plan()
     case = made.rows[0].case
     one = row(found(made, changed={case: failing(case)}), "spin")
-    assert (one.verdict, one.best) == (Verdict.UNMEASURED, None)
+    assert (one.replacement, one.best) == (Replacement.UNMEASURED, None)
     assert one.why_not == "old: error: no such module: nets"
 
 
@@ -96,7 +96,7 @@ def test_a_row_that_the_budget_did_not_reach_says_so() -> None:
     cut = "the budget (--perf-budget) was spent already"
     cases = {case: replace(measured(case, 0.01), launches=(), cut=cut) for case in made.contests[2].cases}
     one = row(found(made, changed=cases), "teach", "quick")  # type: ignore[arg-type]
-    assert (one.verdict, one.why_not) == (Verdict.UNMEASURED, f"old: {cut}")
+    assert (one.replacement, one.why_not) == (Replacement.UNMEASURED, f"old: {cut}")
 
 
 def test_a_case_of_which_nothing_is_known_was_in_no_round() -> None:

@@ -85,7 +85,7 @@ def test_the_document_holds_every_ratio() -> None:
     findings = found(plan())
     document = json.loads(json.dumps(page.document(made(findings), findings, "018f"), allow_nan=False))
     [spin, *_] = document["rows"]
-    assert (spin["verdict"], spin["best"]) == ("faster", "tiny-fake-fp32-whirl-new")
+    assert (spin["replacement"], spin["best"]) == ("faster", "tiny-fake-fp32-whirl-new")
     assert [one["id"] for one in spin["candidates"]] == [
         "tiny-fake-fp32-spin-new",
         "tiny-fake-fp32-whirl-new",

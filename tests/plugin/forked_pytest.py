@@ -290,6 +290,7 @@ def run(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # what the process before the fork made of its TMPDIR
     sys.path[0] = folder
     sys.argv = [program, *arguments]
     if TEMPLATE in os.environ:

@@ -58,6 +58,22 @@ def test_this_host_measures_in_the_environment_of_a_lock(accepted: Suite) -> Non
     assert digest == lock_of(accepted).stem
 
 
+def test_collecting_makes_no_environment(accepted: Suite) -> None:
+    """Its interpreter may have other cases than ours, so they are listed once it is there."""
+    result = run(accepted, NAMED, "--collect-only", "-q")
+    refused(result, "--collect-only makes nothing, and there is no environment of the lock ")
+    assert places(accepted) == []
+    run(accepted, NAMED).assert_outcomes(passed=1)
+    listed = run(accepted, NAMED, "--collect-only", "-q")
+    assert listed.ret == 0
+    listed.stdout.fnmatch_lines(["*[[]paced-fake-fp32-spin-plain]"])
+
+
+def test_collecting_makes_no_environment_on_the_hosts_of_a_fleet_either(accepted: Suite) -> None:
+    refused(run(accepted, NAMED, "--perf-fleet=local:a", "--collect-only", "-q"), "--collect-only makes nothing")
+    assert places(accepted) == []
+
+
 def test_each_host_of_a_fleet_makes_it_once_from_what_was_sent(accepted: Suite) -> None:
     """No index has its package, and no host its wheel: that travels with the code."""
     fleet = (NAMED, "--perf-fleet=local:a,b", "--perf-db=fleet.db")

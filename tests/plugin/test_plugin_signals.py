@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import signal
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ipexperf import scratch
 from ipexperf.bench.process import guard
 
 if TYPE_CHECKING:
@@ -161,6 +163,23 @@ def test_a_killed_run_leaves_no_fork_server(suite: Suite, gone: Callable[[int], 
         process.communicate(timeout=30)
     assert len(everybody) == 4
     assert all(gone(pid) for pid in everybody)
+
+
+def test_what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next_run(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After SIGKILL the folder that its workers shared is still there. One of a run that lives stays."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with scratch.folder("shared") as alive:
+        with suite.start("hang") as process:
+            suite.pids()
+            process.kill()
+            process.communicate(timeout=30)
+        [left] = set(tmp_path.glob("ipexperf-shared-*")) - {alive}
+        (left / "float64.pt").write_text("a reference")
+        suite.run("tiny").assert_outcomes(passed=1)
+        assert list(tmp_path.glob("ipexperf-shared-*")) == [alive]
 
 
 def test_a_killed_run_loses_the_case_in_flight_alone(suite: Suite, gone: Callable[[int], bool]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ipexperf import scratch
 from ipexperf.bench import optimizers, outcome, registry, shared
 from ipexperf.bench.api import Examples, Model, Split, Workbench
 from ipexperf.bench.evidence import accuracy
@@ -137,12 +137,10 @@ def save(network: Any, optimizer: Any, path: str) -> None:
     """Write a checkpoint from which training could continue, atomically."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_suffix(f".{os.getpid()}.part")
-    try:
+    with scratch.folder("weights", target.parent) as place:
+        part = place / target.name
         torch.save({"model": network.state_dict(), "optimizer": optimizer.state_dict()}, part)
         part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read(bench: Workbench) -> Split:

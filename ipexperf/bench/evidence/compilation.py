@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ipexperf import scratch
 from ipexperf.bench.evidence import proof
 from ipexperf.result import Check
 
@@ -33,10 +33,10 @@ def afresh() -> Iterator[Path]:
     Afterwards the cache is deleted and inductor's compile processes are ended: a new one uses a core to import torch.
     """
     before = os.environ.get(CACHE)
-    with tempfile.TemporaryDirectory(prefix="ipexperf-", ignore_cleanup_errors=True) as folder:
-        os.environ[CACHE] = folder
+    with scratch.folder("compiled") as folder:
+        os.environ[CACHE] = str(folder)
         try:
-            yield Path(folder)
+            yield folder
         finally:
             importlib.import_module("torch._inductor.async_compile").shutdown_compile_workers()
             del os.environ[CACHE]

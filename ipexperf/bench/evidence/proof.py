@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import re
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from ipexperf import scratch
 from ipexperf.bench.api import IMAGES, Kernel, Workbench
 from ipexperf.bench.evidence import onednn
 from ipexperf.bench.lazy import torch
@@ -199,8 +199,8 @@ def traced(
         step()
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             _wait_for_communication()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
+    with scratch.folder("trace") as folder:
+        path = folder / "trace.json"
         profile.export_chrome_trace(str(path))
         events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
     return events

@@ -14,7 +14,6 @@ import os
 import selectors
 import signal
 import socket
-import tempfile
 import threading
 import time
 import uuid
@@ -22,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ipexperf import scratch
 from ipexperf.bench.machine.placement import BINDING
 from ipexperf.bench.modes import _rank
 from ipexperf.errors import WorkerError
@@ -41,11 +41,11 @@ class Ranks:
         self._lines: list[socket.socket] = []
         self._buffers: list[bytes] = [b""] * count
         # Needed until all have connected, then deleted, so that a worker that is killed leaves nothing behind.
-        with tempfile.TemporaryDirectory(prefix="ipexperf-ranks-") as folder, socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(Path(folder) / "line"))
+        with scratch.folder("ranks") as folder, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(folder / "line"))
             listener.listen(count)
             self._launcher = threading.Thread(
-                target=self._launch, args=(count, Path(folder), json.dumps(request)), name="ranks", daemon=True
+                target=self._launch, args=(count, folder, json.dumps(request)), name="ranks", daemon=True
             )
             with _unbound():
                 self._launcher.start()

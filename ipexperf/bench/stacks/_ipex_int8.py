@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
-import tempfile
-from pathlib import Path
 from typing import Any
 
+from ipexperf import scratch
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Knob, Quantised, Workbench
 from ipexperf.bench.artifacts import artifact
@@ -46,8 +45,8 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
     with torch.no_grad():
         for batch in batches:
             prepared(*batch)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "qconf.json"
+    with scratch.folder("qconf") as folder:
+        path = folder / "qconf.json"
         prepared.save_qconf_summary(str(path))
         observers = path.read_text()
     return Quantised(quantization.convert(prepared), observers, f"IPEX, {text}")

@@ -1,0 +1,257 @@
+"""Temporary folders: gone with their processes, and never while one of these lives."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ipexperf import scratch
+
+HOLD = """
+import sys
+from pathlib import Path
+from ipexperf import scratch
+with scratch.folder("held", Path(sys.argv[1])) as folder:
+    (folder / "inside").mkdir()
+    (folder / "inside" / "file").write_text("x")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+MAKE_AND_GO = """
+import sys
+from pathlib import Path
+from ipexperf import scratch
+for _ in range(60):
+    with scratch.folder("many", Path(sys.argv[1])) as folder:
+        (folder / "file").write_text("x")
+        assert [path.name for path in folder.iterdir()] == ["file"]
+"""
+
+
+@contextmanager
+def holder(where: Path, *before: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A process that has a folder in here, and the folder. `before`: a command that starts it."""
+    command = [*before, sys.executable, "-c", HOLD, str(where)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, Path(process.stdout.readline().strip())
+        finally:
+            process.kill()
+
+
+def remains(where: Path, purpose: str = "dead") -> Path:
+    """What a killed process left: a folder in which something lies, and that nobody has locked."""
+    made = scratch.Scratch(purpose, where)
+    left = where / re.sub(r"-\w{8}$", "-abcdefgh", made.path.name)
+    left.mkdir()
+    (left / "file").write_text("x")
+    made.close()
+    assert sorted(where.iterdir()) == [left]
+    return left
+
+
+@pytest.mark.process
+def test_what_a_killed_process_left_goes_with_the_next_folder(tmp_path: Path) -> None:
+    """As long as it lives, its folder is left alone; that of the dead one goes with all that is in it."""
+    with holder(tmp_path) as (alive, kept), holder(tmp_path) as (process, left):
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert (left / "inside" / "file").exists()
+        with scratch.folder("next", tmp_path) as folder:
+            assert sorted(tmp_path.iterdir()) == sorted([kept, folder])
+        assert (kept / "inside" / "file").exists()
+        assert alive.poll() is None
+    assert sorted(tmp_path.iterdir()) == [kept]
+    scratch.sweep(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.process
+def test_a_process_of_another_container_keeps_its_folder(tmp_path: Path) -> None:
+    """Its number says nothing here, and ours nothing there."""
+    apart = ["unshare", "--pid", "--fork", "--kill-child"]
+    if os.geteuid() or subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs root that may make a namespace of processes")
+    with holder(tmp_path, *apart) as (_, kept):
+        scratch.sweep(tmp_path)
+        assert (kept / "inside" / "file").exists()
+
+
+@pytest.mark.process
+def test_processes_that_tidy_up_at_once_do_not_disturb_one_another(tmp_path: Path) -> None:
+    """Each looks at all folders of the others while these make and remove them."""
+    command = [sys.executable, "-c", MAKE_AND_GO, str(tmp_path)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate()[1] for process in processes] == [""] * 4
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_that_remove_the_same_at_once_are_both_content(tmp_path: Path) -> None:
+    left = remains(tmp_path)
+    for number in range(300):
+        (left / f"file{number}").write_text("x")
+    threads = [threading.Thread(target=scratch.sweep, args=(tmp_path,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    scratch.sweep(tmp_path)  # the one that came first may have left before it found everything
+    assert not left.exists()
+
+
+def test_a_link_leads_nowhere(tmp_path: Path) -> None:
+    """Neither one that has the name of such a folder, nor one inside it."""
+    own, place = tmp_path / "own", tmp_path / "place"
+    own.mkdir()
+    place.mkdir()
+    (own / "file").write_text("x")
+    left = remains(place)
+    (left / "link").symlink_to(own)
+    link = left.with_name(left.name.replace("abcdefgh", "bcdefghi"))
+    link.symlink_to(own)
+    scratch.sweep(place)
+    assert list(place.iterdir()) == [link]
+    assert (own / "file").exists()
+
+
+def test_the_folder_of_another_user_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even by root, who could remove it."""
+    left = remains(tmp_path)
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    scratch.sweep(tmp_path)
+    assert left.exists()
+
+
+def test_a_folder_whose_lock_another_kernel_may_know_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a disk that several hosts share, and whose file system keeps locks to each of them."""
+    left = remains(tmp_path)
+    boot = tmp_path / "boot_id"
+    boot.write_text("01234567-89ab-cdef-0123-456789abcdef\n")
+    monkeypatch.setattr(scratch, "BOOT", boot)
+    scratch.sweep(tmp_path)
+    assert left.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["ipexperf-leases", "ipexperf-waiting-1000", "ipexperf-shared-abcdefgh", "ipexperf", "ipexperf-dead"]
+)
+def test_files_that_only_look_alike_are_left_alone(tmp_path: Path, name: str) -> None:
+    """The folder of leases, that of waiting runs, and what older versions left, which may be in use."""
+    (tmp_path / name).mkdir()
+    scratch.sweep(tmp_path)
+    assert (tmp_path / name).exists()
+
+
+def test_a_folder_for_temporary_files_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
+    """Tidying up is a courtesy. What must write there says itself that it cannot."""
+    scratch.sweep(tmp_path / "missing")
+    (tmp_path / "file").write_text("x")
+    scratch.sweep(tmp_path / "file")
+
+
+@pytest.mark.process
+def test_what_lies_on_a_disk_that_is_read_only_now_stays_without_a_word(tmp_path: Path) -> None:
+    script = (
+        'mount -t tmpfs tmpfs "$1" && cd "$1" && mkdir "$2" && mount -o remount,ro "$1" && '
+        f'{sys.executable} -c "import sys; from pathlib import Path; from ipexperf import scratch; '
+        'scratch.sweep(Path(sys.argv[1]))" "$1" && ls -A'
+    )
+    place = tmp_path / "disk"
+    place.mkdir()
+    (tmp_path / "other").mkdir()
+    name = remains(tmp_path / "other").name
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(place), name]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(scratch.__file__).parents[1])},
+    )
+    if "mount" in done.stderr or "unshare" in done.stderr:
+        pytest.skip("needs root that may mount")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{name}\n", "")
+
+
+def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its making and its lock it looks like one that was left."""
+    make, made = tempfile.mkdtemp, []
+
+    def swept(**words: object) -> str:
+        made.append(make(**words))  # type: ignore[call-overload]
+        if len(made) == 1:
+            scratch.sweep(tmp_path)
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", swept)
+    with scratch.folder("again", tmp_path) as folder:
+        assert [str(path) for path in tmp_path.iterdir()] == [str(folder)] == made[1:]
+
+
+def test_where_nothing_can_be_locked_nothing_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is had all the same, under a name that nobody sweeps, and goes at its end."""
+
+    def flock(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", flock)
+        made = scratch.Scratch("unlocked", tmp_path)
+    scratch.sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == [made.path]
+    made.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_was_moved_into_place_stays(tmp_path: Path) -> None:
+    with scratch.folder("moved", tmp_path) as folder:
+        (folder / "file").write_text("x")
+        folder.rename(tmp_path / "place")
+    scratch.sweep(tmp_path)
+    assert (tmp_path / "place" / "file").exists()
+
+
+def test_a_process_that_goes_elsewhere_removes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = scratch.Scratch("here", Path())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    made.close()
+    assert list(tmp_path.iterdir()) == [tmp_path / "elsewhere"]
+
+
+@pytest.mark.process
+def test_the_folder_is_the_makers_and_not_that_of_its_forks(tmp_path: Path) -> None:
+    made = scratch.Scratch("forked", tmp_path)
+    pid = os.fork()
+    if not pid:
+        made.close()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert made.path.exists()
+    made.close()
+
+
+def test_no_other_room_makes_temporary_files_that_a_kill_would_leave() -> None:
+    """What has no name (`TemporaryFile`) goes by itself. All others are made by `scratch`."""
+    package = Path(scratch.__file__).parent
+    named = re.compile(r"mkdtemp|mkstemp|TemporaryDirectory|NamedTemporaryFile")
+    users = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if named.search(path.read_text())}
+    assert users == {"scratch.py"}
