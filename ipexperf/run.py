@@ -278,6 +278,7 @@ class Run:
                     lambda: running.judged(UNFINISHED).values(), lambda: self._keep_rounds(running)
                 )
             )
+            complete = running.judged()
         except KeyboardInterrupt:
             for measurement, verdict, policy in running.judged(INTERRUPTED).values():
                 if measurement.launches:
@@ -285,7 +286,7 @@ class Run:
             self._keep_rounds(running)
             raise
         alone = self._without_baseline(running) if against.lock else ()
-        for case, (measurement, verdict, policy) in running.judged().items():
+        for case, (measurement, verdict, policy) in complete.items():
             if case in alone:
                 continue
             with self._failing_its_test(case):

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Running(Protocol):
     """A group while it is being measured. Its results so far can be read at any time."""
 
-    def run(self, after_round: Callable[[], None]) -> None:
-        """Make all rounds, and call `after_round` after each."""
+    def run(self, between_rounds: Callable[[], None]) -> None:
+        """Make all rounds, and call `between_rounds` after each but the last, of which the caller keeps the end."""
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
         """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
@@ -45,8 +45,8 @@ class Running(Protocol):
 class Comparing(Protocol):
     """A group while it is being compared with another arm. Its results so far can be read at any time."""
 
-    def run(self, after_round: Callable[[], None]) -> None:
-        """Make all rounds, and call `after_round` after each."""
+    def run(self, between_rounds: Callable[[], None]) -> None:
+        """Make all rounds, and call `between_rounds` after each but the last, of which the caller keeps the end."""
 
     def judged(self, cut: str = "") -> Mapping[Case, Judged]:
         """Each case judged on what is known. `cut` is the reason for cases that were not begun."""

@@ -110,8 +110,8 @@ class AgainstRun:
     def _entry(self, case: Case, wish: Wish) -> _Entry:
         return _Entry(case, self._against.policy_of(wish), self._against.metrics if wish.gate is None else wish.gate)
 
-    def run(self, after_round: Callable[[], None] = lambda: None) -> None:
-        """Make all rounds, and call `after_round` after each so that the caller can save it."""
+    def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
+        """Make all rounds, and call `between_rounds` after each but the last, so that the caller can save it."""
         sides = []
         for entry in self._entries:
             if both := self._arms(entry):
@@ -130,7 +130,7 @@ class AgainstRun:
             forking=sequence.fresh if fresh else self._conductor.forking,
             together=self._together,
         )
-        self._contest.run(after_round)
+        self._contest.run(between_rounds)
 
     def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:
         """Both arms of a case, or None if one of them cannot be made."""

@@ -172,7 +172,7 @@ class RemoteGroup:
         """Whether nothing is being measured any more."""
         return bool(self._inbox.over or self._inbox.refused or self._lost or self.link is None or self.link.lost)
 
-    def run(self, after_round: Callable[[], None]) -> None:
+    def run(self, between_rounds: Callable[[], None]) -> None:
         """Wait for the host, and for another one if it is lost."""
         seen = 0
         while True:
@@ -184,11 +184,11 @@ class RemoteGroup:
             if inbox.refused:
                 self._lost, self._ending = f"by the host {link.host.name}: {inbox.refused}", "refused"
                 return
-            if inbox.news > seen:
-                seen = inbox.news
-                after_round()
             if inbox.over:
                 return
+            if inbox.news > seen:
+                seen = inbox.news
+                between_rounds()
             if link.lost:
                 if not self._stand_in(link):
                     return

@@ -261,7 +261,7 @@ class Host:
             running = self._prepare(self._here, message)
             cut = ""
             try:
-                running.run(lambda: self._after_round(message, running))
+                running.run(lambda: self._between_rounds(message, running))
             except KeyboardInterrupt:
                 cut = "the run was interrupted before its other launches"
             with interrupts.deferred():
@@ -284,7 +284,7 @@ class Host:
             return message.request.launches
         return self._against.policy.max_pairs if self._against else 0
 
-    def _after_round(self, message: Measure | Compare, running: Running | Comparing) -> None:
+    def _between_rounds(self, message: Measure | Compare, running: Running | Comparing) -> None:
         self._report(message, running, over=False)
         self._round += 1
         # One more than planned is made where the machine was busy, or a ratio is vague.
