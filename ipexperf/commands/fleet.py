@@ -181,10 +181,9 @@ def run_down(arguments: argparse.Namespace) -> int:
     from ipexperf.fleet import membership
 
     address = arguments.address
-    if address and (there := sorted(set(membership.members().values()))) and address not in there:
-        raise UsageError(
-            f"fleet down {address}: this host is in no such fleet, but in {', '.join(filter(None, there))}"
-        )
+    others = sorted({one or "one without an address" for one in membership.members().values()})
+    if address and others and address not in others:
+        raise UsageError(f"fleet down {address}: this host is in no such fleet, but in {', '.join(others)}")
     ended = membership.leave(address)
     console.say("this host has left the fleet" if ended else "this host is in no fleet")
     return 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from ipexperf.compare import against
 from ipexperf.compare.against import Against, Judged, OtherSide
 from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
 from ipexperf.conduct.conductor import Conductor, now
-from ipexperf.errors import LockError, UsageError
+from ipexperf.errors import HostLostError, LockError, UsageError
 from ipexperf.fleet import code
 from ipexperf.fleet import hosts as naming
 from ipexperf.fleet.hosts import Host
@@ -115,20 +116,41 @@ class There:
         return locks.parse(answer.text, "the software of a host")
 
     def locked(self, request: ArmRequest) -> LockArm:
-        """Have each host make the environment, all at the same time. Returns what the first one says."""
+        """Have each host make the environment, all at the same time. Returns what the first one says.
+
+        A host that is lost meanwhile measures nothing, unless no other one is left.
+        """
         lock = locks.parse(request.lock, "the lock of an arm")
         digest, archive = code.pack_wheels(code.wheels_of(lock, self._store)) if self._store else ("", b"")
-        waiting = {}
-        for name, link in self._links.items():
+        waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]
+        arms = []
+        for link, wait in waiting:
+            with self._losing(link):
+                arms.append(_arm(f"host {link.host.name}: " * self.several, wait()))
+        if not arms:
+            raise HostLostError(_why_lost(self._first()))
+        return arms[0]
+
+    def _prepare(self, link: Link, request: ArmRequest, wheels: str, archive: bytes) -> Callable[[], Answer | Prepared]:
+        with self._losing(link):
             if archive:
-                link.install(digest, archive)
-            waiting[name] = link.ask(Prepare(next(self._numbers), request, digest))
-        first, *_ = [_arm(f"host {name}: " * self.several, wait()) for name, wait in waiting.items()]
-        return first
+                link.install(wheels, archive)
+        return link.ask(Prepare(next(self._numbers), request, wheels))
+
+    @contextlib.contextmanager
+    def _losing(self, link: Link) -> Iterator[None]:
+        """Go on without the host if it is lost and others are left."""
+        try:
+            yield
+        except HostLostError as error:
+            if not self.several:
+                raise
+            self.say(f"{link.host.name} measures nothing: {error}")
 
     def _first(self) -> Link:
-        """The host, or the first of several equal ones."""
-        return next(iter(self._links.values()))
+        """The host, or the first of several equal ones that is not lost, if there is one."""
+        links = list(self._links.values())
+        return next((link for link in links if not link.lost), links[0])
 
     def order(self, group: str) -> list[Link]:
         """The hosts that may measure a group, its own first."""

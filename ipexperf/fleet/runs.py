@@ -157,7 +157,10 @@ class _Starting:
                 with self._taking_part(named[name]):
                     runs[name].find_baselines()
             else:  # of several equal hosts
-                runs[name].find_baselines()
+                try:
+                    runs[name].find_baselines()
+                except HostLostError as error:
+                    raise UsageError(str(error)) from None
 
         self._board.all_at_once(find, list(runs))
         self._sort_absent()

@@ -247,6 +247,19 @@ def test_one_of_equal_hosts_that_cannot_make_it_is_named(rack: Rack) -> None:
         site.locked(ARM)
 
 
+def test_one_of_equal_hosts_that_is_lost_meanwhile_measures_nothing(rack: Rack) -> None:
+    def dies(request: messages.Request) -> list[Any]:
+        return [Exited(1, "it fell over")] if isinstance(request, Prepare) else whole(request)
+
+    site = rack.site(a=dies, b=prepares(MADE))
+    assert site.locked(ARM) == MADE
+    group = running(site)
+    run(group)
+    assert [one.launches[0].reason for one in group.measurements().values()] == [""]
+    with pytest.raises(HostLostError, match=r"the host a was lost: .*it fell over"):
+        rack.site(a=dies, b=dies).locked(ARM)
+
+
 def test_a_question_that_a_host_refuses_is_an_error_with_its_reason(rack: Rack) -> None:
     def script(request: messages.Request) -> list[Any]:
         return [Refused(request.number, "it has no such card")] if isinstance(request, Key) else whole(request)

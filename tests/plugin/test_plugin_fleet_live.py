@@ -25,8 +25,8 @@ OF_HOSTS = [f".ipexperf/fleet/local/{host}/.ipexperf/environments" for host in "
 def evidence(suite: Suite) -> list[tuple[str, str, str]]:
     """Outcome, arm and lock of each verdict of the fleet."""
     query = "SELECT v.outcome, v.reason FROM verdict v JOIN series s ON s.id = v.series_id WHERE s.metric = 'step_time'"
-    rows = [(outcome, json.loads(reason)["baseline"]) for outcome, reason in suite.query(query, "fleet.db")]
-    return [(outcome, one["against"], one["lock"]) for outcome, one in rows]
+    rows = [(outcome, json.loads(reason)["baseline"] or {}) for outcome, reason in suite.query(query, "fleet.db")]
+    return [(outcome, one.get("against", ""), one.get("lock", "")) for outcome, one in rows]
 
 
 def test_each_host_makes_the_environment_of_an_arm_once_and_compares_with_it(
@@ -62,6 +62,19 @@ def test_a_baseline_is_judged_live_on_hosts_and_its_stored_numbers_watch_them(
     assert evidence(accepted) == [("regressed", f"baseline:{digest}", digest)]
     [(reason,)] = accepted.query("SELECT reason FROM verdict LIMIT 1", "fleet.db")
     assert json.loads(reason)["baseline"]["machine"]["ratio"] > 0
+
+
+def test_cases_of_a_group_that_are_judged_otherwise_are_each_measured_once_by_its_host(
+    accepted: Suite, pythons: dict[str, str]
+) -> None:
+    """One beside the software of its baseline, and one that has no baseline in rounds of its own."""
+    accepted.short_pairs()
+    one = ("--perf-fleet=local:a", "--perf-db=fleet.db", LOAD, "--perf-dtype=fp32,bf16", *SHORTEST)
+    result = run(accepted, pythons["1.1"], *one)
+    result.assert_outcomes(passed=2)
+    launches = 'SELECT c.dtype, count(*) FROM launch l JOIN "case" c ON c.id = l.case_id GROUP BY c.dtype ORDER BY 1'
+    assert accepted.query(launches, "fleet.db") == [("bf16", 2), ("fp32", 2)]
+    assert [lock for _, _, lock in evidence(accepted) if lock] == [lock_of(accepted).stem]
 
 
 def test_the_same_software_costs_hosts_no_pair(accepted: Suite, pythons: dict[str, str]) -> None:
