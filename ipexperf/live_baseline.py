@@ -7,34 +7,31 @@ baseline's has nothing to compare live: its stored numbers then watch the machin
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import math
-import os
-import sys
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ipexperf import lock as locks
-from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
-from ipexperf.compare import arm
+from ipexperf.compare import arm, locked
 from ipexperf.compare.against import Against
-from ipexperf.conduct import process
-from ipexperf.environments import make, shipped
+from ipexperf.compare.request import ArmRequest, LockArm
+from ipexperf.environments import shipped
 from ipexperf.errors import HistoryError, LockError, UsageError
 from ipexperf.judge import baseline, screen, spread, yardstick
 from ipexperf.judge.environment import differences, incomparable
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
-from ipexperf.plan import arms, gates, matrix
+from ipexperf.plan import arms
 from ipexperf.plan.values import BASELINE
-from ipexperf.result import PRIMARY, MachineEvidence
+from ipexperf.result import MachineEvidence
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.compare.sequence import Comparison
+    from ipexperf.compare.against import OtherSide
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
@@ -43,6 +40,14 @@ FLAG = "--perf-baseline"
 SAME = "its software is exactly its baseline's"
 """Why a case is judged by stored numbers although its baseline has a lock."""
 Say = Callable[[str], None]
+
+
+class Place(Protocol):
+    """Where cases are measured: this host, or one of a fleet."""
+
+    def machine_key(self, device: str, facts: Facts) -> str: ...
+    def software(self) -> Lock: ...
+    def locked(self, request: ArmRequest) -> LockArm: ...
 
 
 @dataclass(slots=True)
@@ -56,11 +61,6 @@ class LiveBaselines:
     locks: Mapping[Case, Lock] = field(default_factory=dict)
     current: Lock | None = None
     """The software of this run, if it was compared with a lock."""
-
-    @property
-    def arms(self) -> list[Against]:
-        """The other arms, one for each lock."""
-        return list({one.lock: one for one in self.against.values()}.values())
 
     def give_up(self, case: Case, reason: str) -> None:
         """Judge a case by stored numbers after all, because the software of its baseline does not run it."""
@@ -111,31 +111,19 @@ def check(options: Options) -> None:
         raise UsageError(f"{source}: only accepted baselines have a lock: leave out {options.sources['baseline_from']}")
 
 
-def machine(comparison: Comparison, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
+def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
     """How the baseline's software did beside its stored numbers. None if these are of other hardware."""
-    sides = [pair.a for pair in comparison.pairs if pair.a.launch.metrics.get(PRIMARY, 0) > 0]
-    if accepted is None or not sides or yardstick.content(accepted.environment):
+    if accepted is None or not other.times or yardstick.content(accepted.environment):
         return None
-    if incomparable(accepted.environment, sides[0].environment):
+    if incomparable(accepted.environment, other.environment):
         return None
-    launches = [side.launch.metrics[PRIMARY] for side in sides]
-    compared = spread.compare(launches, [session.launches for session in accepted.sessions], policy)
-    changed = differences(accepted.environment, sides[0].environment, ("hardware",))
+    compared = spread.compare(other.times, [session.launches for session in accepted.sessions], policy)
+    changed = differences(accepted.environment, other.environment, ("hardware",))
     return MachineEvidence(math.exp(compared.log_ratio), screen.decide(compared, policy), tuple(changed))
 
 
-def current_lock(options: Options) -> Lock:
-    """The lock of what this run measures, as far as it is known before anything is measured."""
-    return locks.make(
-        make.take_inventory(options.python),
-        software={},
-        variables=process.tuned_by_user(os.environ),
-        placement=str(options.placement or ""),
-    )
-
-
-def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say: Say) -> LiveBaselines:
-    """Decide by what each case is judged. Makes the environments that are needed, which may take minutes.
+def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) -> LiveBaselines:
+    """Decide by what each case is judged. Has the environments made that are needed, which may take minutes.
 
     With `--perf-baseline live` and `--perf-against baseline` each case must have a lock that can be made again.
     """
@@ -145,41 +133,32 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
     must = words is not None or options.baseline == "live"
     source = options.sources.get("against" if words else "baseline", FLAG)
     words = words or arms.ArmWords(text=BASELINE, lock=BASELINE)
-    wanted, stored = _locks_of(words, options, cases, facts, source, must=must)
+    key = functools.partial(place.machine_key, facts=facts)
+    wanted, stored = _locks_of(words, options, cases, key, source, must=must)
     if not wanted:
         return LiveBaselines({}, stored if must or any(reason != _NEVER for reason in stored.values()) else {})
-    current = current_lock(options)
+    current = place.software()
     against: dict[Case, Against] = {}
     for lock in {lock.digest: lock for lock in wanted.values()}.values():
         ours = [case for case, own in wanted.items() if own.digest == lock.digest]
         if locks.same_software(lock, current) and not words.more:
             stored |= dict.fromkeys(ours, SAME)
             continue
+        policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
+        request = ArmRequest(words, lock.text, tuple(ours), source, policy)
         try:
-            resolved = with_lock(words, lock, options, cache, say)
-            arm_facts = arm.facts(resolved, options, source)
+            prepared = place.locked(request)
         except LockError as error:
             if must:
                 raise UsageError(f"{source}: {error}") from error
             stored |= dict.fromkeys(ours, f"its lock {lock.digest} cannot be made again: {error}")
             continue
-        able, unable = _able(resolved, ours, arm_facts, options)
-        if unable and must:
-            case, reason = next(iter(unable.items()))
+        if prepared.unable and must:
+            case, reason = prepared.unable[0]
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
-        stored |= unable
-        policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
-        one = Against(
-            resolved,
-            source,
-            able,
-            policy,
-            names=("its baseline", ""),
-            lock=lock.digest,
-            gate=options.structure,
-            metrics=gates.gate(options),
-        )
-        against |= dict.fromkeys(able, one)
+        stored |= dict(prepared.unable)
+        one = locked.against(request, prepared, options)
+        against |= dict.fromkeys(one.cases, one)
     return LiveBaselines(against, stored, wanted, current)
 
 
@@ -195,14 +174,14 @@ def named(options: Options) -> ArmWords | None:
 
 
 def _locks_of(
-    words: ArmWords, options: Options, cases: Sequence[Case], facts: Facts, source: str, *, must: bool
+    words: ArmWords, options: Options, cases: Sequence[Case], key: Callable[[str], str], source: str, *, must: bool
 ) -> tuple[dict[Case, Lock], dict[Case, str]]:
     """The lock of each case, or why it has none."""
     if words.lock != BASELINE:
         return dict.fromkeys(cases, lock_named(words.lock, options, source)), {}
     wanted: dict[Case, Lock] = {}
     stored: dict[Case, str] = {}
-    files = baselines_here(options, cases, facts)
+    files = _baselines_of(options, cases, key)
     for case in cases:
         accepted = files.get(case)
         reason = _why_unlocked(case, accepted)
@@ -235,29 +214,18 @@ def _check_digest(lock: Lock, digest: str, folder: Path) -> None:
         raise LockError(f"{path} was edited: its content has the digest {lock.digest}. Restore it with git")
 
 
-def baselines_here(options: Options, cases: Iterable[Case], facts: Facts) -> dict[Case, CaseBaseline]:
-    """The accepted baselines of these cases on this machine."""
+def _baselines_of(options: Options, cases: Iterable[Case], key: Callable[[str], str]) -> dict[Case, CaseBaseline]:
+    """The accepted baselines of these cases. `key` has the machine_key of a device."""
     if not any(options.baselines.glob("*.json")):
         return {}  # nobody needs to ask a card what it is
     files: dict[str, baseline.Baselines] = {}
     answer = {}
     for case in cases:
         if case.device not in files:
-            files[case.device] = baseline.read(options.baselines, _machine_key(case.device, facts, options))
+            files[case.device] = baseline.read(options.baselines, key(case.device))
         if accepted := files[case.device].find(case):
             answer[case] = accepted
     return answer
-
-
-def _machine_key(device: str, facts: Facts, options: Options) -> str:
-    """The machine_key that workers will report. A card is asked for its properties by a worker."""
-    machine = {**surroundings.hardware(), "cores": facts.cores, "accelerator": None}
-    if device != "cpu":
-        from ipexperf.conduct.worker import Worker
-
-        with Worker(options.python, matrix.variables(options, (device,)), options.timeout) as worker:
-            machine["accelerator"] = worker.ask("machine", device=device, load=options.load)["accelerator"]
-    return surroundings.machine_key(machine)
 
 
 def lock_named(reference: str, options: Options, source: str) -> Lock:
@@ -292,42 +260,9 @@ def _lock_of_run(selector: str, options: Options, source: str) -> Lock:
     return locks.parse(text, f"the lock of the run {selector}")
 
 
-def with_lock(words: ArmWords, lock: Lock, options: Options, cache: Path, say: Say) -> ArmWords:
-    """The arm with the interpreter and the variables of a lock.
-
-    The interpreter is that of the run if it has exactly the packages of the lock. Else an environment is made.
-    """
-    make.check_possible(lock)
-    if make.mismatches(lock, make.take_inventory(options.python)):
-        python = make.make(cache, lock, say, leasing=options.lease).python
-    else:
-        python = options.python or sys.executable
-    unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
-    variables = {**unset, **dict(lock.variables), **words.variables}
-    text = words.text.replace(BASELINE, f"{BASELINE}:{lock.digest}") if words.lock == BASELINE else words.text
-    return dataclasses.replace(words, text=text, python=python, variables=variables)
-
-
 def resolved(words: ArmWords, options: Options, say: Say, source: str) -> ArmWords:
     """An arm with the interpreter of its lock, if it names one."""
     if not words.lock:
         return words
     lock = lock_named(words.lock, options, source)
-    return with_lock(words, lock, options, options.cache or Path.cwd() / ".ipexperf", say)
-
-
-def _able(
-    words: ArmWords, cases: Iterable[Case], facts: Facts, options: Options
-) -> tuple[dict[Case, Case], dict[Case, str]]:
-    """The case of the other arm for each that can be measured in pairs, and why the others cannot."""
-    able, unable = {}, {}
-    for case in cases:
-        other, unmet = words.case(case, facts)
-        reason = arms.why_not(other, facts, unmet, words.threads) or arms.no_turns(case)
-        if options.start == "fork":
-            reason = reason or "--perf-start fork measures forked workers alone"
-        if reason:
-            unable[case] = reason
-        else:
-            able[case] = other
-    return able, unable
+    return locked.with_lock(words, lock, options, options.cache or Path.cwd() / ".ipexperf", say)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ipexperf import baseline_source, live_baseline, site
 from ipexperf.bench import registry
 from ipexperf.compare.request import GroupRequest
-from ipexperf.conduct import interrupts, process, yardstick
+from ipexperf.conduct import interrupts, process
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
 from ipexperf.judge.metrics import SURE
@@ -29,8 +29,7 @@ from ipexperf.site import Comparing, Here, Running, Site
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against
-    from ipexperf.compare.sequence import Comparison
+    from ipexperf.compare.against import Against, OtherSide
     from ipexperf.history.records import RunRecord
     from ipexperf.history.store import History, Status
     from ipexperf.judge.baseline import CaseBaseline
@@ -99,9 +98,10 @@ class Run:
         gates.gate(options)  # refuses unknown names, now that everything is loaded
         self._against = self._site.against(options, self.plan.cases)
         self._live = live_baseline.LiveBaselines()
-        """The cases that are judged beside the software of their baseline. Known when the run is opened."""
+        """The cases that are judged beside the software of their baseline."""
+        self._found_baselines = False
         if options.yardstick:
-            yardstick.find(options.cache or folder / ".ipexperf")
+            self._site.check_yardstick()
         self.measurements: list[Measurement] = []
         self.rounds: list[RoundRecord] = []
         self._prior = PRIORS
@@ -124,8 +124,8 @@ class Run:
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
         self._ahead: dict[str, Running] = {}
         """The groups that another host measures already, by their names."""
-        self._compared_ahead: dict[str, Comparing] = {}
-        """The same, if they are compared with another arm."""
+        self._compared_ahead: dict[tuple[str, str], Comparing] = {}
+        """The same for those that are compared with another arm, by their names and the lock of the arm."""
         self._wishes: dict[Case, Wish] = {}
         """The wish that each measured case was judged by."""
         self.trouble = ""
@@ -151,10 +151,13 @@ class Run:
         self._recorder.open(beside._recorder if beside else None)  # noqa: SLF001 - another one of these
         if beside is None:
             self._compare_clocks()
-        cache = self.options.cache or self._folder / ".ipexperf"
-        self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, cache, self._say)
-        for one in self._live.arms:
-            one.check(self.options)
+        self.find_baselines()
+
+    def find_baselines(self) -> None:
+        """Decide by what each case is judged, unless that was done. Has environments made, which may take minutes."""
+        if not self._found_baselines:
+            self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, self._site)
+            self._found_baselines = True
 
     def _compare_clocks(self) -> None:
         """Say so if the history has a run from the future: runs are sorted by the time at which they began."""
@@ -200,10 +203,11 @@ class Run:
         if self._site.ahead:
             self._wishes.update(self._expected)
             for group in self._planned_groups():
-                if self._against is not None:
-                    self._compared_ahead[group.name] = self._comparing(group, self._against)
-                else:
-                    self._ahead[group.name] = self._running(group)
+                for against, part in self._parts(group):
+                    if against is not None:
+                        self._compared_ahead[part.name, against.lock] = self._comparing(part, against)
+                    else:
+                        self._ahead[part.name] = self._running(part)
 
     def _planned_groups(self) -> Iterator[Group]:
         """The groups of the cases that were announced."""
@@ -252,70 +256,74 @@ class Run:
         for case in group.cases:
             self._wishes[case] = self._expected.get(case, self._wishes.get(case, AS_ALL))
         try:
-            for against, cases in self._parts(group):
-                part = dataclasses.replace(group, cases=cases)
+            for against, part in self._parts(group):
                 if against is not None:
                     self._measure_pairs(part, against)
                 else:
-                    self._measure_rounds(part)
+                    ahead = self._ahead.pop(part.name, None)
+                    self._measure_rounds(part, ahead or self._running(part))
         finally:
             for case in group.cases:
                 self._expected.pop(case, None)
 
-    def _parts(self, group: Group) -> list[tuple[Against | None, tuple[Case, ...]]]:
+    def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
         """The cases of a group by what they are compared with, each part in rounds of its own."""
         parts: dict[str, tuple[Against | None, list[Case]]] = {}
         for case in group.cases:
             against = self._against or self._live.against.get(case)
             parts.setdefault(against.lock if against else "", (against, []))[1].append(case)
-        return [(against, tuple(cases)) for against, cases in parts.values()]
+        return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
     def _measure_pairs(self, group: Group, against: Against) -> None:
-        running = self._compared_ahead.pop(group.name, None) or self._comparing(group, against)
+        running = self._compared_ahead.pop((group.name, against.lock), None) or self._comparing(group, against)
         try:
             running.run(
                 lambda: self._recorder.so_far(
                     lambda: running.judged(UNFINISHED).values(), lambda: self._keep_rounds(running)
                 )
             )
+            complete = running.judged()
         except KeyboardInterrupt:
             for measurement, verdict, policy in running.judged(INTERRUPTED).values():
                 if measurement.launches:
                     self._keep(measurement, verdict, policy)
             self._keep_rounds(running)
             raise
-        alone = self._without_baseline(running) if against.lock else ()
-        for case, (measurement, verdict, policy) in running.judged().items():
+        others = running.others() if against.lock else {}
+        alone = self._without_baseline(others)
+        for case, (measurement, verdict, policy) in complete.items():
             if case in alone:
                 continue
             with self._failing_its_test(case):
                 if against.lock:
-                    verdict = self._watched(measurement, verdict, running.comparisons().get(case))  # noqa: PLW2901
+                    verdict = self._watched(measurement, verdict, others.get(case))  # noqa: PLW2901
                 self._judged[case] = self._keep(measurement, verdict, policy)
         with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
             self._keep_rounds(running)
         if alone:
-            self._measure_rounds(Group(group.name, alone))
+            part = Group(group.name, alone)
+            self._measure_rounds(part, self._running(part))
 
     def _comparing(self, group: Group, against: Against) -> Comparing:
         """Prepare the rounds in which a group is compared."""
         return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
 
-    def _without_baseline(self, running: Comparing) -> tuple[Case, ...]:
+    def _without_baseline(self, others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
         """The cases that the software of their baseline does not run. They are measured alone, unless it must."""
         if self.options.against is not None or self.options.baseline == "live":
             return ()
-        for case, reason in (lost := running.without_other()).items():
+        lost = {case: other.unable for case, other in others.items() if other.unable}
+        for case, reason in lost.items():
             self._live.give_up(case, reason)
             self._say(f"{case.id}: {self._live.stored[case]}: it is judged by stored numbers")
         return tuple(lost)
 
-    def _watched(self, measurement: Measurement, verdict: Verdict, comparison: Comparison | None) -> Verdict:
+    def _watched(self, measurement: Measurement, verdict: Verdict, other: OtherSide | None) -> Verdict:
         """The verdict, with how the baseline's software did beside the stored numbers."""
-        if comparison is None or not isinstance(verdict.evidence, PairsEvidence):
+        if other is None or not isinstance(verdict.evidence, PairsEvidence):
             return verdict
         accepted, policy = self._known.baseline(measurement), self._known.policy(measurement)
-        watched = live_baseline.machine(comparison, accepted, policy)
+        watched = live_baseline.machine(other, accepted, policy)
         return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.evidence, machine=watched))
 
     def _running(self, group: Group) -> Running:
@@ -334,8 +342,7 @@ class Run:
         )
         return self._site.running(request)
 
-    def _measure_rounds(self, group: Group) -> None:
-        running = self._ahead.pop(group.name, None) or self._running(group)
+    def _measure_rounds(self, group: Group, running: Running) -> None:
         before = {case for case in group.cases if self._disturbed.pop(case, None)}
         try:
             running.run(lambda: self._keep_so_far(running))

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ipexperf.case import Case
-from ipexperf.compare.request import GroupRequest
-from ipexperf.conduct import placement
+from ipexperf.compare import locked
+from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
+from ipexperf.conduct import placement, yardstick
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.environments import make
@@ -20,8 +21,7 @@ from ipexperf.result import Measurement, RoundRecord
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.compare.against import Against, Judged
-    from ipexperf.compare.sequence import Comparison
+    from ipexperf.compare.against import Against, Judged, OtherSide
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
     from ipexperf.plan.gates import Wish
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Running(Protocol):
     """A group while it is being measured. Its results so far can be read at any time."""
 
-    def run(self, after_round: Callable[[], None]) -> None:
-        """Make all rounds, and call `after_round` after each."""
+    def run(self, between_rounds: Callable[[], None]) -> None:
+        """Make all rounds, and call `between_rounds` after each but the last, of which the caller keeps the end."""
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
         """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
@@ -46,17 +46,14 @@ class Running(Protocol):
 class Comparing(Protocol):
     """A group while it is being compared with another arm. Its results so far can be read at any time."""
 
-    def run(self, after_round: Callable[[], None]) -> None:
-        """Make all rounds, and call `after_round` after each."""
+    def run(self, between_rounds: Callable[[], None]) -> None:
+        """Make all rounds, and call `between_rounds` after each but the last, of which the caller keeps the end."""
 
     def judged(self, cut: str = "") -> Mapping[Case, Judged]:
         """Each case judged on what is known. `cut` is the reason for cases that were not begun."""
 
-    def comparisons(self) -> Mapping[Case, Comparison]:
-        """The comparison so far of each case, if it is made on this host."""
-
-    def without_other(self) -> Mapping[Case, str]:
-        """The cases whose other arm did not run, and why."""
+    def others(self) -> Mapping[Case, OtherSide]:
+        """How the other arm of each case did, once its comparison is over. Cases that had none are left out."""
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
         """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
@@ -89,6 +86,18 @@ class Site(Protocol):
 
     def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
         """Prepare the rounds in which a group is compared. `wishes` are those of its cases."""
+
+    def machine_key(self, device: str, facts: Facts) -> str:
+        """The machine_key of what is measured on this device."""
+
+    def software(self) -> Lock:
+        """The lock of what is measured."""
+
+    def locked(self, request: ArmRequest) -> LockArm:
+        """Make the software of a lock an arm, which may take minutes. Raises LockError if it cannot be made again."""
+
+    def check_yardstick(self) -> None:
+        """Raise UsageError if there is no yardstick where cases are measured."""
 
     def meta(self) -> dict[str, object]:
         """What the history records of the site."""
@@ -140,14 +149,16 @@ class Here:
     ahead = False
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
-        self._options, self._folder, self._say = options, folder, say
+        self.options = options
+        self._folder, self._say = folder, say
+        self._cache = options.cache or folder / ".ipexperf"
         self._conductor: Conductor | None = None
 
     @property
     def conductor(self) -> Conductor:
         """Made on first use, because a plan must be possible first."""
         if self._conductor is None:
-            self._conductor = Conductor(self._options, self._folder, self._say)
+            self._conductor = Conductor(self.options, self._folder, self._say)
         return self._conductor
 
     def facts(self, options: Options) -> Facts:
@@ -167,12 +178,27 @@ class Here:
         return against.find(options, cases)
 
     def check(self, against: Against) -> None:
-        against.check(self._options)
+        against.check(self.options)
 
     def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
         from ipexperf.compare.against import AgainstRun
 
         return AgainstRun(against, list(zip(group.cases, wishes, strict=True)), self.conductor, self._say)
+
+    def machine_key(self, device: str, facts: Facts) -> str:
+        return locked.machine_key(device, facts, self.options)
+
+    def software(self) -> Lock:
+        return locked.current_lock(self.options)
+
+    def locked(self, request: ArmRequest, stores: Sequence[Store] = ()) -> LockArm:
+        """As a `Site` does. `stores` have wheels for the lock, beside that of the cache."""
+        prepared = locked.prepare(request, self.options, self._cache, self._say, stores)
+        locked.against(request, prepared, self.options).check(self.options)
+        return prepared
+
+    def check_yardstick(self) -> None:
+        yardstick.find(self._cache)
 
     def meta(self) -> dict[str, object]:
         return {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ipexperf import live_baseline
 from ipexperf.bench.machine.inventory import Inventory
+from ipexperf.compare import locked
 from ipexperf.conduct import lease
 from ipexperf.environments import make
 from ipexperf.errors import UsageError
@@ -89,7 +90,7 @@ def end(text: str, source: str, options: Options, cache: Path, say: Say) -> End:
         lock = live_baseline.lock_named(words.lock, options, source)
         make.check_possible(lock)
     else:
-        lock = live_baseline.current_lock(dataclasses.replace(options, python=words.python or options.python))
+        lock = locked.current_lock(dataclasses.replace(options, python=words.python or options.python))
     lock = dataclasses.replace(lock, variables=tuple(sorted({**dict(lock.variables), **words.variables}.items())))
     mine = [words.python or options.python or sys.executable]
     python = make.make(cache, lock, say, mine, leasing=options.lease).python

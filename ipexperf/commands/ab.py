@@ -17,9 +17,10 @@ from ipexperf.errors import UsageError
 from ipexperf.outcomes import has_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ipexperf.compare.against import Against, AgainstRun
+    from ipexperf.case import Case
+    from ipexperf.compare.against import Against, AgainstRun, Judged
     from ipexperf.compare.sequence import Comparison
     from ipexperf.history.store import Status
     from ipexperf.plan.options import Options
@@ -87,11 +88,12 @@ def run_ab(arguments: argparse.Namespace) -> int:
             try:
                 with progress:
                     running.run(functools.partial(_keep, recorder, running))
+                    judged = running.judged()
             except KeyboardInterrupt:
-                answer.tell(running, "it was interrupted before the first pair")
+                answer.tell(running, running.judged("it was interrupted before the first pair"))
                 status = "interrupted"
                 raise
-            answer.tell(running)
+            answer.tell(running, judged)
         status = "finished"
     finally:
         answer.end()
@@ -153,10 +155,10 @@ class _Answer:
         self._recorder = recorder
         self._json: list[dict[str, Any]] | None = [] if as_json else None
 
-    def tell(self, running: AgainstRun, cut: str = "") -> None:
-        """Print and record the cases of a group. `cut` is the reason for cases that were not begun."""
+    def tell(self, running: AgainstRun, judged: Mapping[Case, Judged]) -> None:
+        """Print and record the cases of a group."""
         comparisons = running.comparisons()
-        for case, (measurement, verdict, policy) in running.judged(cut).items():
+        for case, (measurement, verdict, policy) in judged.items():
             self.slower |= verdict.fails
             if measurement.launches:
                 self._recorder.case(measurement, verdict, policy)

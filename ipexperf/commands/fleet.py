@@ -59,6 +59,8 @@ def add_fleet(subparsers: console.Subparsers) -> None:
     hosts.add_argument("--watch", type=console.positive, nargs="?", const=WATCH_SECONDS, metavar="SECONDS", help=text)
     hosts.set_defaults(run=run_hosts)
     down = console.declare(actions, "down", "leave the fleet: end Ray on this host, and what runs in it")
+    text = "only the fleet at the address that `fleet up` printed (default: every fleet that this host is in)"
+    down.add_argument("address", nargs="?", default="", metavar="HOST:PORT", help=text)
     down.set_defaults(run=run_down)
 
 
@@ -73,8 +75,8 @@ def _add_host(parser: argparse.ArgumentParser) -> None:
 def run_up(arguments: argparse.Namespace) -> int:
     """Start Ray's head here."""
     words = ["--head", f"--port={arguments.port}", "--include-dashboard=false"]
-    _start(words, arguments, measures=not arguments.head_only)
     address = f"{_address()}:{arguments.port}"
+    _start(words, arguments, address, measures=not arguments.head_only)
     console.say(f"the fleet is up. On each other host:\n  ipexperf fleet join {address}")
     console.say(f"Then, on this host:\n  pytest suites/ --perf-fleet {address}")
     return 0
@@ -82,12 +84,12 @@ def run_up(arguments: argparse.Namespace) -> int:
 
 def run_join(arguments: argparse.Namespace) -> int:
     """Start Ray here, as a part of the cluster at the address."""
-    _start([f"--address={arguments.address}"], arguments, measures=True)
+    _start([f"--address={arguments.address}"], arguments, arguments.address, measures=True)
     console.say(f"{arguments.name} is one of the hosts of {arguments.address}")
     return 0
 
 
-def _start(words: Sequence[str], arguments: argparse.Namespace, *, measures: bool) -> None:
+def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, *, measures: bool) -> None:
     from ipexperf.fleet import cluster, labels, membership
 
     cluster.ray()
@@ -112,7 +114,11 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, *, measures: boo
         "--labels=" + ",".join(f"{cluster.LABEL}{label}={content}" for label, content in described.items()),
         "--disable-usage-stats",
     ]
-    ours = {membership.FOLDER: str(folder), membership.GIVEN: json.dumps(dict(os.environ))}
+    ours = {
+        membership.FOLDER: str(folder),
+        membership.ADDRESS: address,
+        membership.GIVEN: json.dumps(dict(os.environ)),
+    }
     environment = {**os.environ, **CALM, **ours}
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
     if ended.returncode:
@@ -174,8 +180,11 @@ def run_down(arguments: argparse.Namespace) -> int:
     """End Ray on this host, as far as `fleet up` or `fleet join` started it, and what it started."""
     from ipexperf.fleet import membership
 
-    del arguments
-    ended = membership.leave()
+    address = arguments.address
+    others = sorted({one or "one without an address" for one in membership.members().values()})
+    if address and others and address not in others:
+        raise UsageError(f"fleet down {address}: this host is in no such fleet, but in {', '.join(others)}")
+    ended = membership.leave(address)
     console.say("this host has left the fleet" if ended else "this host is in no fleet")
     return 0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
 from ipexperf.case import ITSELF
@@ -65,6 +65,17 @@ class Against:
         arm.check_imports(self.cases.values(), self.words, options, self.source)
 
 
+@dataclass(frozen=True, slots=True)
+class OtherSide:
+    """How the other arm of a case did."""
+
+    times: tuple[float, ...] = ()
+    """Its times, one for each launch that has one."""
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    unable: str = ""
+    """Why it did not run or is not what it should be, so that nothing can be said; or an empty text."""
+
+
 @dataclass(slots=True)
 class _Entry:
     """A case, with its policy and what kept it from being compared."""
@@ -110,8 +121,8 @@ class AgainstRun:
     def _entry(self, case: Case, wish: Wish) -> _Entry:
         return _Entry(case, self._against.policy_of(wish), self._against.metrics if wish.gate is None else wish.gate)
 
-    def run(self, after_round: Callable[[], None] = lambda: None) -> None:
-        """Make all rounds, and call `after_round` after each so that the caller can save it."""
+    def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
+        """Make all rounds, and call `between_rounds` after each but the last, so that the caller can save it."""
         sides = []
         for entry in self._entries:
             if both := self._arms(entry):
@@ -130,7 +141,7 @@ class AgainstRun:
             forking=sequence.fresh if fresh else self._conductor.forking,
             together=self._together,
         )
-        self._contest.run(after_round)
+        self._contest.run(between_rounds)
 
     def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:
         """Both arms of a case, or None if one of them cannot be made."""
@@ -159,16 +170,9 @@ class AgainstRun:
         now = self._contest.comparisons() if self._contest else ()
         return {entry.case: one for entry, one in zip(self._playing, now, strict=bool(self._contest))}
 
-    def without_other(self) -> dict[Case, str]:
-        """The cases whose other arm did not run or is not what it should be, so that nothing can be said, and why."""
-        reasons = {}
-        for case, comparison in self.comparisons().items():
-            failure = comparison.failure
-            if failure is not None and failure.arm is comparison.a:
-                reasons[case] = failure.error.reason
-            elif comparison.stop.why is Why.WRONG and (flaw := sequence.wrong(comparison.pairs[0].a.launch)):
-                reasons[case] = flaw
-        return reasons
+    def others(self) -> dict[Case, OtherSide]:
+        """How the other arm of each case did whose arms could be made."""
+        return {case: _other_side(comparison) for case, comparison in self.comparisons().items()}
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
         """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
@@ -229,6 +233,17 @@ class AgainstRun:
             apart=sequence.APART if comparison.apart else "",
             lock=self._against.lock,
         )
+
+
+def _other_side(comparison: Comparison) -> OtherSide:
+    sides = [pair.a for pair in comparison.pairs if pair.a.launch.metrics.get(PRIMARY, 0) > 0]
+    failure, unable = comparison.failure, ""
+    if failure is not None and failure.arm is comparison.a:
+        unable = failure.error.reason
+    elif comparison.stop.why is Why.WRONG:
+        unable = sequence.wrong(comparison.pairs[0].a.launch)
+    times = tuple(side.launch.metrics[PRIMARY] for side in sides)
+    return OtherSide(times, sides[0].environment if sides else {}, unable)
 
 
 def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:

@@ -159,11 +159,15 @@ class GroupRun:
             keep(self.rounds[self._told])
             self._told += 1
 
-    def run(self, after_round: Callable[[], None] = lambda: None) -> None:
-        """Make all rounds, and call `after_round` after each so that the caller can save it."""
+    def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
+        """Make all rounds, and call `between_rounds` after each but the last, so that the caller can save it."""
         self.prepare()
-        while self.advance():
-            after_round()
+        live = self._next()
+        while live:
+            self._make(live)
+            live = self._next()
+            if live:
+                between_rounds()
 
     def prepare(self) -> None:
         """Make what the cases load. Called once, before the first round."""
@@ -176,19 +180,27 @@ class GroupRun:
         `accuracy`: check the accuracy of cases that still lack it, which for a training means to train it to the end.
         """
         self._accuracy = accuracy
+        live = self._next()
+        if live:
+            self._make(live)
+        return bool(live)
+
+    def _next(self) -> list[Entry]:
+        """The entries of the next round. None if there is none to make, or the budget is spent."""
         live = [entry for entry in self._entries if entry.open] or self._more()
         if live and self._conductor.spent():
             for entry in live:
                 entry.cut = "" if entry.extra else self._spent(entry)
-            return False
-        if not live:
-            return False
+            return []
+        return live
+
+    def _make(self, live: Sequence[Entry]) -> None:
+        """Make the next round, of these entries."""
         self._number += 1
         arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
         self._say(f"{self.group.name}: round {self._number} of {self._total(live, self._number)}, {arms}")
         with self._servers(live, self._number) as self._forking:
             self._round(live, self._number)
-        return True
 
     @property
     def training_left(self) -> float:

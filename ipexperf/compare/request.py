@@ -1,10 +1,12 @@
-"""What a run wants to be measured of a group. A fleet sends it to a host."""
+"""What a run wants of the host where cases are measured. A fleet sends it there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ipexperf.case import Case
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import Group
 from ipexperf.result import Measurement
 
@@ -24,3 +26,29 @@ class GroupRequest:
     """The number of the first launch of each case, if earlier launches exist elsewhere."""
     fresh: bool = False
     """Fork no worker, because something is judged that only fresh processes tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRequest:
+    """The software of a lock, which some cases are to be compared with."""
+
+    words: ArmWords
+    """What the user said of the arm: it names the lock."""
+    lock: str
+    """The text of the lock."""
+    cases: tuple[Case, ...]
+    source: str
+    """The option that named it."""
+    policy: PairPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class LockArm:
+    """The software of a lock as an arm of a host."""
+
+    words: ArmWords
+    """With the interpreter and the variables of the lock."""
+    able: tuple[tuple[Case, Case], ...]
+    """Each case that can be measured in pairs, with the case that the arm runs for it."""
+    unable: tuple[tuple[Case, str], ...]
+    """Why the others cannot."""

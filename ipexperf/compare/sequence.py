@@ -206,18 +206,29 @@ class Contest:
         """Each comparison so far. One still in progress counts as interrupted."""
         return [self._comparison(one) for one in self._open]
 
-    def run(self, after_round: Callable[[], None] = lambda: None) -> list[Comparison]:
-        """Play rounds until the judge is sure of every comparison, the limit is reached, or the budget is spent."""
+    def run(self, between_rounds: Callable[[], None] = lambda: None) -> list[Comparison]:
+        """Play rounds until the judge is sure of every comparison, the limit is reached, or the budget is spent.
+
+        `between_rounds` is called after each round but the last.
+        """
         with self._servers:
-            while live := [one for one in self._open if one.stop is None]:
-                if self._spent():
-                    for one in live:
-                        _end_with_budget(one)
-                    break
+            live = self._live()
+            while live:
                 for part in _parts(live):
                     self._play(part)
-                after_round()
+                live = self._live()
+                if live:
+                    between_rounds()
         return self.comparisons()
+
+    def _live(self) -> list[_Open]:
+        """The comparisons that take part in the next round. They end if the budget is spent."""
+        live = [one for one in self._open if one.stop is None]
+        if live and self._spent():
+            for one in live:
+                _end_with_budget(one)
+            return []
+        return live
 
     def _play(self, live: Sequence[_Open]) -> None:
         """Play one round of these comparisons, which all use the same scheduler."""

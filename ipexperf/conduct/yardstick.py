@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.conduct.worker import Worker
-from ipexperf.errors import UsageError
+from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Sample
 
 FOLDER = "yardstick"
@@ -111,6 +111,14 @@ def ask(python: str) -> dict[str, Any]:
     """Ask a yardstick's environment to describe itself."""
     with Worker(python, timeout=WAIT, bare=True) as worker:
         return worker.ask("yardstick", work="arithmetic", dtype="", threads=1, placement=None)
+
+
+def content(cache: Path) -> str:
+    """What names the yardstick of a cache: a digest of its environment. Raises UsageError if it cannot run."""
+    try:
+        return str(ask(find(cache))["content"])
+    except WorkerError as error:
+        raise UsageError(f"the yardstick in {cache} cannot run: {error}") from None
 
 
 class Stick:

@@ -34,7 +34,7 @@ def surroundings(own: Mapping[str, str], parent: Mapping[str, str]) -> dict[str,
     """
     if membership.GIVEN in own:
         given: dict[str, str] = json.loads(own[membership.GIVEN])
-        return {**given, membership.FOLDER: own.get(membership.FOLDER, "")}
+        return {**given, **{name: own[name] for name in (membership.FOLDER, membership.ADDRESS) if name in own}}
     variables = {name: value for name, value in (parent or own).items() if not name.startswith("RAY_")}
     libraries = [path for path in variables.pop(PRELOAD, "").replace(":", " ").split() if "/ray/" not in path]
     if libraries:

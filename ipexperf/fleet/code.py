@@ -1,4 +1,4 @@
-"""What travels to a host, named by its content: this package, the files of `--perf-load`, and wheels of a lock."""
+"""What travels to a host, named by its content: this package with the files of `--perf-load`, and wheels of locks."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import hashlib
 import io
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import ipexperf
 from ipexperf import scratch
 from ipexperf.environments import store
 
+if TYPE_CHECKING:
+    from ipexperf.lock import Lock
+
 LOADED = "loaded"
 """The folder of the files of `--perf-load`, beside the package."""
 WHEELS = "wheels"
-"""The folder of wheels, which is a store of them."""
+"""The folder of an archive of wheels, which is a store of them."""
 SKIPPED = ("__pycache__",)
 
 
-def pack(load: Iterable[str] = (), wheels: Iterable[Path] = ()) -> tuple[str, bytes]:
-    """The digest and the archive of this package, of these files, and of these wheels of a store.
-
-    Modules must be installed on the host.
-    """
+def pack(load: Iterable[str] = ()) -> tuple[str, bytes]:
+    """The digest and the archive of this package and of these files. Modules must be installed on the host."""
     package = Path(ipexperf.__file__).parent
     files = {
         f"ipexperf/{path.relative_to(package).as_posix()}": path.read_bytes()
@@ -34,9 +35,23 @@ def pack(load: Iterable[str] = (), wheels: Iterable[Path] = ()) -> tuple[str, by
     for name in load:
         if name.endswith(".py"):
             files[loaded(name)] = Path(name).read_bytes()
-    for wheel in wheels:
-        for path in (wheel, store.digest_file(wheel)):
-            files[f"{WHEELS}/{wheel.parent.name}/{path.name}"] = path.read_bytes()
+    return _archive(files)
+
+
+def pack_wheels(wheels: Iterable[Path]) -> tuple[str, bytes]:
+    """The digest and the archive of these wheels of a store. Both are empty if there are none."""
+    paths = (path for wheel in wheels for path in (wheel, store.digest_file(wheel)))
+    files = {f"{WHEELS}/{path.parent.name}/{path.name}": path.read_bytes() for path in paths}
+    return _archive(files) if files else ("", b"")
+
+
+def wheels_of(lock: Lock, own: store.Store) -> list[Path]:
+    """The wheels of packages that no index has. Hosts get everything else of a lock themselves."""
+    of_no_index = [package for package in lock.packages if package.origin]
+    return [path for package in of_no_index if (path := own.find(package, check=True)) is not None]
+
+
+def _archive(files: Mapping[str, bytes]) -> tuple[str, bytes]:
     digest = hashlib.sha256()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:

@@ -64,19 +64,18 @@ class Journal:
             return error.strerror or str(error)
         return ""
 
-    def complete(self) -> dict[str, Progress]:
-        """The groups that were completed, by their names, each with all of its rounds. Not those that were stopped."""
+    def complete(self) -> list[Progress]:
+        """The groups that were completed, in the order of their requests, each with all of its rounds.
+
+        A group that was measured again is there again. Not those that were stopped.
+        """
         self._file.seek(0)
-        whole: dict[str, Progress] = {}
+        whole: dict[int, Progress] = {}
         for progress in _lines(self._file):
-            before = whole.get(progress.group)
-            earlier = before.rounds if before is not None and not before.over else ()
-            whole[progress.group] = replace(progress, rounds=(*earlier, *progress.rounds))
-        return {
-            name: one
-            for name, one in whole.items()
-            if one.over and not any(measured.cut for _, measured in one.measurements)
-        }
+            before = whole.get(progress.number)
+            earlier = before.rounds if before is not None else ()
+            whole[progress.number] = replace(progress, rounds=(*earlier, *progress.rounds))
+        return [one for one in whole.values() if one.over and not any(measured.cut for _, measured in one.measurements)]
 
     def close(self) -> None:
         """Give the lock back. The file stays."""

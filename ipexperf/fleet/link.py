@@ -10,18 +10,22 @@ from datetime import datetime, timezone
 from typing import Protocol, TypeVar
 
 from ipexperf.case import Case
+from ipexperf.compare.against import OtherSide
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.fleet import messages
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.messages import (
     Alive,
+    Answer,
     Bye,
     Compare,
     Exited,
     Measure,
     Open,
     Opened,
+    Prepared,
     Progress,
+    Question,
     Refused,
     Reply,
     Request,
@@ -108,6 +112,8 @@ class Inbox:
     measurements: dict[Case, Measurement] = field(default_factory=dict)
     verdicts: dict[Case, tuple[Verdict, PairPolicy]] = field(default_factory=dict)
     """Of the measurements, if they are compared with another arm."""
+    others: dict[Case, OtherSide] = field(default_factory=dict)
+    """How that arm did, once the group is complete, if it runs the software of a lock."""
     rounds: list[RoundRecord] = field(default_factory=list)
     news: int = 0
     """How often something arrived."""
@@ -129,6 +135,8 @@ class Link:
         self._board = board
         self._clock = clock
         self._inboxes: dict[int, Inbox] = {}
+        self._answers: dict[int, Answer | Prepared | Refused | None] = {}
+        """The answer to each question, None until it came."""
         self._refused = ""
         self._exited: Exited | None = None
         self._closing = False
@@ -136,9 +144,8 @@ class Link:
 
     def open(self, request: Open, digest: str, archive: bytes) -> None:
         """Start the process with this code. `wait_open` waits for its answer, so that all hosts open at once."""
+        self.install(digest, archive)
         try:
-            if not self._channel.has(digest):
-                self._channel.install(archive, digest)
             self._channel.start(digest)
         except HostLostError as error:
             self._lose(str(error))
@@ -164,6 +171,37 @@ class Link:
             self._inboxes[request.number] = inbox
         self._send(request)
         return inbox
+
+    def ask(self, question: Question) -> Callable[[], Answer | Prepared]:
+        """Ask something. What is returned waits for the answer, in any thread: it shows nothing.
+
+        It raises UsageError if the host refuses, and HostLostError if it is lost.
+        """
+        number = question.number
+        with self._board.changed:
+            self._answers[number] = None
+        self._send(question)
+
+        def wait() -> Answer | Prepared:
+            with self._board.changed:
+                self._board.changed.wait_for(lambda: bool(self._answers[number] or self.lost))
+                answer = self._answers[number]
+            if answer is None:
+                raise HostLostError(self.lost)
+            if isinstance(answer, Refused):
+                raise UsageError(answer.reason)
+            return answer
+
+        return wait
+
+    def install(self, digest: str, archive: bytes) -> None:
+        """Have the host unpack an archive, unless it has it."""
+        try:
+            if not self._channel.has(digest):
+                self._channel.install(archive, digest)
+        except HostLostError as error:
+            self._lose(str(error))
+            raise
 
     def close(self, *, stop: bool) -> None:
         """End the process. `stop`: something is still being measured there, which is cut short and not waited for."""
@@ -221,12 +259,15 @@ class Link:
             if isinstance(reply, Opened):
                 self.opened = reply
                 self.ahead = (datetime.fromisoformat(reply.time) - datetime.now(timezone.utc)).total_seconds()
+            elif isinstance(reply, Answer | Prepared):
+                self._answers[reply.number] = reply
             elif isinstance(reply, Refused):
                 self._refuse(reply)
             elif isinstance(reply, Progress):
                 inbox = self._inboxes.setdefault(reply.number, Inbox())
                 inbox.measurements = dict(reply.measurements)
                 inbox.verdicts = dict(zip(inbox.measurements, reply.verdicts, strict=True)) if reply.verdicts else {}
+                inbox.others = dict(reply.others)
                 inbox.rounds += reply.rounds
                 inbox.over = reply.over
                 inbox.news += 1
@@ -238,7 +279,9 @@ class Link:
             self._board.changed.notify_all()
 
     def _refuse(self, reply: Refused) -> None:
-        if reply.number in self._inboxes:
+        if reply.number in self._answers:
+            self._answers[reply.number] = reply
+        elif reply.number in self._inboxes:
             self._inboxes[reply.number].refused = reply.reason
         else:
             self._refused = reply.reason

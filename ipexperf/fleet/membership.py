@@ -10,6 +10,8 @@ from pathlib import Path
 
 FOLDER = "IPEXPERF_FLEET_FOLDER"
 """Set in Ray's processes of a host: where it keeps weights and the like."""
+ADDRESS = "IPEXPERF_FLEET_ADDRESS"
+"""Set in the same processes: the address of their fleet, as `fleet up` printed it or `fleet join` was given it."""
 GIVEN = "IPEXPERF_FLEET_ENVIRONMENT"
 """Set in Ray's processes of a host: all variables that it was joined with, as JSON. Ray changes some for its own."""
 TERM_SECONDS = 5.0
@@ -23,15 +25,19 @@ def variables(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in words}
 
 
-def members(mark: str = FOLDER) -> list[int]:
-    """The processes of this user that carry the variable, but for ours and those that started it."""
+def members(mark: str = FOLDER, address: str = "") -> dict[int, str]:
+    """The processes of this user that carry the variable, each with the address of its fleet.
+
+    Not ours and those that started it. `address`: only those of that fleet.
+    """
     ours = _ancestors()
-    pids = []
+    addresses = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
-            if mark in variables(int(folder.name)) and int(folder.name) not in ours:
-                pids.append(int(folder.name))
-    return pids
+            given = variables(int(folder.name))
+            if mark in given and int(folder.name) not in ours and address in ("", given.get(ADDRESS)):
+                addresses[int(folder.name)] = given.get(ADDRESS, "")
+    return addresses
 
 
 def _ancestors() -> set[int]:
@@ -56,14 +62,14 @@ def started(pid: int) -> float:
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def leave() -> int:
-    """End these processes. Return how many there were."""
-    pids = members()
+def leave(address: str = "", mark: str = FOLDER) -> int:
+    """End the processes of the fleet at an address, or of every fleet. Return how many there were."""
+    pids = members(mark, address)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in members():
+        for pid in members(mark, address):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         until = time.monotonic() + TERM_SECONDS
-        while members() and time.monotonic() < until:
+        while members(mark, address) and time.monotonic() < until:
             time.sleep(LOOK_SECONDS)
     return len(pids)

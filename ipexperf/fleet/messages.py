@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
-from ipexperf.compare.request import GroupRequest
+from ipexperf.compare.against import OtherSide
+from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
 from ipexperf.fleet import codec
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmWords
@@ -29,6 +30,8 @@ class Open:
     options: Options
     lock: str = ""
     """The text of a lock, in whose environment this host measures. Empty: in its own."""
+    wheels: str = ""
+    """The digest of the archive with its wheels that no index has, or an empty text."""
     resume: str = ""
     """A run whose controller went away: groups that it completed on this host are not measured again."""
     collecting: bool = False
@@ -50,13 +53,43 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Compare the cases of this group with the other arm of the run, in rounds of their own."""
+    """Compare the cases of this group with another arm, in rounds of their own."""
 
     NAME: ClassVar[str] = "compare"
     number: int
     group: Group
     wishes: tuple[Wish, ...]
     """What the tests of these cases say, in their order."""
+    lock: str = ""
+    """The digest of the lock whose software the arm runs. Empty: it is the arm of `Opened`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Say the machine_key of what is measured on this device."""
+
+    NAME: ClassVar[str] = "key"
+    number: int
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """Say the lock of what is measured."""
+
+    NAME: ClassVar[str] = "software"
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Make the software of a lock an arm."""
+
+    NAME: ClassVar[str] = "prepare"
+    number: int
+    request: ArmRequest
+    wheels: str = ""
+    """As in `Open`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +126,28 @@ class Opened:
     """Its clock, in UTC."""
     against: OtherArm | None = None
     """None: the run compares with no other arm."""
+    yardstick: str = ""
+    """The digest of the host's yardstick, or an empty text if the run uses none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to `Key` and `Software`."""
+
+    NAME: ClassVar[str] = "answer"
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The answer to `Prepare`."""
+
+    NAME: ClassVar[str] = "prepared"
+    number: int
+    arm: LockArm | None
+    problem: str = ""
+    """Why the software cannot be had on this host, if there is no arm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +181,10 @@ class Progress:
     """Whether the group is complete, or was stopped."""
     verdicts: tuple[tuple[Verdict, PairPolicy], ...] = ()
     """The verdict on each measurement, in their order, if the group is compared with another arm."""
+    others: tuple[tuple[Case, OtherSide], ...] = ()
+    """How the other arm did, once the group is complete, if it runs the software of a lock."""
+    comparison: str = ""
+    """A digest of what was compared with what, and how it was judged, if the group is compared with another arm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +193,7 @@ class Refused:
 
     NAME: ClassVar[str] = "refused"
     number: int
-    """The number of the group's request, or 0."""
+    """The number of the request, or 0."""
     reason: str
 
 
@@ -148,10 +207,11 @@ class Exited:
     """The end of what it wrote for people."""
 
 
-Request = Open | Measure | Compare | Stop | Bye
-Reply = Opened | Said | Alive | Progress | Refused | Exited
-REQUESTS: tuple[type[Request], ...] = (Open, Measure, Compare, Stop, Bye)
-REPLIES: tuple[type[Reply], ...] = (Opened, Said, Alive, Progress, Refused, Exited)
+Question = Key | Software | Prepare
+Request = Open | Measure | Compare | Question | Stop | Bye
+Reply = Opened | Answer | Prepared | Said | Alive | Progress | Refused | Exited
+REQUESTS: tuple[type[Request], ...] = (Open, Measure, Compare, Key, Software, Prepare, Stop, Bye)
+REPLIES: tuple[type[Reply], ...] = (Opened, Answer, Prepared, Said, Alive, Progress, Refused, Exited)
 
 
 def line(message: Request | Reply) -> str:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from ipexperf import lock as locks
 from ipexperf.compare import against
-from ipexperf.compare.against import Against, Judged
-from ipexperf.compare.request import GroupRequest
+from ipexperf.compare.against import Against, Judged, OtherSide
+from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
 from ipexperf.conduct.conductor import Conductor, now
-from ipexperf.errors import UsageError
+from ipexperf.errors import HostLostError, LockError, UsageError
+from ipexperf.fleet import code
 from ipexperf.fleet import hosts as naming
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.labels import UNKNOWN
 from ipexperf.fleet.link import Board, Inbox, Link
-from ipexperf.fleet.messages import Compare, Measure, Opened
+from ipexperf.fleet.messages import Answer, Compare, Key, Measure, Opened, Prepare, Prepared, Software
 from ipexperf.judge import against as judge
 from ipexperf.result import Launch, LaunchOutcome, Measurement, RoundRecord
 from ipexperf.site import Comparing, Running
@@ -25,7 +28,8 @@ from ipexperf.site import Comparing, Running
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.compare.sequence import Comparison
+    from ipexperf.environments.store import Store
+    from ipexperf.lock import Lock
     from ipexperf.plan.gates import Wish
     from ipexperf.plan.groups import Group
     from ipexperf.plan.options import Options
@@ -43,11 +47,17 @@ class There:
 
     ahead = True
 
-    def __init__(self, links: Sequence[Link], board: Board, run: str, source: Mapping[str, Any]) -> None:
-        """`run` names the run on all of its hosts; `source` is the commit under test, which hosts do not know."""
+    def __init__(
+        self, links: Sequence[Link], board: Board, run: str, source: Mapping[str, Any], store: Store | None = None
+    ) -> None:
+        """`run` names the run on all of its hosts; `source` is the commit under test, which hosts do not know.
+
+        `store` has wheels that no index has.
+        """
         self._links = {link.host.name: link for link in links}
         self._board = board
         self._run = run
+        self._store = store
         self.source = source
         self._numbers = itertools.count(1)
         self._groups: list[RemoteGroup] = []
@@ -82,16 +92,65 @@ class There:
 
     def against(self, options: Options, cases: Sequence[Case]) -> Against | None:
         """The other arm as the host understands it, or the first of several equal ones."""
-        other = next(iter(self._links.values())).wait_open().against
+        other = self._first().wait_open().against
         return against.find(options, cases) if other is None else against.of(other.words, dict(other.cases), options)
 
     def check(self, against: Against) -> None:
         """Each host has looked when it was opened."""
 
     def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
-        running = RemoteComparison(self, Compare(next(self._numbers), group, tuple(wishes)), against)
+        running = RemoteComparison(self, Compare(next(self._numbers), group, tuple(wishes), against.lock), against)
         self._groups.append(running)
         return running
+
+    def machine_key(self, device: str, facts: Facts) -> str:
+        del facts  # the host has them
+        answer = self._first().ask(Key(next(self._numbers), device))()
+        assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
+        return answer.text
+
+    def software(self) -> Lock:
+        """The lock of what the host measures, or the first of several equal ones."""
+        answer = self._first().ask(Software(next(self._numbers)))()
+        assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
+        return locks.parse(answer.text, "the software of a host")
+
+    def locked(self, request: ArmRequest) -> LockArm:
+        """Have each host make the environment, all at the same time. Returns what the first one says.
+
+        A host that is lost meanwhile measures nothing, unless no other one is left.
+        """
+        lock = locks.parse(request.lock, "the lock of an arm")
+        digest, archive = code.pack_wheels(code.wheels_of(lock, self._store)) if self._store else ("", b"")
+        waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]
+        arms = []
+        for link, wait in waiting:
+            with self._losing(link):
+                arms.append(_arm(f"host {link.host.name}: " * self.several, wait()))
+        if not arms:
+            raise HostLostError(_why_lost(self._first()))
+        return arms[0]
+
+    def _prepare(self, link: Link, request: ArmRequest, wheels: str, archive: bytes) -> Callable[[], Answer | Prepared]:
+        with self._losing(link):
+            if archive:
+                link.install(wheels, archive)
+        return link.ask(Prepare(next(self._numbers), request, wheels))
+
+    @contextlib.contextmanager
+    def _losing(self, link: Link) -> Iterator[None]:
+        """Go on without the host if it is lost and others are left."""
+        try:
+            yield
+        except HostLostError as error:
+            if not self.several:
+                raise
+            self.say(f"{link.host.name} measures nothing: {error}")
+
+    def _first(self) -> Link:
+        """The host, or the first of several equal ones that is not lost, if there is one."""
+        links = list(self._links.values())
+        return next((link for link in links if not link.lost), links[0])
 
     def order(self, group: str) -> list[Link]:
         """The hosts that may measure a group, its own first."""
@@ -129,6 +188,9 @@ class There:
             started_at=shifted(measurement.started_at, link),
             finished_at=shifted(measurement.finished_at, link),
         )
+
+    def check_yardstick(self) -> None:
+        """Each host has looked when it was opened."""
 
     def meta(self) -> dict[str, object]:
         """The hosts of the run, and which groups each of them measured."""
@@ -172,7 +234,7 @@ class RemoteGroup:
         """Whether nothing is being measured any more."""
         return bool(self._inbox.over or self._inbox.refused or self._lost or self.link is None or self.link.lost)
 
-    def run(self, after_round: Callable[[], None]) -> None:
+    def run(self, between_rounds: Callable[[], None]) -> None:
         """Wait for the host, and for another one if it is lost."""
         seen = 0
         while True:
@@ -184,11 +246,11 @@ class RemoteGroup:
             if inbox.refused:
                 self._lost, self._ending = f"by the host {link.host.name}: {inbox.refused}", "refused"
                 return
-            if inbox.news > seen:
-                seen = inbox.news
-                after_round()
             if inbox.over:
                 return
+            if inbox.news > seen:
+                seen = inbox.news
+                between_rounds()
             if link.lost:
                 if not self._stand_in(link):
                     return
@@ -281,14 +343,19 @@ class RemoteComparison(RemoteGroup):
                 judged[case] = failed, judge.judge(failed, None, None, policy), policy
         return judged
 
-    def comparisons(self) -> Mapping[Case, Comparison]:
-        return {}
-
-    def without_other(self) -> Mapping[Case, str]:
-        return {}
+    def others(self) -> Mapping[Case, OtherSide]:
+        return self._inbox.others
 
     def _cut(self, one: Measurement, reason: str) -> str:
         return reason if one.cut else ""
+
+
+def _arm(where: str, answer: Answer | Prepared) -> LockArm:
+    """The arm that a host has made. Raises LockError if it could not, with `where` before the reason."""
+    assert isinstance(answer, Prepared)  # noqa: S101 - it is that to this question
+    if answer.arm is None:
+        raise LockError(f"{where}{answer.problem}")
+    return answer.arm
 
 
 def _why_lost(link: Link) -> str:
@@ -306,7 +373,10 @@ def shifted(time: str, link: Link) -> str:
 
 def _differences(host: Host, one: Opened, other_host: Host, other: Opened) -> list[str]:
     """What keeps two hosts from being equal. Their labels say which cards they have."""
-    pairs = [("the machine key", one.hardware["machine_key"], other.hardware["machine_key"])]
+    pairs = [
+        ("the machine key", one.hardware["machine_key"], other.hardware["machine_key"]),
+        ("the yardstick", one.yardstick, other.yardstick),
+    ]
     pairs += [(name, host.labels.get(name), other_host.labels.get(name)) for name in CARDS]
     names = sorted({*one.facts.packages, *other.facts.packages})
     pairs += [(name, one.facts.packages.get(name), other.facts.packages.get(name)) for name in names]

@@ -18,7 +18,6 @@ from ipexperf.fleet.link import Board, Channel, Link
 from ipexperf.fleet.messages import Open
 from ipexperf.fleet.remote import There
 from ipexperf.history.values import run_uid
-from ipexperf.plan import arms
 from ipexperf.run import Run
 
 if TYPE_CHECKING:
@@ -39,21 +38,10 @@ class Cluster(Protocol):
 
 
 def check(options: Options) -> None:
-    """Raise UsageError for options that make no sense with a fleet, or without one."""
+    """Raise UsageError for options that make no sense without a fleet."""
     for name, flag in (("hosts", "--perf-hosts"), ("spread", "--perf-spread"), ("resume", "--perf-resume")):
         if options.fleet is None and options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{flag} needs a fleet: name one by --perf-fleet ADDRESS")
-    if options.fleet is None:
-        return
-    if options.yardstick:
-        raise UsageError("--perf-yardstick does not work with --perf-fleet: yardsticks are made on one host")
-    if options.against is not None and arms.names_lock(options.against):
-        source = options.sources.get("against", "--perf-against")
-        raise UsageError(
-            f"{source}: a lock as an arm does not work with --perf-fleet: name an interpreter of the hosts"
-        )
-    if options.baseline == "live":
-        raise UsageError("--perf-baseline live does not work with --perf-fleet: it runs software of this host")
 
 
 def connect(options: Options, folder: Path) -> Cluster:
@@ -108,54 +96,56 @@ class _Starting:
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None], board: Board, name: str) -> None:
         self._options, self._folder, self._say, self._board, self._name = options, folder, say, board, name
+        self._store = make.store_of(options.cache or folder / ".ipexperf")
+        """Has wheels of packages that no index has."""
+        self._chosen: list[str] = []
         self._links: list[Link] = []
         self._absent: dict[str, str] = {}
 
     def open(self, chosen: Sequence[Host], cluster: Cluster, lock: Lock | None, *, collecting: bool) -> None:
         """Start the process on each host. All start at once: one that is busy keeps no other one waiting."""
         options = self._options
-        digest, archive = code.pack(options.load, self._wheels(lock) if lock else ())
+        self._chosen = [host.name for host in chosen]
+        digest, archive = code.pack(options.load)
+        wheels, sent = code.pack_wheels(code.wheels_of(lock, self._store)) if lock else ("", b"")
         load = tuple(code.loaded(one) if one.endswith(".py") else one for one in options.load)
         there = dataclasses.replace(options, load=load, db="")  # which may have a password
-        request = Open(self._name, there, lock.text if lock else "", options.resume or "", collecting)
+        request = Open(self._name, there, lock.text if lock else "", wheels, options.resume or "", collecting)
         links: dict[str, Link] = {}
 
         def begin(host: Host) -> None:
             with self._taking_part(host):
                 channel = cluster.channel(host, self._board.put, wait=options.lease != "fail")
                 link = links[host.name] = Link(host, channel, self._board)
+                if wheels:
+                    link.install(wheels, sent)
                 link.open(request, digest, archive)
 
         try:
             self._board.all_at_once(begin, chosen)
         finally:
             self._links = [links[host.name] for host in chosen if host.name in links]
-            self._absent = {host.name: self._absent[host.name] for host in chosen if host.name in self._absent}
+            self._sort_absent()
         for link in self._links:
             if link.host.name not in self._absent:  # else nobody listens to it
                 with self._taking_part(link.host):
                     link.wait_open()
 
-    def _wheels(self, lock: Lock) -> list[Path]:
-        """The wheels of packages that no index has. Hosts get everything else of a lock themselves."""
-        store = make.store_of(self._options.cache or self._folder / ".ipexperf")
-        of_no_index = [package for package in lock.packages if package.origin]
-        return [path for package in of_no_index if (path := store.find(package, check=True)) is not None]
-
     def plan(self) -> Started:
         """Make the runs of the hosts that are left."""
         source = surroundings.source(self._folder)
-        # Nothing of a baseline's software is installed on the hosts: stored numbers judge.
-        judged = dataclasses.replace(self._options, baseline="stored", fleet=None)
+        judged = dataclasses.replace(self._options, fleet=None)
         here = [link for link in self._links if link.host.name not in self._absent]
         runs: dict[str, Run] = {}
         if here and self._options.spread == "share":
-            runs[""] = Run(judged, self._folder, self._say, There(here, self._board, self._name, source))
+            site = There(here, self._board, self._name, source, self._store)
+            runs[""] = Run(judged, self._folder, self._say, site)
         else:
             for link in here:
                 with self._taking_part(link.host):
-                    site = There([link], self._board, self._name, source)
+                    site = There([link], self._board, self._name, source, self._store)
                     runs[link.host.name] = Run(judged, self._folder, self._say, site)
+        self._find_baselines(runs)
         if not runs:
             host, reason = next(iter(self._absent.items()))
             raise UsageError(f"host {host}: {reason}")
@@ -164,6 +154,29 @@ class _Starting:
         absent = [link for link in self._links if link.host.name in self._absent]
         self._board.all_at_once(lambda link: link.close(stop=False), absent)
         return Started(runs, dict(self._absent))
+
+    def _find_baselines(self, runs: dict[str, Run]) -> None:
+        """Decide by what the cases of each run are judged. All hosts make their environments at the same time."""
+        named = {link.host.name: link.host for link in self._links}
+
+        def find(name: str) -> None:
+            if name in named:
+                with self._taking_part(named[name]):
+                    runs[name].find_baselines()
+            else:  # of several equal hosts
+                try:
+                    runs[name].find_baselines()
+                except HostLostError as error:
+                    raise UsageError(str(error)) from None
+
+        self._board.all_at_once(find, list(runs))
+        self._sort_absent()
+        for name in self._absent:
+            runs.pop(name, None)
+
+    def _sort_absent(self) -> None:
+        """Put the hosts that take no part into the order of the others: threads end in any."""
+        self._absent = {name: self._absent[name] for name in self._chosen if name in self._absent}
 
     @contextlib.contextmanager
     def _taking_part(self, host: Host) -> Iterator[None]:

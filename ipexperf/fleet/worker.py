@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
+import json
 import os
 import queue
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any
@@ -24,27 +26,33 @@ from ipexperf import site
 from ipexperf.bench import registry
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.process import environment as surroundings
-from ipexperf.compare import against
-from ipexperf.compare.against import Against
+from ipexperf.case import Case
+from ipexperf.compare import against, locked
+from ipexperf.compare.against import Against, OtherSide
 from ipexperf.compare.request import GroupRequest
-from ipexperf.conduct import interrupts
+from ipexperf.conduct import interrupts, yardstick
 from ipexperf.environments.store import Store
-from ipexperf.errors import IpexperfError, UsageError
-from ipexperf.fleet import code, looks, messages
+from ipexperf.errors import IpexperfError, LockError, UsageError
+from ipexperf.fleet import code, codec, looks, messages
 from ipexperf.fleet.journal import Journal, folder_of
 from ipexperf.fleet.messages import (
     Alive,
+    Answer,
     Bye,
     Compare,
+    Key,
     Measure,
     Open,
     Opened,
     OtherArm,
+    Prepared,
     Progress,
+    Question,
     Refused,
     Reply,
     Request,
     Said,
+    Software,
     Stop,
 )
 from ipexperf.fleet.status import Status, StatusFile, Stretch
@@ -134,9 +142,12 @@ class Host:
         self._before: Journal | None = None
         """What this host keeps of a run whose controller went away."""
         self._against: Against | None = None
-        """The other arm of the run."""
-        self._complete: dict[str, Progress] = {}
-        """The groups that it completed then, by their names."""
+        """The other arm of the run, unless it runs the software of a lock."""
+        self._locked: dict[str, Against] = {}
+        """The arms that do, by the digests of their locks."""
+        self._facts: Facts | None = None
+        self._complete: list[Progress] = []
+        """The groups that it completed then."""
         self._status: StatusFile | None = None
         self._noticing = threading.Lock()
         """Two threads count the groups that wait: the later count is shown last."""
@@ -182,8 +193,26 @@ class Host:
                 self._open(request)
             elif isinstance(request, Measure | Compare):
                 self._measure(request)
+            elif isinstance(request, Question):
+                self._pipe.send(self._reply(request))
         except IpexperfError as error:
-            self._pipe.send(Refused(request.number if isinstance(request, Measure | Compare) else 0, str(error)))
+            self._pipe.send(Refused(0 if isinstance(request, Open | Stop | Bye) else request.number, str(error)))
+
+    def _reply(self, question: Question) -> Answer | Prepared:
+        if self._here is None or self._facts is None:
+            raise UsageError("nothing was opened")
+        if isinstance(question, Key):
+            return Answer(question.number, self._here.machine_key(question.device, self._facts))
+        if isinstance(question, Software):
+            return Answer(question.number, self._here.software().text)
+        request = question.request
+        try:
+            prepared = self._here.locked(request, self._stores(question.wheels))
+        except LockError as error:
+            return Prepared(question.number, None, str(error))
+        arm = locked.against(request, prepared, self._here.options)
+        self._locked[arm.lock] = arm
+        return Prepared(question.number, prepared)
 
     def _open(self, request: Open) -> None:
         load = tuple(str(self._loaded / name) if name.endswith(".py") else name for name in request.options.load)
@@ -193,13 +222,12 @@ class Host:
         self._code = self._loaded.name
         if request.lock:
             lock = locks.parse(request.lock, "the lock of the run")
-            wheels = Store(self._loaded / code.WHEELS)
-            options = site.in_environment(
-                options, lock, self._folder, self._say, [wheels], collecting=request.collecting
-            )
+            stores = self._stores(request.wheels)
+            options = site.in_environment(options, lock, self._folder, self._say, stores, collecting=request.collecting)
             self._code += f"-{lock.environment}"
-        facts = site.facts(options)
+        facts = self._facts = site.facts(options)
         other = self._other_arm(options, facts)
+        stick = yardstick.content(options.cache or self._folder / ".ipexperf") if options.yardstick else ""
         if request.resume:
             self._resume(request.resume)
         self._run = request.run
@@ -212,7 +240,12 @@ class Host:
         self._here = Here(options, self._folder, self._say)
         machine = surroundings.hardware()
         hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
-        self._pipe.send(Opened(facts, hardware, datetime.now(timezone.utc).isoformat(timespec="milliseconds"), other))
+        clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        self._pipe.send(Opened(facts, hardware, clock, other, stick))
+
+    def _stores(self, wheels: str) -> list[Store]:
+        """The store that was sent in an archive of this digest, if any."""
+        return [Store(self._loaded.with_name(wheels) / code.WHEELS)] if wheels else []
 
     def _other_arm(self, options: Options, facts: Facts) -> OtherArm | None:
         """Find the other arm of the run, if it has one, for the cases that this host can run."""
@@ -247,11 +280,11 @@ class Host:
             raise UsageError("nothing was opened")
         if self._pipe.stopped.is_set():
             return
-        if isinstance(message, Measure):
-            kept = self._complete.pop(message.group.name, None)
-            if kept is not None and _fits(kept, message.request):
-                self._keep(dataclasses.replace(kept, number=message.number))
-                return
+        kept = next((one for one in self._complete if self._fits(one, message)), None)
+        if kept is not None:
+            self._complete.remove(kept)
+            self._keep(dataclasses.replace(kept, number=message.number))
+            return
         group = message.group.name
         try:
             self._show(state="waiting", since=time.time(), group=group, rounds=self._planned_rounds(message), said="")
@@ -263,7 +296,7 @@ class Host:
             running = self._prepare(self._here, message)
             cut = ""
             try:
-                running.run(lambda: self._after_round(message, running))
+                running.run(lambda: self._between_rounds(message, running))
             except KeyboardInterrupt:
                 cut = "the run was interrupted before its other launches"
             with interrupts.deferred():
@@ -273,20 +306,41 @@ class Host:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
             self._notice()
 
+    def _fits(self, kept: Progress, message: Measure | Compare) -> bool:
+        """Whether what was kept of a group is what is asked for now."""
+        if kept.group != message.group.name or kept.comparison != self._comparison(message):
+            return False
+        return isinstance(message, Compare) or _suffices(kept, message.request)
+
+    def _comparison(self, message: Measure | Compare) -> str:
+        """Names what is compared with what, and how it is judged. Empty if nothing is compared."""
+        if isinstance(message, Measure):
+            return ""
+        arm = self._arm_of(message)
+        parts = [dataclasses.replace(message, number=0), arm.words, arm.policy, arm.gate, arm.metrics]
+        pairs = [arm.cases[case] for case in message.group.cases]
+        text = json.dumps(codec.plain([*parts, *pairs]), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
     def _prepare(self, here: Here, message: Measure | Compare) -> Running | Comparing:
         if isinstance(message, Measure):
             return here.running(message.request)
-        if self._against is None:
+        return here.comparing(self._arm_of(message), message.group, message.wishes)
+
+    def _arm_of(self, message: Compare) -> Against:
+        """What a group is compared with."""
+        arm = self._locked.get(message.lock) if message.lock else self._against
+        if arm is None:
             raise UsageError("the run has no other arm")
-        return here.comparing(self._against, message.group, message.wishes)
+        return arm
 
     def _planned_rounds(self, message: Measure | Compare) -> int:
         """How many rounds are planned for a group; if it is compared, at most."""
         if isinstance(message, Measure):
             return message.request.launches
-        return self._against.policy.max_pairs if self._against else 0
+        return self._arm_of(message).policy.max_pairs
 
-    def _after_round(self, message: Measure | Compare, running: Running | Comparing) -> None:
+    def _between_rounds(self, message: Measure | Compare, running: Running | Comparing) -> None:
         self._report(message, running, over=False)
         self._round += 1
         # One more than planned is made where the machine was busy, or a ratio is vague.
@@ -303,14 +357,18 @@ class Host:
         rounds: list[RoundRecord] = []
         running.hand_over(rounds.append)
         verdicts: list[tuple[Verdict, PairPolicy]] = []
+        others: Mapping[Case, OtherSide] = {}
         if isinstance(running, Comparing):
             judged = running.judged(cut if over else UNFINISHED)
             measured = [(case, measurement) for case, (measurement, _, _) in judged.items()]
             verdicts = [(verdict, policy) for _, verdict, policy in judged.values()]
+            if over and isinstance(message, Compare) and message.lock:
+                others = running.others()
         else:
             measured = list(running.measurements(cut).items())
         name = message.group.name
-        self._keep(Progress(message.number, name, tuple(measured), tuple(rounds), over, tuple(verdicts)))
+        told = tuple(measured), tuple(rounds), over, tuple(verdicts), tuple(others.items()), self._comparison(message)
+        self._keep(Progress(message.number, name, *told))
 
     def _keep(self, progress: Progress) -> None:
         assert self._journal is not None  # noqa: S101 - the caller has looked
@@ -319,8 +377,8 @@ class Host:
             self._say(f"{self._journal.path} cannot be written ({problem}): only what arrives is kept")
 
 
-def _fits(kept: Progress, request: GroupRequest) -> bool:
-    """Whether what was kept of a group is what is asked for now."""
+def _suffices(kept: Progress, request: GroupRequest) -> bool:
+    """Whether what was kept of a group has the cases and launches that are asked for now."""
     measured = dict(kept.measurements)
     if measured.keys() != set(request.group.cases) or request.before or request.numbers:
         return False

@@ -246,8 +246,14 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
 def test_launches_that_the_budget_left_no_time_for_are_told(make: Callable[..., Conductor], clock: Clock) -> None:
     """The launches that there was time for count, and the measurement says how many are missing."""
     planned = make(budget=HOUR)
-    run = of(planned, CASE, launches=3, together=launched(*[""] * 3))
-    run.run(after_round=lambda: setattr(clock, "now", HOUR + 1))
+    rounds = launched(*[""] * 3)
+
+    def slow(arms: Sequence[Arm]) -> Round:
+        clock.now = HOUR + 1
+        return rounds._script(arms)
+
+    run = of(planned, CASE, launches=3, together=ScriptedRounds(slow))
+    run.run()
     found = run.measurements()[CASE]
     assert (found.values("step_time"), found.failure, found.never_began) == ((0.0,), "", "")
     assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
@@ -280,18 +286,21 @@ def test_an_interrupted_group_has_what_was_measured(make: Callable[..., Conducto
 
 
 def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Callable[..., Conductor]) -> None:
-    """Those of its cases that never began are not in it; what is whole is not said to be cut."""
+    """They say that somebody stopped it; a group that never began has nothing."""
     made: list[str] = []
 
     def after() -> None:
         made.append("a round")
         raise KeyboardInterrupt
 
-    run = of(make(), FP32, BF16, together=beside())
+    run = of(make(), FP32, BF16, launches=2, together=beside())
     with pytest.raises(KeyboardInterrupt):
         run.run(after)
     found = run.measurements("somebody stopped it")
-    assert {one: (len(told.launches), told.cut) for one, told in found.items()} == {FP32: (1, ""), BF16: (1, "")}
+    assert {one: (len(told.launches), told.cut) for one, told in found.items()} == {
+        FP32: (1, "somebody stopped it"),
+        BF16: (1, "somebody stopped it"),
+    }
     assert (len(run.rounds), made) == (1, ["a round"])
     never = of(make(), FP32)
     assert never.measurements("somebody stopped it") == {}
@@ -302,6 +311,8 @@ def test_each_round_is_handed_over_once(make: Callable[..., Conductor]) -> None:
     run = of(make(), FP32, BF16, launches=3, together=beside())
     kept: list[int] = []
     run.run(lambda: run.hand_over(lambda one: kept.append(one.number)))
+    assert kept == [1, 2], "the last one is kept with the end of its group"
+    run.hand_over(lambda one: kept.append(one.number))
     assert kept == [1, 2, 3]
     run._told, full = 1, iter([True, False, False])
 

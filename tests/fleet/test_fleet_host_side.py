@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
+import uuid
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,8 +61,9 @@ def test_files_of_one_name_stay_apart(tmp_path: Path) -> None:
 def test_a_measurement_sees_the_variables_that_the_host_was_joined_with() -> None:
     joined = {"OMP_NUM_THREADS": "4", "PATH": "/bin", "LD_PRELOAD": "libmine.so"}
     rays = {"OMP_NUM_THREADS": "1", "RAY_x": "1", "LD_PRELOAD": "/venv/ray/core/libjemalloc.so libmine.so"}
-    told = {**rays, membership.GIVEN: json.dumps(joined), membership.FOLDER: "/host"}
-    assert agent.surroundings(told, rays) == {**joined, membership.FOLDER: "/host"}
+    marks = {membership.FOLDER: "/host", membership.ADDRESS: "10.0.0.5:6379"}
+    told = {**rays, membership.GIVEN: json.dumps(joined), **marks}
+    assert agent.surroundings(told, rays) == {**joined, **marks}
 
 
 def test_what_ray_adds_is_taken_away_where_nobody_told_us() -> None:
@@ -72,7 +78,7 @@ def test_what_ray_adds_is_taken_away_where_nobody_told_us() -> None:
 
 def progress(group: str, *, over: bool, rounds: int, cut: str = "") -> str:
     made = tuple(replace(ROUND, uid=f"{group}{number}") for number in range(rounds))
-    return messages.line(Progress(1, group, ((CASE, replace(MEASURED, cut=cut)),), made, over))
+    return messages.line(Progress(ord(group), group, ((CASE, replace(MEASURED, cut=cut)),), made, over))
 
 
 def test_a_journal_knows_what_was_complete(tmp_path: Path) -> None:
@@ -83,9 +89,9 @@ def test_a_journal_knows_what_was_complete(tmp_path: Path) -> None:
     one.add(progress("c", over=True, rounds=1, cut="it was stopped"))
     one.add('{"is":"progress","cut off by a lo')
     assert journal.kept(tmp_path) == [journal.Kept("run", busy=True)]
-    whole = one.complete()
-    assert list(whole) == ["a"]
-    assert len(whole["a"].rounds) == 3
+    [whole] = one.complete()
+    assert whole.group == "a"
+    assert len(whole.rounds) == 3
     one.remove()
     assert journal.kept(tmp_path) == []
 
@@ -95,7 +101,7 @@ def test_a_journal_of_other_code_is_another_one(tmp_path: Path) -> None:
     one.add(progress("a", over=True, rounds=1))
     one.close()
     other = journal.Journal(tmp_path, "run", "other")
-    assert other.complete() == {}
+    assert other.complete() == []
     other.close()
     assert journal.kept(tmp_path) == [journal.Kept("run", busy=False)] * 2
 
@@ -134,3 +140,39 @@ def test_labels_of_the_host_are_what_ray_takes() -> None:
     assert labels.value("Intel(R) Xeon(R) w9-3495X @ 1.9GHz (x)") == "Intel-R-Xeon-R-w9-3495X-1.9GHz-x"
     assert labels.value("é") == "unknown"
     assert len(labels.value("x" * 100)) == 63
+
+
+@pytest.fixture
+def fleets() -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """A process of each of two fleets of this host, by their addresses, which nobody else has."""
+    addresses = [f"{uuid.uuid4()}:1", f"{uuid.uuid4()}:2"]
+    processes = {
+        address: subprocess.Popen(
+            ["sleep", "60"], env={**os.environ, membership.FOLDER: "/host", membership.ADDRESS: address}
+        )
+        for address in addresses
+    }
+    yield processes
+    for process in processes.values():
+        process.kill()
+        process.wait()
+
+
+def down(address: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ipexperf.cli", "fleet", "down", address]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.process
+def test_leaving_one_fleet_leaves_no_other(fleets: dict[str, subprocess.Popen[bytes]]) -> None:
+    (one, left), (other, stays) = fleets.items()
+    until = time.monotonic() + 20
+    while set(fleets) - set(membership.members().values()) and time.monotonic() < until:
+        time.sleep(0.01)  # until both have begun
+    assert down(one).stdout == "this host has left the fleet\n"
+    assert left.wait(20) != 0
+    assert stays.poll() is None
+    wrong = down(one)
+    assert wrong.returncode == 2
+    assert f"fleet down {one}: this host is in no such fleet, but in " in wrong.stderr
+    assert other in wrong.stderr

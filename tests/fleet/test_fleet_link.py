@@ -14,14 +14,32 @@ from typing import Any
 import pytest
 from test_fleet_codec import CASE, FACTS, LAUNCH, MEASURED, ROUND
 
-from ipexperf.compare.request import GroupRequest
-from ipexperf.errors import HostLostError, UsageError
+from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
+from ipexperf.errors import HostLostError, LockError, UsageError
 from ipexperf.fleet import link as links
 from ipexperf.fleet import messages, runs
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.link import Board, Link
-from ipexperf.fleet.messages import Bye, Exited, Measure, Open, Opened, Progress, Refused, Said, Stop
+from ipexperf.fleet.messages import (
+    Answer,
+    Bye,
+    Exited,
+    Key,
+    Measure,
+    Open,
+    Opened,
+    Prepare,
+    Prepared,
+    Progress,
+    Refused,
+    Said,
+    Software,
+    Stop,
+)
 from ipexperf.fleet.remote import There
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.lock import Lock
+from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.site import Running
@@ -149,7 +167,7 @@ def test_a_group_is_measured_there_and_recorded_as_of_here(rack: Rack) -> None:
     site = rack.site(a=whole)
     assert site.facts(Options()).packages == {}
     group = running(site)
-    assert run(group) == [1]
+    assert run(group) == [], "what is complete is recorded once, by who waited for it"
     (measured,) = group.measurements().values()
     assert measured.environment["git"] == {"commit": "abc"}
     assert measured.launches == (LAUNCH,)
@@ -181,6 +199,81 @@ def test_hosts_share_groups_only_if_they_are_equal(rack: Rack) -> None:
 
     with pytest.raises(UsageError, match=r"b is not equal to a: torch 2\.8\.0 instead of absent"):
         rack.site(a=whole, b=other).facts(Options())
+
+
+def test_hosts_with_other_yardsticks_are_not_equal(rack: Rack) -> None:
+    """Their cases would be measured in other units."""
+
+    def script(content: str) -> Script:
+        return lambda request: [replace(opened(), yardstick=content)] if isinstance(request, Open) else []
+
+    with pytest.raises(UsageError, match="b is not equal to a: the yardstick two instead of one"):
+        rack.site(a=script("one"), b=script("two")).facts(Options())
+
+
+ARM = ArmRequest(ArmWords(text="baseline", lock="baseline"), Lock("3.11.7", "x").text, (CASE,), "--it", PairPolicy())
+MADE = LockArm(ArmWords(text="baseline:1", python="/a/python"), ((CASE, CASE),), ())
+
+
+def prepares(made: LockArm | None, problem: str = "") -> Script:
+    """A host that can make the software of a lock an arm, or not."""
+
+    def script(request: messages.Request) -> list[Any]:
+        return [Prepared(request.number, made, problem)] if isinstance(request, Prepare) else whole(request)
+
+    return script
+
+
+def test_a_host_answers_what_a_run_asks(rack: Rack) -> None:
+    def script(request: messages.Request) -> list[Any]:
+        return [Answer(request.number, f"key of {request.device}")] if isinstance(request, Key) else whole(request)
+
+    site = rack.site(a=script)
+    assert site.machine_key("xpu", opened().facts) == "key of xpu"
+
+
+def test_equal_hosts_all_make_the_software_of_an_arm(rack: Rack) -> None:
+    other = replace(MADE, words=replace(MADE.words, python="/b/python"))
+    site = rack.site(a=prepares(MADE), b=prepares(other))
+    assert site.locked(ARM) == MADE
+    for channel in rack.channels.values():
+        [asked] = [one for one in channel.requests if isinstance(one, Prepare)]
+        assert asked.request == ARM
+
+
+def test_one_of_equal_hosts_that_cannot_make_it_is_named(rack: Rack) -> None:
+    site = rack.site(a=prepares(MADE), b=prepares(None, "pace 1.0 came from no index"))
+    with pytest.raises(LockError, match=r"host b: pace 1\.0 came from no index"):
+        site.locked(ARM)
+
+
+def test_one_of_equal_hosts_that_is_lost_meanwhile_measures_nothing(rack: Rack) -> None:
+    def dies(request: messages.Request) -> list[Any]:
+        return [Exited(1, "it fell over")] if isinstance(request, Prepare) else whole(request)
+
+    site = rack.site(a=dies, b=prepares(MADE))
+    assert site.locked(ARM) == MADE
+    group = running(site)
+    run(group)
+    assert [one.launches[0].reason for one in group.measurements().values()] == [""]
+    with pytest.raises(HostLostError, match=r"the host a was lost: .*it fell over"):
+        rack.site(a=dies, b=dies).locked(ARM)
+
+
+def test_a_question_that_a_host_refuses_is_an_error_with_its_reason(rack: Rack) -> None:
+    def script(request: messages.Request) -> list[Any]:
+        return [Refused(request.number, "it has no such card")] if isinstance(request, Key) else whole(request)
+
+    with pytest.raises(UsageError, match="it has no such card"):
+        rack.site(a=script).machine_key("xpu", opened().facts)
+
+
+def test_a_host_that_is_lost_answers_nobody_for_ever(rack: Rack) -> None:
+    def script(request: messages.Request) -> list[Any]:
+        return [Exited(1, "it fell over")] if isinstance(request, Software) else whole(request)
+
+    with pytest.raises(HostLostError, match="it fell over"):
+        rack.site(a=script).software()
 
 
 def test_hosts_with_other_cards_are_not_equal(rack: Rack) -> None:

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from test_plugin_fleet import LOAD, PATIENCE, mark, metas, wait_for
+from test_plugin_fleet import LOAD, PATIENCE, cut_off, mark, metas, wait_for
 from test_plugin_usage import refused
 
 if TYPE_CHECKING:
@@ -106,12 +106,28 @@ def test_ctrl_c_keeps_the_comparisons_that_were_over(suite: Suite, mark: Path, g
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize("arm", ["", "HASTE=1"])
+def test_a_comparison_that_was_over_is_taken_over(
+    arm: str, suite: Suite, mark: Path, gone: Callable[[int], bool]
+) -> None:
+    """If the same is asked for: with another arm, it is another comparison."""
+    suite.short_pairs()
+    run = cut_off(suite, mark, gone, "--perf-against=", "--perf-max-pairs=2", short=())
+    began = mark.stat().st_mtime_ns
+    result = compared(suite, "patient,tiny", "--perf-fleet=local:a", f"--perf-resume={run}", arm=arm)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines([f"*a: 1 group of run {run}, complete and measured by this code, kept here*"])
+    assert (mark.stat().st_mtime_ns == began) == (arm == "")
+    assert [one[1:] for one in evidence(suite)] == [(arm or "itself", 2)] * 2
+    assert suite.query("SELECT role, count(*) FROM seat GROUP BY role ORDER BY role") == [("against", 4), ("case", 4)]
+
+
 @pytest.mark.parametrize(
     ("arm", "reason"),
     [
         ("stack=nothing", "host a: --perf-against: unknown stack 'nothing'"),
         ("/not/there/python", "host a: --perf-against '/not/there/python': '/not/there/python' is no interpreter"),
-        ("shipped:stock", "--perf-against: a lock as an arm does not work with --perf-fleet"),
+        ("lock:nowhere.txt", "host a: there is no lock nowhere.txt"),
     ],
 )
 def test_an_arm_that_a_host_cannot_have_is_one_sentence(suite: Suite, arm: str, reason: str) -> None:

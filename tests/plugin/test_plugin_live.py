@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).parents[1] / "environments"))
 import quick_uv
 from small_wheels import a_wheel, an_unpacked_environment
 from test_plugin_against import told
+from test_plugin_fleet import LOAD
 from test_plugin_usage import refused
 
 from ipexperf import lock as locks
@@ -167,10 +168,11 @@ def test_where_the_lock_cannot_be_made_the_numbers_judge_and_the_reason_is_said(
     refused(run(accepted, pythons["1.1"], "--perf-baseline=live"), "--perf-baseline: pace 1.0 came from no index")
 
 
+@pytest.mark.parametrize("fleet", [(), ("--perf-fleet=local:a", LOAD)])
 def test_where_the_old_software_does_not_run_the_case_the_numbers_judge(
-    suite: Suite, pythons: dict[str, str], accepted: Suite
+    fleet: tuple[str, ...], suite: Suite, pythons: dict[str, str], accepted: Suite
 ) -> None:
-    """A case that the baseline's software cannot run any more must not fail for that."""
+    """A case that the baseline's software cannot run any more must not fail for that, here and on a host."""
     lock = lock_of(accepted)
     other = lock.read_text().replace("pace==1.0", "pace==0.9")
     [package] = make.take_inventory(pythons["0.9"]).packages
@@ -181,7 +183,7 @@ def test_where_the_old_software_does_not_run_the_case_the_numbers_judge(
     lock.unlink()
     [file] = (accepted.path / "baselines").glob("*.json")
     file.write_text(file.read_text().replace(lock.stem, digest))
-    result = run(accepted, pythons["1.2"])
+    result = run(accepted, pythons["1.2"], *fleet)
     result.assert_outcomes(passed=1)
     assert "the software of its baseline does not run it: " in result.stdout.str()
     assert accepted.query("SELECT count(*) FROM launch WHERE outcome != 'ok'") == [(0,)]

@@ -41,3 +41,19 @@ def test_pairs_need_none(suite: Suite) -> None:
     assert result.ret == 4
     told = "--perf-yardstick: pairs take turns with the other arm, and need no yardstick"
     result.stderr.fnmatch_lines([f"*{told}"])
+
+
+def test_a_host_of_a_fleet_has_a_yardstick_of_its_own(suite: Suite) -> None:
+    """A host without one takes no part, and equal hosts are equal in that too."""
+    packages = suite.path / "packages.txt"
+    packages.write_text("# nothing\n")
+    host = suite.path / ".ipexperf/fleet/local"
+    yardstick.make(host / "a/.ipexperf", packages, lambda _: None)
+    result = suite.run("tiny", "--perf-yardstick", "--perf-fleet=local:a,b")
+    assert result.ret == 1
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["HOST b TOOK NO PART: --perf-yardstick: there is no yardstick in *local/b/.ipexperf*"])
+    [(params,)] = suite.query("SELECT json_extract(params, '$.knobs.yardstick') FROM \"case\"")
+    assert params == "on"
+    metrics = {name for (name,) in suite.query("SELECT metric FROM series")}
+    assert {"step_time", "relative_time", "yardstick_time"} <= metrics
