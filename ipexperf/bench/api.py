@@ -372,8 +372,8 @@ class Model:
     operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For each stack, the operators that must then run in a step, by their names in torch's profiler."""
     why_nots: Mapping[str, str] = field(default_factory=dict)
-    """Reasons why the model does not support modes of a trait (`Mode.traits`), a dtype, or a dtype on a stack
-    (`int8 on stock`)."""
+    """Reasons why the model does not support modes of a trait (`Mode.traits`), a dtype, or either on a stack
+    (`int8 on stock`, `compiled on ipex`)."""
     operator_of: str = ""
     """The decoder whose operator this is. Empty: a whole network."""
     linear: bool = True
@@ -393,7 +393,7 @@ class Model:
 
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
         """Return why the model cannot do this cell, whose mode is `mode`, or None."""
-        kinds = (*mode.traits, cell.dtype, f"{cell.dtype} on {cell.stack}")
+        kinds = [one for name in (*mode.traits, cell.dtype) for one in (name, f"{name} on {cell.stack}")]
         if self.operator_of and not mode.by_tokens:
             return f"it is an operator of {self.operator_of}, for modes that read its tokens: {mode.name} does not"
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)

@@ -1,4 +1,4 @@
-"""Training through torch.compile: that both passes run as compiled code, that it learns, and that no liar gets through."""
+"""Training through torch.compile: both passes run as compiled code, it learns, and no liar gets through."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_compiled_training_keeps_its_proofs_and_learns() -> None:
 
 
 def test_it_tells_how_long_compiling_took_and_what_was_compiled() -> None:
-    """As the compiled modes of inference do: a time, the size of the graph and of its code, and a stable fingerprint."""
+    """As compiled inference does: a time, the size of the graph and of its code, and a stable fingerprint."""
     session = opened()
     assert session.compile_time > 0
     counts = session.metrics()

@@ -12,14 +12,13 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, Cell, Device, Kernel, Look, Session, Stack, Workbench
 from ipexperf.bench.evidence import compilation, proof
+from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._compiled import FRESH, Compilation
 from ipexperf.bench.modes.train import Train, TrainSession
 from ipexperf.result import Check
 
-DROPOUT = (
-    "dropout draws the random numbers of eager training (inductor's fallback_random), so that losses can be compared"
-)
+DROPOUT = "dropout draws the random numbers of eager training (inductor's fallback_random), so that losses compare"
 """A note on what is not inductor's default."""
 
 
@@ -38,9 +37,8 @@ class CompiledTraining(TrainSession):
         return self.bench.stack.compiled_training(network, self.bench)
 
     def notes(self) -> list[str]:
-        drops = any(
-            getattr(module, "p", 0) > 0 for module in self.optimised.modules() if isinstance(module, _dropout())
-        )
+        kind = torch.nn.modules.dropout._DropoutNd  # noqa: SLF001 - torch has no public name for all of them
+        drops = any(isinstance(module, kind) and module.p > 0 for module in self.optimised.modules())
         return [*super().notes(), *([DROPOUT] if drops else [])]
 
     def kernels(self) -> list[Kernel]:
@@ -61,11 +59,6 @@ class CompiledTraining(TrainSession):
             compilation.both_passes(self.events, self.accumulate),
             *self.bench.stack.proof_of_compiled_training(self.network, self.bench),
         ]
-
-
-def _dropout() -> Any:
-    """Return the base class of torch's modules for dropout. Torch has no public name for it."""
-    return importlib.import_module("torch.nn.modules.dropout")._DropoutNd  # noqa: SLF001 - see above
 
 
 class TrainCompile(Train):
