@@ -36,6 +36,7 @@ MODES = (
     "decode",
     "load",
     "train",
+    "train_compile",
     "train_ddp",
 )
 DTYPES = ("fp32", "bf16", "fp16", "int8")

@@ -9,14 +9,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.metadata
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import measure
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import retired
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case, identify
 from ipexperf.dtypes import quantised
@@ -369,8 +372,8 @@ class Model:
     operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For each stack, the operators that must then run in a step, by their names in torch's profiler."""
     why_nots: Mapping[str, str] = field(default_factory=dict)
-    """Reasons why the model does not support modes of a trait (`Mode.traits`), a dtype, or a dtype on a stack
-    (`int8 on stock`)."""
+    """Reasons why the model does not support modes of a trait (`Mode.traits`), a dtype, or either on a stack
+    (`int8 on stock`, `compiled on ipex`)."""
     operator_of: str = ""
     """The decoder whose operator this is. Empty: a whole network."""
     linear: bool = True
@@ -390,7 +393,7 @@ class Model:
 
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
         """Return why the model cannot do this cell, whose mode is `mode`, or None."""
-        kinds = (*mode.traits, cell.dtype, f"{cell.dtype} on {cell.stack}")
+        kinds = [one for name in (*mode.traits, cell.dtype) for one in (name, f"{name} on {cell.stack}")]
         if self.operator_of and not mode.by_tokens:
             return f"it is an operator of {self.operator_of}, for modes that read its tokens: {mode.name} does not"
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
@@ -550,6 +553,16 @@ class Stack(ABC):
         del network, code, arguments, bench
         return []
 
+    def compiled_training(self, network: Any, bench: Workbench) -> Any:
+        """Return a network from `for_training` under `torch.compile`. The first step compiles it."""
+        del bench
+        return torch.compile(network)
+
+    def proof_of_compiled_training(self, network: Any, bench: Workbench) -> list[Check]:
+        """Return evidence from a network that `compiled_training` returned, besides `proof_of_training`."""
+        del network, bench
+        return []
+
     def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel] | None:
         """Return the arithmetic kernels that a step really ran. None: those that torch's profiler shows."""
         del step, bench
@@ -595,9 +608,18 @@ class Session(ABC):
     elsewhere: bool = False
     """Whether other processes run the steps, so that the worker's own device has no evidence of them."""
     compile_time: float | None = None
-    """Seconds that making the graph of the network took, from the plain network to the first output. None: no graph."""
+    """Seconds that making the graph of the network took, from the plain network to the first output, or in training to
+    the end of the first step. None: no graph."""
     compile_instructions: int | None = None
     """Instructions that it took, where the machine counts them."""
+
+    @contextmanager
+    def compiling(self, synchronise: Callable[[], None]) -> Iterator[None]:
+        """Keep how long the block takes, in which the graph of the network is made."""
+        begin, counted = time.perf_counter(), retired.count()
+        yield
+        synchronise()
+        self.compile_time, self.compile_instructions = time.perf_counter() - begin, retired.since(counted)
 
     @abstractmethod
     def step(self) -> None:

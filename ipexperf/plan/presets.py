@@ -43,7 +43,7 @@ _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
     {"model": ("resnet50",), "dtype": ("fp32", "bf16", "int8"), "mode": ("realtime",)},
     {"model": ("resnet50",), "dtype": ("fp16",), "mode": ("infer", "infer_jit")},
     {"model": ("gpt_small", "llama_135m"), "dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},
-    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp", "train_compile")},
 )
 """Every workload, in training and inference, with the expensive modes on one or two of them."""
 PRESETS: dict[str, Preset] = {

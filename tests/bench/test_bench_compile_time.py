@@ -27,7 +27,7 @@ def test_a_network_that_takes_long_to_trace_has_a_long_compile_time(monkeypatch:
     """The clock stands still but for the build, so loading weights is no part of it."""
     from bench_cases import bench, network
 
-    from ipexperf.bench.modes import _inference
+    from ipexperf.bench import api
     from ipexperf.bench.modes.infer_jit import JitSession
 
     now = [0.0]
@@ -37,7 +37,7 @@ def test_a_network_that_takes_long_to_trace_has_a_long_compile_time(monkeypatch:
         now[0] += 7.0
         return honest(self, *given)
 
-    monkeypatch.setattr(_inference.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(api.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(JitSession, "build", build)
     workbench: Any = bench(network, "infer_jit", registry.devices.get("cpu"))
     session = workbench.mode.open(workbench)

@@ -33,6 +33,12 @@ def model(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
 model("small")(small)
 
 
+@model("flat")
+def flat() -> Any:
+    """Without a bias inductor has no kernel of its own to write: nothing waits for the C++ compiler."""
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 10, bias=False))
+
+
 @model("talking")
 def talking() -> Any:
     """The small network, which says in which rank it is built. The worker's own copy is in none."""

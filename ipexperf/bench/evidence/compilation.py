@@ -19,10 +19,15 @@ from ipexperf.result import Check
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 REGION = "Torch-Compiled Region"
 """Name of compiled code in torch's profiler."""
+BACKWARD = "CompiledFunctionBackward"
+"""Name of the backward pass of compiled code in torch's profiler."""
+INFERENCE, TRAINING = ("inference",), ("forward", "backward")
+"""The passes for which inductor writes code, by the names that AOTAutograd gives them."""
 _CALL = "def call("
 _ARGUMENTS = re.compile(r"^\s+(\w+(?:, \w+)*),? = args$", re.MULTILINE)
 _LAYERS = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable", "compiler_fn")
 """Attributes under which torch's wrappers around a backend keep the function below."""
+_PASS = re.compile(r"^# AOT ID: \['\d+_(\w+)'\]$", re.MULTILINE)
 _SHOWN = 80
 
 
@@ -116,10 +121,14 @@ def generated(before: int) -> list[str]:
     return [source for source in sources if _CALL in source]
 
 
-def written(sources: list[str]) -> Check:
-    """Check that inductor generated the code of one graph."""
+def written(sources: list[str], passes: tuple[str, ...] = INFERENCE) -> Check:
+    """Check that inductor generated the code of one graph, for each of the passes that are wanted."""
     lines = sum(source.count("\n") for source in sources)
-    return Check("inductor", len(sources) == 1, f"code of {len(sources)} graphs, {lines} lines", "code of 1 graph")
+    if passes == INFERENCE:
+        return Check("inductor", len(sources) == 1, f"code of {len(sources)} graphs, {lines} lines", "code of 1 graph")
+    names = [match[1] if (match := _PASS.search(source)) else "an unknown pass" for source in sources]
+    text = f"code of {', '.join(names) or 'no pass'}, {lines} lines"
+    return Check("inductor", sorted(names) == sorted(passes), text, f"code of {', '.join(passes)}")
 
 
 def arguments(code: str) -> int:
@@ -150,6 +159,26 @@ def one_region(events: list[dict[str, Any]]) -> Check:
         len(regions) == 1 and 0 < inside == len(heavy),
         f"{len(regions)} compiled regions, {inside} of {len(heavy)} operators inside",
         "1 compiled region, all operators inside",
+    )
+
+
+def both_passes(events: list[dict[str, Any]], batches: int) -> Check:
+    """Check that a step calls the code of each pass once a batch, and that both together contain all its arithmetic."""
+    regions = {
+        "forward": [event for event in events if str(event.get("name")).startswith(REGION)],
+        "backward": [event for event in events if event.get("name") == BACKWARD],
+    }
+    heavy = [event for event in events if proof.arithmetic(event)]
+    inside = {
+        name: sum(any(_within(event, region) for region in calls) for event in heavy) for name, calls in regions.items()
+    }
+    parts = [f"{len(calls)} {name} with {inside[name]} operators" for name, calls in regions.items()]
+    return Check(
+        "compiled_step",
+        all(len(calls) == batches and inside[name] for name, calls in regions.items())
+        and sum(inside.values()) == len(heavy),
+        f"{', '.join(parts)}, of {len(heavy)} in the step",
+        f"{batches} forward, {batches} backward, all operators in them",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.bench.api import COMPILED
 from ipexperf.bench.registry import model
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def _merged_for_training(network: Any, bench: Workbench) -> Any:
     scripts={"ipex": MERGED},
     tuned_training={"ipex": _merged_for_training},
     operators={"ipex": OPERATORS},
+    why_nots={f"{COMPILED} on ipex": "torch.compile cannot trace IPEX's kernel for the interaction, and raises"},
 )
 def dlrm() -> Any:
     return importlib.import_module("ipexperf.bench.models._dlrm").Dlrm(TABLES, DENSE, WIDTH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf import dtypes
@@ -17,17 +17,48 @@ FRESH = "torch.compile keeps processes and threads that were never tested under 
 """Why launches of these modes are not forked."""
 
 
+class Compilation:
+    """What torch.compile made in this process, in the one call that may compile."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        """Make the call. Code that earlier calls or other launches compiled is not reused."""
+        loaded_before, before = compilation.loaded(), Tally.read()
+        with compilation.afresh():
+            call()
+            self.sources = compilation.generated(loaded_before)
+        self._after = Tally.read()
+        self._first = self._after.since(before)
+
+    @property
+    def code(self) -> str:
+        """All Python code that inductor generated."""
+        return "\n".join(self.sources)
+
+    def metrics(self) -> dict[str, float]:
+        size = sum(len(source) for source in map(fingerprint.bare, self.sources))
+        return {"graph_nodes": float(self._first.nodes), "generated_code": float(size)}
+
+    def look(self) -> Mapping[str, Seen]:
+        return fingerprint.compiled(self._first.graphs, self._first.frames, self._first.breaks, self.sources)
+
+    def proof(self, passes: tuple[str, ...]) -> list[Check]:
+        """Check that the call made the code of one graph, for these passes, and that nothing was compiled since then.
+
+        Call it before the proof runs steps of its own.
+        """
+        checks = compilation.whole(self._first, Tally.read().since(self._after))
+        return [*checks, compilation.written(self.sources, passes)]
+
+
 class CompiledSession(InferenceSession):
     """A network whose steps run as code that torch.compile generated in this process."""
 
     def build(self, network: Any, example: Tensors) -> Any:
-        loaded_before, before = compilation.loaded(), Tally.read()
-        with compilation.afresh():
+        def compile_it() -> None:
             self.network = self.bench.stack.compiled(network, example, self.bench)
             self.call_first(example)
-            self.sources = compilation.generated(loaded_before)
-        self.compiled = Tally.read()
-        self.first = self.compiled.since(before)
+
+        self.compiled = Compilation(compile_it)
         return self.network
 
     def call_first(self, example: Tensors) -> None:
@@ -48,23 +79,16 @@ class CompiledSession(InferenceSession):
         return kernels
 
     def metrics(self) -> dict[str, float]:
-        code = sum(len(source) for source in map(fingerprint.bare, self.sources))
-        return {**super().metrics(), "graph_nodes": float(self.first.nodes), "generated_code": float(code)}
+        return {**super().metrics(), **self.compiled.metrics()}
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        return {**super().looks(device), "compiled": self._compiled}
-
-    def _compiled(self) -> Mapping[str, Seen]:
-        return fingerprint.compiled(self.first.graphs, self.first.frames, self.first.breaks, self.sources)
+        return {**super().looks(device), "compiled": self.compiled.look}
 
     def proof(self) -> list[Check]:
-        # Read the counters first, before the proof runs further steps.
-        later = Tally.read().since(self.compiled)
-        code = "\n".join(self.sources)
+        compiled = self.compiled.proof(compilation.INFERENCE)
         return [
             *super().proof(),
-            *compilation.whole(self.first, later),
-            compilation.written(self.sources),
+            *compiled,
             compilation.one_region(self.events),
-            *self.bench.stack.proof_of_code(self.network, code, self.arguments, self.bench),
+            *self.bench.stack.proof_of_code(self.network, self.compiled.code, self.arguments, self.bench),
         ]

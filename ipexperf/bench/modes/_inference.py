@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from ipexperf import dtypes
@@ -16,7 +16,6 @@ from ipexperf.bench.evidence import accuracy, fingerprint, instructions, proof, 
 from ipexperf.bench.evidence.accuracy import Reference
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import retired
 from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import Bounds
@@ -50,12 +49,8 @@ class InferenceSession(Session):
 
     def timed(self, build: Callable[[Any], Any], network: Any) -> Any:
         """Return what `build` makes of the network. Keep how long it takes if that is a graph."""
-        begin, counted = time.perf_counter(), retired.count()
-        built = build(network)
-        self.bench.device.synchronise()
-        if self.bench.mode.graph:
-            self.compile_time, self.compile_instructions = time.perf_counter() - begin, retired.since(counted)
-        return built
+        with self.compiling(self.bench.device.synchronise) if self.bench.mode.graph else nullcontext():
+            return build(network)
 
     def placed(self) -> Any:
         """Return a new network with the case's weights on the device, in the case's memory layout."""

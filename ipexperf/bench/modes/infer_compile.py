@@ -25,7 +25,7 @@ class CompiledInference(CompiledSession):
     def proof(self) -> list[Check]:
         int8 = dtypes.quantised(self.bench.case.dtype)
         checks = super().proof()
-        return [*checks, *([quantised.code("\n".join(self.sources), self.layers)] if int8 else [])]
+        return [*checks, *([quantised.code(self.compiled.code, self.layers)] if int8 else [])]
 
 
 class InferCompile(Mode):

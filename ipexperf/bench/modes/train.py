@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ipexperf.bench import optimizers, registry
-from ipexperf.bench.api import Cell, ChannelsLast, Device, Look, Mode, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.evidence import accuracy, fingerprint, instructions, proof, work
 from ipexperf.bench.evidence.work import Work
@@ -52,7 +52,7 @@ class TrainSession(Session):
         return _curve.order(self.bench, self.split, 0, 1)
 
     def joined(self, network: Any) -> Any:
-        """Return the network for steps. Overridden for training in several processes."""
+        """Return the network for steps. Overridden where it is not the optimised one itself."""
         return network
 
     def apart(self) -> AbstractContextManager[Any]:
@@ -172,9 +172,13 @@ class TrainSession(Session):
             loss, _ = self.bench.task.learn(network, tuple(batch[:given]), tuple(batch[given:]))
             loss.backward()
 
+    def kernels(self) -> list[Kernel]:
+        """Return the arithmetic kernels that one step really ran."""
+        return proof.of_stack(self.step, self.bench)
+
     def proof(self) -> list[Check]:
         case = self.bench.case
-        kernels = proof.of_stack(self.step, self.bench)
+        kernels = self.kernels()
         checks = [
             proof.placed(self.optimised, [*self.last[0], *self.trained], self.last[1], case.device),
             self.feed.proof(self.step),
@@ -229,13 +233,17 @@ class Train(Mode):
         loss = "    loss = loss_of(model(*inputs), targets)"
         return (
             *optimizers.script(cell.knob("optimizer") or model.optimizer, model),
-            *stack.script("for_training", cell),
+            *self.prepared(cell, stack),
             "for inputs, targets in batches:",
             "    optimizer.zero_grad()",
             *((f"    with {context}:", f"    {loss}") if context else (loss,)),
             "    loss.backward()",
             "    optimizer.step()",
         )
+
+    def prepared(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        """Return the lines of a user's script that make `model` what the steps run."""
+        return stack.script("for_training", cell)
 
     def open(self, bench: Workbench) -> Session:
         return TrainSession(bench)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ipexperf.bench.api import Cell
+from ipexperf.bench import registry
+from ipexperf.bench.api import COMPILED, Cell
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.precision import dtype_name
 from ipexperf.bench.stacks._ipex_weights import COMPUTING
@@ -35,12 +36,19 @@ def for_inference(cell: Cell) -> tuple[str, ...]:
 
 def for_training(cell: Cell) -> tuple[str, ...]:
     """Return how a script optimises for training."""
-    return _optimise(cell, "model, optimizer", "optimizer=optimizer")
+    unpacked = ("weights_prepack=False",) if registry.modes.get(cell.mode).graph == COMPILED else ()
+    return _optimise(cell, "model, optimizer", "optimizer=optimizer", *unpacked)
 
 
 def compiled(cell: Cell) -> tuple[str, ...]:
     """Return how a script compiles with IPEX's backend."""
-    return (*_optimise(cell, "model", "weights_prepack=False"), 'model = torch.compile(model, backend="ipex")')
+    return (*_optimise(cell, "model", "weights_prepack=False"), *compiled_training(cell))
+
+
+def compiled_training(cell: Cell) -> tuple[str, ...]:
+    """Return how a script compiles a network that it trains, after `for_training`."""
+    del cell
+    return ('model = torch.compile(model, backend="ipex")',)
 
 
 def quantise(cell: Cell) -> tuple[str, ...]:
@@ -84,6 +92,7 @@ METHODS = {
     "for_inference": for_inference,
     "for_training": for_training,
     "compiled": compiled,
+    "compiled_training": compiled_training,
     "quantise": quantise,
     "weight_only": weight_only,
     "streamed": streamed,

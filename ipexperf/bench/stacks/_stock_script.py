@@ -13,8 +13,13 @@ def compiled(cell: Cell) -> tuple[str, ...]:
     """Return how a script compiles. Freezing is enabled globally: as an option of compile it has no effect."""
     frozen = cell.knob("freezing") != "off"
     imports = ("import torch._inductor.config", "torch._inductor.config.freezing = True") if frozen else ()
+    return (*imports, *compiled_training(cell))
+
+
+def compiled_training(cell: Cell) -> tuple[str, ...]:
+    """Return how a script compiles a network that it trains."""
     mode = ', mode="max-autotune-no-cudagraphs"' if cell.knob("max_autotune") == "on" else ""
-    return (*imports, f"model = torch.compile(model{mode})")
+    return (f"model = torch.compile(model{mode})",)
 
 
 def quantise(cell: Cell) -> tuple[str, ...]:
@@ -64,5 +69,10 @@ def weight_only(cell: Cell) -> tuple[str, ...]:
     )
 
 
-METHODS = {"compiled": compiled, "quantise": quantise, "weight_only": weight_only}
+METHODS = {
+    "compiled": compiled,
+    "compiled_training": compiled_training,
+    "quantise": quantise,
+    "weight_only": weight_only,
+}
 """The methods of the stack for which a script needs a line."""

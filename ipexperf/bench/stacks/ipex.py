@@ -133,17 +133,28 @@ class Ipex(Stack):
         del example
         self._pairs, self._norms = _ipex_linear.pairs(network), _norms(network)
         arguments = {"dtype": torch_dtype(bench.case.dtype), "weights_prepack": False, **self._prepared(bench)}
-        return torch.compile(self._ipex.optimize(network, **arguments), backend="ipex")
+        return self.compiled_training(self._ipex.optimize(network, **arguments), bench)
+
+    def compiled_training(self, network: Any, bench: Workbench) -> Any:
+        del bench
+        return torch.compile(network, backend="ipex")
+
+    def proof_of_compiled_training(self, network: Any, bench: Workbench) -> list[Check]:
+        return self._proof_of_backend(network, bench)
 
     def proof_of_code(self, network: Any, code: str, arguments: int, bench: Workbench) -> list[Check]:
-        """Check that the backend is IPEX's and lowers through inductor, not TorchScript."""
         del code, arguments
+        checks = self._proof_of_backend(network, bench)
+        return [*checks, *self.proof_of_inference(network._orig_mod, bench)]  # noqa: SLF001 - documented by torch
+
+    def _proof_of_backend(self, network: Any, bench: Workbench) -> list[Check]:
+        """Check that the backend is IPEX's and lowers through inductor, not TorchScript."""
         backend = compilation.backend(network)
         checks = [Check("compile_backend", backend.startswith(self._ipex.__name__), backend, "IPEX's own")]
         if bench.case.device == "cpu":
             way = self._ipex._get_compiler_backend()  # noqa: SLF001 - IPEX has no public API for it
             checks.append(Check("lowering", way == "inductor", way, "inductor"))
-        return [*checks, *self.proof_of_inference(network._orig_mod, bench)]  # noqa: SLF001 - documented by torch
+        return checks
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         return _ipex_int8.quantise(network, example, batches, bench)
@@ -164,9 +175,10 @@ class Ipex(Stack):
         return _ipex_streams.parts(network)
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
-        turned = self._prepared(bench)
-        dtype = torch_dtype(bench.case.dtype)
-        optimised, fused = self._ipex.optimize(network, optimizer=optimizer, dtype=dtype, **turned)
+        arguments = {"dtype": torch_dtype(bench.case.dtype), **self._prepared(bench)}
+        if bench.mode.graph == COMPILED:
+            arguments["weights_prepack"] = False  # the graph would break at every packed layer
+        optimised, fused = self._ipex.optimize(network, optimizer=optimizer, **arguments)
         return optimised, fused
 
     def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel]:

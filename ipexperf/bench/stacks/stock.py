@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Knob, Quantised, Stack, Workbench
+from ipexperf.bench.api import COMPILED, TRAINING, Cell, Knob, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import compilation
 from ipexperf.bench.lazy import torch
@@ -25,6 +25,7 @@ KNOBS = (
         modes=(COMPILED,),
         # Inductor lowers the patterns of int8 only where weights are constants.
         dtypes=tuple(name for name in DTYPES if not quantised(name)),
+        barred={TRAINING: "training changes the weights, so they are no constants"},
     ),
     Knob("max_autotune", "inductor times several kernels and takes the fastest", ("off", "on"), modes=(COMPILED,)),
 )
@@ -59,6 +60,9 @@ class Stock(Stack):
         del example
         configuration: Any = importlib.import_module("torch._inductor.config")
         configuration.freezing = bench.knob("freezing") == "on"
+        return self.compiled_training(network, bench)
+
+    def compiled_training(self, network: Any, bench: Workbench) -> Any:
         mode = "max-autotune-no-cudagraphs" if bench.knob("max_autotune") == "on" else None
         return torch.compile(network, mode=mode)
 
@@ -93,6 +97,9 @@ class Stock(Stack):
     def proof_of_code(self, network: Any, code: str, arguments: int, bench: Workbench) -> list[Check]:
         frozen = compilation.frozen(code, arguments, wanted=bench.knob("freezing") == "on")
         return [*self._untouched(), frozen, *self._tuned(network, bench)]
+
+    def proof_of_compiled_training(self, network: Any, bench: Workbench) -> list[Check]:
+        return self._tuned(network, bench)
 
     def _tuned(self, network: Any, bench: Workbench) -> list[Check]:
         """Return evidence that inductor was to time kernels, in a case that asks for it."""

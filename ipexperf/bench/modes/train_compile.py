@@ -1,0 +1,81 @@
+"""Training through torch.compile: forward and backward of the network are compiled, with the backend `ipex` on IPEX.
+
+As users write it, the loss and the update are eager code beside the compiled network.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import COMPILED, Cell, Device, Kernel, Look, Session, Stack, Workbench
+from ipexperf.bench.evidence import compilation, proof
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.modes._compiled import FRESH, Compilation
+from ipexperf.bench.modes.train import Train, TrainSession
+from ipexperf.result import Check
+
+DROPOUT = "dropout draws the random numbers of eager training (inductor's fallback_random), so that losses compare"
+"""A note on what is not inductor's default."""
+
+
+class CompiledTraining(TrainSession):
+    """A training whose first step compiles the network, and whose further steps run that code."""
+
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench)
+        with self.compiling(bench.device.synchronise):
+            self.compiled = Compilation(self.step)
+
+    def joined(self, network: Any) -> Any:
+        # Inductor's own random numbers would be other masks of dropout than those of the training it is compared with.
+        config: Any = importlib.import_module("torch._inductor.config")
+        config.fallback_random = True
+        return self.bench.stack.compiled_training(network, self.bench)
+
+    def notes(self) -> list[str]:
+        kind = torch.nn.modules.dropout._DropoutNd  # noqa: SLF001 - torch has no public name for all of them
+        drops = any(isinstance(module, kind) and module.p > 0 for module in self.optimised.modules())
+        return [*super().notes(), *([DROPOUT] if drops else [])]
+
+    def kernels(self) -> list[Kernel]:
+        self.events = proof.traced(self.step)
+        return proof.kernels(self.events)
+
+    def metrics(self) -> dict[str, float]:
+        return {**super().metrics(), **self.compiled.metrics()}
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        return {**super().looks(device), "compiled": self.compiled.look}
+
+    def proof(self) -> list[Check]:
+        compiled = self.compiled.proof(compilation.TRAINING)
+        return [
+            *super().proof(),
+            *compiled,
+            compilation.both_passes(self.events, self.accumulate),
+            *self.bench.stack.proof_of_compiled_training(self.network, self.bench),
+        ]
+
+
+class TrainCompile(Train):
+    name = "train_compile"
+    label = COMPILED
+    graph = COMPILED
+    plain = "train"
+    fresh = FRESH
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        return super().why_not(cell, facts) or facts.uncompiled()
+
+    def prepared(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return (*super().prepared(cell, stack), *stack.script("compiled_training", cell))
+
+    def open(self, bench: Workbench) -> Session:
+        return CompiledTraining(bench)
+
+
+registry.modes.add("train_compile", TrainCompile())

@@ -1,0 +1,258 @@
+"""Training through torch.compile: both passes run as compiled code, it learns, and no liar gets through."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.evidence import compilation, fingerprint
+from ipexperf.bench.machine import facts
+from ipexperf.bench.modes import train_compile
+from ipexperf.bench.stacks.stock import Stock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+torch = pytest.importorskip("torch")
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler"),
+    # Torch's compiler uses what torch and Python have deprecated.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
+]
+
+
+def tiny() -> Any:
+    """Without a bias inductor has no kernel of its own to write: nothing waits for the C++ compiler."""
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 10, bias=False))
+
+
+def forgetful() -> Any:
+    return torch.nn.Sequential(*tiny(), torch.nn.Dropout(0.1))
+
+
+class Counts(torch.nn.Module):  # type: ignore[misc]
+    """Changes with every call, so that dynamo compiles it for each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = tiny()
+        self.calls = 0
+
+    def forward(self, images: Any) -> Any:
+        self.calls += 1
+        return self.inner(images) * self.calls
+
+
+class Prints(Counts):
+    def forward(self, images: Any) -> Any:
+        flat = self.inner[0](images)
+        print("half way")
+        return self.inner[1](flat)
+
+
+class AsItLikes(Stock):
+    """Compiles in its own way, under the label of stock PyTorch."""
+
+    def __init__(self, compile_it: Callable[[Any], Any]) -> None:
+        self.compile_it = compile_it
+
+    def compiled_training(self, network: Any, bench: Any) -> Any:
+        del bench
+        return self.compile_it(network)
+
+
+class SometimesEager(torch.nn.Module):  # type: ignore[misc]
+    """Runs the compiled network and the plain one in turns."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.ways = torch.compile(network), network
+        self.calls = 0
+
+    def forward(self, images: Any) -> Any:
+        self.calls += 1
+        return self.ways[(self.calls - 1) % 2](images)
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    """Nothing is compiled yet, and what a session configures is forgotten."""
+    import torch._inductor.config
+
+    torch._dynamo.reset()
+    with torch._inductor.config.patch(fallback_random=False):
+        yield
+    torch._dynamo.reset()
+
+
+def opened(
+    build: Callable[[], Any] = tiny,
+    compile_it: Callable[[Any], Any] | None = None,
+    dtype: str = "fp32",
+    **knobs: str,
+) -> Any:
+    """A session of the mode on stock PyTorch, or on a stack that compiles in another way."""
+    from bench_cases import bench
+
+    workbench = bench(build, "train_compile", registry.devices.get("cpu"), **knobs)
+    workbench = dataclasses.replace(workbench, case=dataclasses.replace(workbench.case, dtype=dtype))
+    if compile_it:
+        workbench = dataclasses.replace(workbench, stack=AsItLikes(compile_it))
+    return workbench.mode.open(workbench)
+
+
+def proven(session: Any) -> dict[str, Any]:
+    return {check.name: check for check in session.proof()}
+
+
+def failed(checks: dict[str, Any]) -> set[str]:
+    return {name for name, check in checks.items() if not check.ok}
+
+
+def test_a_compiled_training_keeps_its_proofs_and_learns() -> None:
+    """Inductor's code of both passes, the losses of stock fp32, and everything that any training proves."""
+    session = opened()
+    session.sample(lambda: None, 2, 2)
+    checks = proven(session)
+    assert failed(checks) == set(), checks
+    promised = {"graphs", "recompilation", "eager_fallback", "inductor", "compiled_step", "weights_move", "steps"}
+    assert promised | {"dtype", "stack"} <= set(checks)
+    assert checks["compiled_step"].found == "1 forward with 1 operators, 1 backward with 1 operators, of 2 in the step"
+    assert checks["inductor"].found.startswith("code of forward, backward, ")
+    learned = {check.name: check for check in session.accuracy()[1]}
+    assert failed(learned) == set(), learned
+    assert {"loss_curve", "accuracy", "loss"} == set(learned)
+    session.close()
+
+
+def test_it_tells_how_long_compiling_took_and_what_was_compiled() -> None:
+    """As compiled inference does: a time, the size of the graph and of its code, and a stable fingerprint."""
+    session = opened()
+    assert session.compile_time > 0
+    counts = session.metrics()
+    assert counts["graph_nodes"] > 1
+    assert counts["generated_code"] > 1000
+    seen = fingerprint.of(session, session.bench.device)
+    assert seen is not None
+    assert (seen["missing"], seen["unstable"]) == ({}, [])
+    assert seen["structure"]["compiled"]["graphs"] == 1
+    session.close()
+
+
+def test_the_step_that_compiles_is_a_step_of_the_training() -> None:
+    """Its loss is the first of the curve, and it is no sample."""
+    session = opened()
+    assert (len(session.losses), session.ledger.steps) == (1, 1)
+    session.sample(lambda: None, 1, 2)
+    assert len(session.losses) == 3
+    session.close()
+
+
+def test_each_batch_of_an_accumulated_step_is_compiled_code() -> None:
+    session = opened(accumulate="2")
+    session.sample(lambda: None, 2, 1)
+    checks = proven(session)
+    assert failed(checks) == set(), checks
+    assert checks["compiled_step"].found == "2 forward with 2 operators, 2 backward with 2 operators, of 4 in the step"
+    session.close()
+
+
+def test_bf16_is_compiled_under_autocast() -> None:
+    """The products of both passes are in bf16, and the losses stay at those of stock fp32."""
+    session = opened(dtype="bf16")
+    session.sample(lambda: None, 2, 1)
+    checks = proven(session)
+    assert failed(checks) == set(), checks
+    assert checks["dtype"].found.startswith("bfloat16")
+    [curve] = [check for check in session.accuracy()[1] if check.name == "loss_curve"]
+    assert curve.ok, curve
+    session.close()
+
+
+def test_dropout_draws_what_eager_training_draws_and_says_so() -> None:
+    """Inductor's own masks are others, with which no curve of losses can be compared."""
+    session = opened(forgetful)
+    session.sample(lambda: None, 2, 1)
+    assert session.notes()[-1:] == [train_compile.DROPOUT]
+    [curve] = [check for check in session.accuracy()[1] if check.name == "loss_curve"]
+    assert curve.ok, curve
+    session.close()
+
+
+def test_without_dropout_there_is_nothing_to_note() -> None:
+    session = opened()
+    assert session.notes() == []
+    session.close()
+
+
+@pytest.mark.parametrize(
+    ("compile_it", "caught"),
+    [
+        (lambda network: network, {"graphs", "inductor", "compiled_step"}),
+        (lambda network: torch.compile(network, backend="eager"), {"inductor", "compiled_step"}),
+        (lambda network: torch.compile(network, backend="aot_eager"), {"inductor"}),
+        (SometimesEager, {"compiled_step"}),
+    ],
+    ids=["never", "without a backward", "without inductor", "in every second batch"],
+)
+def test_a_training_that_is_not_compiled_is_caught(compile_it: Callable[[Any], Any], caught: set[str]) -> None:
+    """Plain code under the label, a graph whose backward is eager, code of nobody, and a step that is half eager."""
+    session = opened(compile_it=compile_it, **({"accumulate": "2"} if compile_it is SometimesEager else {}))
+    session.sample(lambda: None, 2, 1)
+    assert failed(proven(session)) == caught
+    session.close()
+
+
+@pytest.mark.parametrize(("build", "caught"), [(Counts, "recompilation"), (Prints, "graphs")])
+def test_a_network_that_does_not_stay_one_graph_is_caught(build: Callable[[], Any], caught: str) -> None:
+    """One that is compiled again in later steps, and one that breaks its graph."""
+    session = opened(build, lambda network: torch.compile(network, backend="aot_eager"))
+    session.sample(lambda: None, 2, 1)
+    assert caught in failed(proven(session))
+    session.close()
+
+
+def test_a_way_back_to_eager_is_caught() -> None:
+    """Where errors of the compiler are suppressed nobody knows what ran."""
+    with torch._dynamo.config.patch(suppress_errors=True):
+        session = opened(compile_it=lambda network: torch.compile(network, backend="aot_eager"))
+        assert "eager_fallback" in failed(proven(session))
+    session.close()
+
+
+def event(name: str, begin: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "ts": begin, "dur": 10, **more}
+
+
+def product(begin: int) -> dict[str, Any]:
+    return {**event("aten::mm", begin, args={"Input type": ["float", "float"]}), "dur": 2}
+
+
+@pytest.mark.parametrize(
+    ("events", "ok"),
+    [
+        ([product(1), product(21)], True),
+        ([product(1), product(21), product(41)], False),
+        ([product(1)], False),
+        ([product(21)], False),
+        ([], False),
+    ],
+)
+def test_both_passes_hold_all_arithmetic(events: list[dict[str, Any]], ok: bool) -> None:  # noqa: FBT001
+    """What lies beside the two, and a pass that computes nothing, prove nothing."""
+    passes = [event("Torch-Compiled Region: 0/0", 0), event(compilation.BACKWARD, 20)]
+    assert compilation.both_passes([*passes, *events], 1).ok is ok
+    assert not compilation.both_passes([*passes, *events], 2).ok
+
+
+def test_code_is_told_by_the_pass_that_it_is_for() -> None:
+    """The code of two forward passes is not that of a training, and code of an unknown pass proves nothing."""
+    forward, backward = (f"# AOT ID: ['0_{name}']\ndef call(args):\n" for name in compilation.TRAINING)
+    assert compilation.written([backward, forward], compilation.TRAINING).ok
+    for others in ([forward, forward], [forward], ["def call(args):\n", backward], []):
+        assert not compilation.written(others, compilation.TRAINING).ok

@@ -1,0 +1,128 @@
+"""Compiled training in the plan: beside eager training, where it runs, and why not elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import TRAINING
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.errors import UsageError
+from ipexperf.migrate import advice
+from ipexperf.plan import groups, matrix, migration
+from ipexperf.plan.migration import Side
+from ipexperf.plan.options import Options
+
+AVX2 = frozenset({"avx2", "fma"})
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_compile",), "stack": ("all",)}
+
+
+def options(**wishes: Any) -> Options:
+    return Options(**{**CELL, **wishes})
+
+
+def here(compiler: str = "/usr/bin/g++") -> Facts:
+    return Facts("/env/bin/python", PACKAGES, AVX2, {"xpu": "", "cuda": ""}, compiler=compiler, cores=2)
+
+
+def plan(compiler: str = "/usr/bin/g++", **wishes: Any) -> matrix.Plan:
+    matrix.check_names(options(**wishes))
+    return matrix.make(options(**wishes), here(compiler))
+
+
+def ids(found: matrix.Plan) -> list[str]:
+    return [case.id for case in found.cases]
+
+
+def test_both_stacks_train_compiled() -> None:
+    """In bf16 too: what needs AVX-512 is packing weights, and compiled code has none."""
+    assert ids(plan(dtype=("fp32", "bf16"))) == [
+        f"resnet18-cpu-{dtype}-train_compile-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")
+    ]
+
+
+def test_it_shares_the_rounds_of_eager_training_which_is_the_reference() -> None:
+    """So that compiled over eager is a ratio of neighbouring turns."""
+    [group] = groups.groups(plan(mode=("train", "train_compile")).cases)
+    assert len(group.cases) == 4
+    assert group.reference.id == "resnet18-cpu-fp32-train-stock"
+    assert {groups.plain_mode(case) for case in group.cases} == {"train"}
+
+
+def test_optimizers_are_those_of_training() -> None:
+    """Each that is asked for is a case, and Lamb is IPEX's."""
+    found = plan(optimizer=("adagrad", "lamb"))
+    base = "resnet18-cpu-fp32-train_compile"
+    names = ("ipex+optimizer:adagrad", "ipex+optimizer:lamb", "stock+optimizer:adagrad")
+    assert ids(found) == [f"{base}-{name}" for name in names]
+    assert [left.reason for left in found.left_out] == ["Lamb comes with IPEX: the stack stock has none"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        ({"compiler": ""}, "torch.compile needs a C++ compiler"),
+        ({"dtype": ("int8",)}, "int8 is for inference"),
+        ({"dtype": ("fp16",)}, "fp16 training on a CPU skips every step of its gradient scaler"),
+        (
+            {"stack": ("stock",), "knobs": (("freezing", "on"),)},
+            "training changes the weights, so they are no constants",
+        ),
+        ({"stack": ("ipex",), "knobs": (("weights_prepack", "on"),)}, "torch.compile breaks its graph at every packed"),
+        ({"model": ("faster_rcnn",)}, "its norms are frozen"),
+        ({"model": ("dlrm",), "stack": ("ipex",)}, "torch.compile cannot trace IPEX's kernel for the interaction"),
+    ],
+)
+def test_what_cannot_train_compiled_is_refused_with_the_reason(wishes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        plan(**wishes)
+    assert sentence in str(refused.value)
+
+
+def test_every_model_that_trains_on_stock_trains_compiled_there() -> None:
+    """Dynamo made one graph of each of them (torch 2.8), so none has a reason against this mode alone."""
+    able: dict[str, set[str]] = {
+        mode: {case.model for case in plan(model=("all",), mode=(mode,), stack=("stock",)).cases}
+        for mode in ("train", "train_compile")
+    }
+    assert able["train"] == able["train_compile"]
+    assert all(TRAINING not in registry.models.get(name).why_nots for name in able["train"])
+
+
+def test_it_is_in_the_full_preset_once_in_nightly_and_not_in_the_quick_one() -> None:
+    """A launch takes minutes to compile."""
+    everything: dict[str, Any] = {"model": None, "dtype": None, "mode": None, "stack": None}
+    chosen = {
+        preset: [name for name in ids(plan(**everything, preset=preset)) if "train_compile" in name]
+        for preset in ("quick", "nightly", "full")
+    }
+    assert chosen["quick"] == []
+    assert chosen["nightly"] == [f"resnet18-cpu-fp32-train_compile-{stack}" for stack in ("ipex", "stock")]
+    assert len(chosen["full"]) > len(chosen["nightly"])
+
+
+def test_a_migration_compares_eager_training_with_both_ways_of_stock() -> None:
+    """Eager training on IPEX beside eager and compiled training on stock, and the change of a script is one line."""
+    wish = options(mode=("train", "train_compile"), stack=None)
+    rows = migration.make(Side("ipex", here(), wish), Side("stock", here(), wish)).rows
+    row = next(row for row in rows if row.case.id == "resnet18-cpu-fp32-train-ipex")
+    assert [case.id.removeprefix("resnet18-cpu-fp32-") for case in row.candidates] == [
+        "train-stock",
+        "train_compile-stock",
+        "train_compile-stock+max_autotune:on",
+    ]
+    lines = advice.changed(advice.script(row.case), advice.script(row.candidates[1]))
+    assert "+ model = torch.compile(model)" in lines
+    assert "- import intel_extension_for_pytorch as ipex" in lines
+
+
+def test_the_script_of_ipex_packs_no_weights_and_names_its_backend() -> None:
+    """As PyTorch's recipe for the backend trains."""
+    [case] = plan(stack=("ipex",)).cases
+    lines = advice.script(case)
+    arguments = "model, optimizer=optimizer, weights_prepack=False, dtype=torch.float32"
+    assert f"model, optimizer = ipex.optimize({arguments})" in lines
+    assert 'model = torch.compile(model, backend="ipex")' in lines
