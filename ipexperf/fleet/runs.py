@@ -85,7 +85,7 @@ def start(
     starting = _Starting(options, folder, say, board, name)
     try:
         starting.open(chosen, cluster, lock, collecting=collecting)
-        return starting.plan()
+        return starting.plan(collecting=collecting)
     except BaseException:
         starting.close()
         raise
@@ -131,8 +131,8 @@ class _Starting:
                 with self._taking_part(link.host):
                     link.wait_open()
 
-    def plan(self) -> Started:
-        """Make the runs of the hosts that are left."""
+    def plan(self, *, collecting: bool) -> Started:
+        """Make the runs of the hosts that are left. `collecting`: no host makes the environment of an arm."""
         source = surroundings.source(self._folder)
         judged = dataclasses.replace(self._options, fleet=None)
         here = [link for link in self._links if link.host.name not in self._absent]
@@ -145,7 +145,8 @@ class _Starting:
                 with self._taking_part(link.host):
                     site = There([link], self._board, self._name, source, self._store)
                     runs[link.host.name] = Run(judged, self._folder, self._say, site)
-        self._find_baselines(runs)
+        if not collecting:
+            self._find_baselines(runs)
         if not runs:
             host, reason = next(iter(self._absent.items()))
             raise UsageError(f"host {host}: {reason}")

@@ -84,6 +84,14 @@ def test_the_same_software_costs_hosts_no_pair(accepted: Suite, pythons: dict[st
     assert places(accepted) == []
 
 
+def test_collecting_makes_no_environment_on_hosts(accepted: Suite, pythons: dict[str, str]) -> None:
+    for baseline in ("auto", "live"):
+        result = run(accepted, pythons["1.1"], f"--perf-baseline={baseline}", *FLEET, "--collect-only")
+        assert result.ret == 0
+        result.stdout.fnmatch_lines(["*2*tests collected*"])
+    assert places(accepted) == []
+
+
 def test_a_host_that_cannot_make_the_environment_of_an_arm_takes_no_part(
     accepted: Suite, pythons: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
