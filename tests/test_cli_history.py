@@ -135,7 +135,14 @@ def test_trend_follows_a_metric(path, capsys):
     out = run(capsys, "trend", "--model", "resnet50", "--since", "2026-05-01", "--branch", "main")
     assert [line.split()[2] for line in out.splitlines() if "resnet50" in line] == ["2026-05-01", "2026-05-02"]
     assert "1280" in run(capsys, "trend", "--metric", "throughput", "--limit", "1")
-    assert run(capsys, "trend", "--device", "xpu") == "No step_time matches.\n"
+
+
+def test_a_trend_of_nothing_says_which_filter_names_what_is_not_there(path, capsys):
+    told = run(capsys, "trend", "--model", "resnet05")
+    assert told == "No step_time matches: no case has the model resnet05: did you mean resnet50?\n"
+    told = run(capsys, "trend", "--device", "cpu", "--stack", "openvino")
+    assert told == "No step_time matches: no case has the stack openvino.\n"
+    assert run(capsys, "trend", "--branch", "nowhere") == "No step_time matches.\n"
 
 
 @pytest.mark.parametrize("command", [["runs"], ["show", "last"], ["trend"]])

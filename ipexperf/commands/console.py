@@ -86,6 +86,18 @@ def filters(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in (*AXES, "machine", "branch")}
 
 
+def unknown_filter(arguments: argparse.Namespace, history: History) -> str:
+    """Which filter names something that no case of the history has, and what may be meant. Else an empty text."""
+    from ipexperf.bench.registry import nearest
+
+    for axis in AXES:
+        wanted = getattr(arguments, axis)
+        known = history.values(axis) if wanted else ()
+        if missing := [name for name in wanted or () if name not in known]:
+            return f": no case has the {axis} {missing[0]}{nearest(missing[0], known) or '.'}"
+    return ""
+
+
 def open_history(arguments: argparse.Namespace) -> History:
     from ipexperf.history.store import History
 

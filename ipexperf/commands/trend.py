@@ -35,9 +35,10 @@ def run_trend(arguments: argparse.Namespace) -> int:
             rolling=arguments.rolling,
             **console.filters(arguments),
         )
+        why = "" if points else console.unknown_filter(arguments, history)
     rows = [asdict(point) for point in points]
     if not points:
-        return console.output(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches.")
+        return console.output(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches{why or '.'}")
     draw = spark_table if arguments.spark else lambda lines: trend_table(lines, rolling=arguments.rolling is not None)
     return console.output(arguments, rows, lambda: rows, lambda: draw(points))
 

@@ -129,6 +129,12 @@ class Queries:
         with reading(self._engine, self._name) as connection:
             return selectors.between(connection, since, until)
 
+    def values(self, axis: str) -> tuple[str, ...]:
+        """The values of one axis that the cases of this history have."""
+        column = case.c[axis]
+        with reading(self._engine, self._name) as connection:
+            return tuple(connection.execute(select(column).distinct().order_by(column)).scalars())
+
     def check_begun(self) -> None:
         """Raise HistoryError if the history has no runs."""
         with reading(self._engine, self._name) as connection:

@@ -148,7 +148,7 @@ def _pairs(evidence: PairsEvidence) -> str:
 
 def _baseline(evidence: BaselineEvidence) -> str:
     step = f"{seconds(evidence.step_time)} a step, " if evidence.step_time is not None else ""
-    text = f"{step}{plural(evidence.sessions, 'session')} up to {evidence.started_at}"
+    text = f"{step}{plural(evidence.sessions, 'session')} up to {evidence.started_at[:10]}"
     text += f", commit {evidence.commit[:12]}" if evidence.commit else ""
     text += f"; accepted by {evidence.accepted_by} on {evidence.accepted_at[:10]}: {evidence.reason}"
     return text + (f"; EXPIRED on {evidence.expires}" if evidence.expired else "")

@@ -138,7 +138,7 @@ def jitted(network: Any) -> Check:
 
 def dtype_of_kernels(counts: Counter[str], dtype: str) -> Check:
     """Check that every arithmetic operator took its inputs in the case's dtype."""
-    text = ", ".join(f"{kind} x{count}" for kind, count in counts.most_common()) or "no kernel with a dtype"
+    text = ", ".join(f"{kind} x{count}" for kind, count in counts.most_common()) or "no operator that does arithmetic"
     operands = DTYPES[dtype].operands
     ok = bool(counts) and all(set(kind.split(" x ")) <= operands for kind in counts)
     return Check("dtype", ok, text, f"{' or '.join(sorted(operands))} in all")
