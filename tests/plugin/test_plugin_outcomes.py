@@ -267,6 +267,7 @@ def test_a_regression_against_the_baseline_fails(suite: Suite, monkeypatch: pyte
     document: dict[str, Any] = json.loads(path.read_text())
     [session] = document["cases"][0]["sessions"]
     session["launches"] = [value / 1e6 for value in session["launches"]]
+    session["metrics"]["step_time"] /= 1e6
     path.write_text(json.dumps(document))
     result = suite.run("tiny", "--perf-launches", "4", "--junitxml=junit.xml")
     result.assert_outcomes(failed=1)
