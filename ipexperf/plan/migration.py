@@ -158,9 +158,14 @@ def _choices(plain: Cell, options: Options) -> Iterator[tuple[tuple[str, str], .
 
 
 def _candidates(side: Side) -> Iterator[tuple[Cell, str | None]]:
-    """The cells of a stack, also with each of its own settings turned."""
+    """The cells of a stack, also with each of its own settings turned, but not in training.
+
+    There it would be compiled once more for each, forward and backward, which takes as long as several rows.
+    """
     for plain, unmet in _cells(side):
         yield plain, unmet
+        if registry.modes.get(plain.mode).trains:
+            continue
         for knob in registry.stacks.get(side.stack).knobs:
             default = knob.default(registry.models.get(plain.model), dict(plain.knobs))
             for value in knob.values:

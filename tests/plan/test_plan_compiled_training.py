@@ -112,7 +112,6 @@ def test_a_migration_compares_eager_training_with_both_ways_of_stock() -> None:
     assert [case.id.removeprefix("resnet18-cpu-fp32-") for case in row.candidates] == [
         "train-stock",
         "train_compile-stock",
-        "train_compile-stock+max_autotune:on",
     ]
     lines = advice.changed(advice.script(row.case), advice.script(row.candidates[1]))
     assert "+ model = torch.compile(model)" in lines
