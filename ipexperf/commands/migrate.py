@@ -67,7 +67,8 @@ def run_migrate(arguments: argparse.Namespace) -> int:
     conductor = Conductor(options, Path.cwd(), progress.say)
     recorder = Recorder(options, Path.cwd(), ("migrate", *sys.argv[2:]), progress.say)
     recorder.open()
-    experiment = Experiment(plan.contests, options.launches or LAUNCHES, software, conductor, progress.say)
+    launches = options.launches or LAUNCHES
+    experiment = Experiment(plan.contests, launches, software, conductor, progress.say, settings=plan.settings)
     status: Status = "failed"
     interruption: KeyboardInterrupt | None = None
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -103,12 +103,14 @@ class GroupRun:
         software: Mapping[str, ArmWords] | None = None,
         ratios_alone: bool = False,
         together: Scheduler | None = None,
+        timed_alone: Collection[Case] = (),
     ) -> None:
         """Plan the rounds.
 
         `software` has the interpreter and variables of each stack that does not run in that of the run.
         `ratios_alone`: launches on a busy machine count, because nobody wants their times, only their ratios.
         `together` plays the rounds, and those of single arms that must not be alive with others.
+        `timed_alone`: cases whose accuracy nobody wants to know.
         """
         self.group = request.group
         self.rounds: list[RoundRecord] = []
@@ -124,6 +126,7 @@ class GroupRun:
         self._software = dict(software or {})
         self._ratios_alone = ratios_alone
         self._together = together or Together()
+        self._timed_alone = timed_alone
         self._number = 0
         """The number of the last round."""
         self._accuracy = True
@@ -205,7 +208,11 @@ class GroupRun:
     @property
     def training_left(self) -> float:
         """The seconds that the trainings which lack their accuracy take to train to the end, as far as is known."""
-        return sum(entry.training_left for entry in self._entries if entry.open and not entry.accurate)
+        return sum(entry.training_left for entry in self._entries if entry.open and self._unscored(entry))
+
+    def _unscored(self, entry: Entry) -> bool:
+        """Whether the accuracy of a case is wanted and not known yet."""
+        return not entry.accurate and entry.planned not in self._timed_alone
 
     def give_up(self, reason: str) -> None:
         """Make no more rounds. `reason` is why the cases that still miss launches have fewer than planned."""
@@ -363,7 +370,7 @@ class GroupRun:
             entry.case,
             conditions,
             index=self._numbers.get(entry.planned, 0) + len(entry.launches),
-            accuracy=self._accuracy and not entry.accurate,
+            accuracy=self._accuracy and self._unscored(entry),
             final=self._ratios_alone or (final and bool(self._request.before) and entry.missing == 1),
         )
 

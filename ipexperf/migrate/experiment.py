@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.groups import Group
+    from ipexperf.plan.migration import Setting
     from ipexperf.recorder import Recorder
     from ipexperf.result import Measurement, RoundRecord, Verdict
 
@@ -42,8 +43,12 @@ class Experiment:
         effort: Effort | None = None,
         clock: Callable[[], float] = time.monotonic,
         together: Scheduler | None = None,
+        settings: Sequence[Setting] = (),
     ) -> None:
-        """Plan the rounds. `software` has the interpreter and variables of each stack. `together` plays the rounds."""
+        """Plan the rounds. `software` has the interpreter and variables of each stack. `together` plays the rounds.
+
+        Of a case without one of the `settings` only the time is wanted: it says what the setting is worth.
+        """
         self.rounds: list[RoundRecord] = []
         self._conductor = conductor
         self._clock = clock
@@ -60,6 +65,7 @@ class Experiment:
                 effort=effort,
                 ratios_alone=True,
                 together=together,
+                timed_alone=[setting.off for setting in settings],
             )
             for contest in contests
         ]

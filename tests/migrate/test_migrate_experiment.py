@@ -54,9 +54,17 @@ class Trial:
         self._clock = Clock()
         options = Options(load=fakes, budget=budget, lease="off")
         conductor = Conductor(options, folder, lambda _: None, policy=FREE, clock=self._clock)
-        contests = migrate_records.plan().contests
+        plan = migrate_records.plan()
+        self.off = [setting.off for setting in plan.settings]
         self.experiment = Experiment(
-            contests, launches, {}, conductor, lambda _: None, clock=self._clock, together=self
+            plan.contests,
+            launches,
+            {},
+            conductor,
+            lambda _: None,
+            clock=self._clock,
+            together=self,
+            settings=plan.settings,
         )
 
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
@@ -114,6 +122,16 @@ def test_the_accuracy_worth_most_is_looked_at_while_there_is_time(tmp_path: Path
     trial.run()
     assert trial.order[:4] == ["spin", "teach", "teach", "teach to the end"]
     assert trial.order.count("teach to the end") == 1
+
+
+def test_a_case_without_a_setting_is_timed_alone(tmp_path: Path, fakes: tuple[str, ...]) -> None:
+    """It says what the setting is worth, and nobody asks how accurate it is."""
+    trial = Trial(1e6, tmp_path, fakes)
+    trial.run()
+    assert trial.off
+    scored = {arm.case for arms in trial.asked for arm in arms if arm.accuracy}
+    assert scored
+    assert not scored & set(trial.off)
 
 
 def test_a_single_round_trains_to_the_end_at_once(tmp_path: Path, fakes: tuple[str, ...]) -> None:
