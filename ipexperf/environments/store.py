@@ -86,12 +86,18 @@ class Store:
     def wheels(self) -> list[Wheel]:
         """All wheels, the latest used first."""
         wheels = []
-        for path in sorted(self.folder.glob("*/*.whl")):
+        for path in sorted(self._files()):
             name, version = path.name.split("-")[:2]
             with suppress(FileNotFoundError):  # another process removed it meanwhile
                 size, used = path.stat().st_size, digest_file(path).stat().st_mtime
                 wheels.append(Wheel(normalised(name), version.replace("_", "-"), path.parent.name, size, used, path))
         return sorted(wheels, key=lambda one: -one.used)
+
+    def _files(self) -> Iterator[Path]:
+        """The files of all wheels. Folders that another process removes or fills meanwhile are no error."""
+        for folder in _listed(self.folder):
+            if _is_content(folder.name):
+                yield from (path for path in _listed(folder) if path.suffix == ".whl")
 
     def size(self) -> int:
         """The bytes of all wheels."""
@@ -200,6 +206,13 @@ def _nothing(_: str) -> None:
 def _is_content(text: str) -> bool:
     """Whether this is a digest, and so a name for a folder. A lock is a file that people may edit."""
     return text.isalnum() and text.isascii()
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder, or nothing if it is not there."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return list(folder.iterdir())
+    return []
 
 
 def _gb(size: int) -> str:

@@ -317,6 +317,27 @@ def test_two_threads_that_add_a_package_at_once_keep_it_once(store: Store, pace:
     assert store.find(pace, check=True) is not None
 
 
+def test_folders_that_come_and_go_meanwhile_are_no_error(store: Store, pace: Package) -> None:
+    """Another process adds or removes a wheel: pathlib's `glob` raises where a folder is gone that it just saw."""
+    store.add(pace, nothing)
+    over = threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            for name in (".part", "0123456789abcdef"):
+                (store.folder / name).mkdir()
+                (store.folder / name).rmdir()
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        counts = {len(store.wheels()) for _ in range(1000)}
+    finally:
+        over.set()
+        thread.join(WAIT)
+    assert counts == {1}
+
+
 def test_what_a_killed_process_left_is_no_wheel_and_is_removed_later(
     store: Store, pace: Package, three: list[Package], tmp_path: Path
 ) -> None:
