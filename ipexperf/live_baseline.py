@@ -57,7 +57,7 @@ class LiveBaselines:
     against: dict[Case, Against] = field(default_factory=dict)
     """The other arm of each case that is judged live."""
     stored: dict[Case, str] = field(default_factory=dict)
-    """Why each other case is judged by stored numbers."""
+    """Why each other case that has a baseline is judged by stored numbers."""
     locks: Mapping[Case, Lock] = field(default_factory=dict)
     current: Lock | None = None
     """The software of this run, if it was compared with a lock."""
@@ -68,7 +68,7 @@ class LiveBaselines:
         self.stored[case] = f"the software of its baseline does not run it: {reason}"
 
     def lines(self, judged: Container[Case]) -> list[str]:
-        """By what each of these cases was judged, in a few lines. One without a baseline was not."""
+        """By what each of these cases was judged, in a few lines. One without a baseline is in none."""
         lines = []
         for digest in dict.fromkeys(lock.digest for lock in self.locks.values()):
             cases = [case for case in self.against if self.locks[case].digest == digest]
@@ -78,7 +78,7 @@ class LiveBaselines:
                 lines.append(f"judged live against the lock {name}: {_cases(len(cases))}; {_short(lock, self.current)}")
         reasons: dict[str, int] = {}
         for case, reason in self.stored.items():
-            if case in judged and reason != _NEVER:
+            if case in judged:
                 reasons[reason] = reasons.get(reason, 0) + 1
         lines += [f"judged by stored numbers: {_cases(count)}: {reason}" for reason, count in reasons.items()]
         return lines
@@ -136,7 +136,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
     key = functools.partial(place.machine_key, facts=facts)
     wanted, stored = _locks_of(words, options, cases, key, source, must=must)
     if not wanted:
-        return LiveBaselines({}, stored if must or any(reason != _NEVER for reason in stored.values()) else {})
+        return LiveBaselines({}, stored)
     current = place.software()
     against: dict[Case, Against] = {}
     for lock in {lock.digest: lock for lock in wanted.values()}.values():
@@ -162,9 +162,6 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
     return LiveBaselines(against, stored, wanted, current)
 
 
-_NEVER = "no baseline was accepted for it on this machine"
-
-
 def named(options: Options) -> ArmWords | None:
     """The arm that names a lock by `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`, or None."""
     if options.against is None or not arms.names_lock(options.against):
@@ -176,7 +173,7 @@ def named(options: Options) -> ArmWords | None:
 def _locks_of(
     words: ArmWords, options: Options, cases: Sequence[Case], key: Callable[[str], str], source: str, *, must: bool
 ) -> tuple[dict[Case, Lock], dict[Case, str]]:
-    """The lock of each case, or why it has none."""
+    """The lock of each case that has a baseline, or why it has none."""
     if words.lock != BASELINE:
         return dict.fromkeys(cases, lock_named(words.lock, options, source)), {}
     wanted: dict[Case, Lock] = {}
@@ -184,8 +181,9 @@ def _locks_of(
     files = _baselines_of(options, cases, key)
     for case in cases:
         accepted = files.get(case)
-        reason = _why_unlocked(case, accepted)
-        if accepted is None or reason:
+        if accepted is None:
+            continue
+        if reason := _why_unlocked(case, accepted):
             stored[case] = reason
             continue
         path = locks.path_of(options.baselines, accepted.lock)
@@ -195,14 +193,13 @@ def _locks_of(
         wanted[case] = locks.read(path)
         _check_digest(wanted[case], accepted.lock, options.baselines)
     if must and not wanted:
-        reason = next(iter(stored.values()), "there is no case")
+        never = "no baseline was accepted for it on this machine" if cases else "there is no case"
+        reason = next(iter(stored.values()), never)
         raise UsageError(f"{source}: no case has a baseline that can be run again: {reason}")
     return wanted, stored
 
 
-def _why_unlocked(case: Case, accepted: CaseBaseline | None) -> str:
-    if accepted is None:
-        return _NEVER
+def _why_unlocked(case: Case, accepted: CaseBaseline) -> str:
     if accepted.case != case:
         return "the work of its case changed since its baseline was accepted"
     return "" if accepted.lock else "its baseline was accepted before locks were kept: accept it anew"
