@@ -13,9 +13,9 @@ from typing import Any
 
 import bare_loop
 import torch
-import transformers
 
 from ipexperf.bench import registry
+from ipexperf.bench.models import _transformers
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 BATCHES = 4
@@ -23,22 +23,6 @@ VOCABULARY = 32_000
 """Number of different tokens. Larger vocabularies are used in part."""
 ALIKE = 1e-4
 """Largest difference of outputs in fp32, relative to the largest output."""
-NAMES = {
-    "model.embed_tokens": "tokens",
-    "model.layers": "layers",
-    "model.norm": "norm",
-    "lm_head": "head",
-    "input_layernorm": "norm",
-    "post_attention_layernorm": "last_norm",
-    "self_attn.q_proj": "attention.query",
-    "self_attn.k_proj": "attention.key",
-    "self_attn.v_proj": "attention.value",
-    "self_attn.o_proj": "attention.out",
-    "mlp.gate_proj": "gate",
-    "mlp.up_proj": "up",
-    "mlp.down_proj": "down",
-}
-"""Names of modules in transformers, and ours."""
 
 
 def parse() -> argparse.Namespace:
@@ -62,35 +46,6 @@ def ours(options: argparse.Namespace) -> Any:
     if options.weights:
         network.load_state_dict(torch.load(options.weights, weights_only=True, map_location="cpu"))
     return network
-
-
-def theirs(network: Any) -> Any:
-    """Return transformers' network of the same configuration and weights, in fp32."""
-    shape = network.shape
-    family = "Qwen2" if shape.bias else "Llama"
-    configuration = getattr(transformers, f"{family}Config")(
-        num_hidden_layers=shape.layers,
-        hidden_size=shape.width,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.key_heads,
-        intermediate_size=shape.inner,
-        vocab_size=shape.vocabulary,
-        max_position_embeddings=shape.positions,
-        rope_parameters={"rope_type": "default", "rope_theta": shape.theta},
-        rms_norm_eps=shape.epsilon,
-        tie_word_embeddings=shape.tied,
-    )
-    other = transformers.AutoModelForCausalLM.from_config(configuration).eval()
-    weights = network.state_dict()
-    other.load_state_dict({name: weights[renamed(name)] for name in other.state_dict()})
-    return other
-
-
-def renamed(name: str) -> str:
-    """Return our name of one of transformers' parameters."""
-    for other, one in NAMES.items():
-        name = name.replace(other, one)
-    return name
 
 
 def compare(one: Any, other: Any, tokens: Any) -> None:
@@ -137,7 +92,7 @@ def main() -> None:
     stream = bare_loop.replies()
     torch.set_num_threads(options.threads)
     one = ours(options)
-    other = theirs(one)
+    other = _transformers.network(one, registry.models.get(options.model).transformers_class)
     most = min(VOCABULARY, one.shape.vocabulary)
     texts = [torch.randint(most, (options.batch, options.size)) for _ in range(BATCHES)]
     compare(one, other, texts[0])

@@ -376,6 +376,8 @@ class Model:
     (`int8 on stock`, `compiled on ipex`)."""
     operator_of: str = ""
     """The decoder whose operator this is. Empty: a whole network."""
+    transformers_class: str = ""
+    """The class of `transformers` that computes the same with the same weights. Empty: none."""
     linear: bool = True
     """Whether it has linear layers, whose weights can be packed."""
     target: str = ""
@@ -540,6 +542,14 @@ class Stack(ABC):
         """Return evidence that a step of a `weight_only` network ran as many packed layers as expected."""
         del network, step, expected, bench
         return []
+
+    def tokens_of_layers(self, network: Any, step: Callable[[], Any], bench: Workbench) -> list[int] | None:
+        """Return how many tokens each layer of a decoder gets in a step.
+
+        None: its modules are called one by one, so that whoever asks can count there.
+        """
+        del network, step, bench
+        return None
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Return the network under `torch.compile`, in the way this stack recommends. Its first call compiles."""

@@ -1,4 +1,8 @@
-"""The locks that come with ipexperf: the environments that `ipexperf migrate` compares unless it is told others."""
+"""The locks that come with ipexperf: the environments that `ipexperf migrate` compares unless it is told others.
+
+Their names begin with the stack that they are for. `ipex-llm` also has the transformers that `ipex.llm.optimize` needs:
+IPEX imports it with itself wherever it is installed, so it is no part of `ipex`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ FOLDER = Path(__file__).with_name("locks")
 
 
 def names() -> tuple[str, ...]:
-    """The names of these locks. Each is that of the stack which it is for."""
+    """The names of these locks."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
 
 

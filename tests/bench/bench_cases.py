@@ -84,7 +84,9 @@ def decoder(shape: _decoder.Shape) -> Any:
 
 def generation(shape: _decoder.Shape, size: int, mode: str, dtype: str, stack: str, **knobs: str) -> Any:
     """A session of a small decoder that reads or decodes two texts."""
-    model = Model("small", lambda: decoder(shape), **{**decoders.SHAPED, "size": size, "batch_infer": 2})
+    kind = decoders.QWEN if shape.bias else decoders.LLAMA
+    declared = {**decoders.SHAPED, "size": size, "batch_infer": 2, "transformers_class": kind}
+    model = Model("small", lambda: decoder(shape), **declared)
     case = Case("small", "cpu", dtype, mode, stack, 2, size, 1, "few_tokens", tuple(knobs.items()))
     leaves = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get(stack), FewTokens())
     bench = Workbench(case, model, *leaves, registry.tasks.get(model.task), Settings(), lambda _: None)

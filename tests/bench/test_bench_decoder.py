@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +38,6 @@ QWEN = _decoder.Shape(
     bias=True,
     tied=False,
 )
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def decoder(shape: _decoder.Shape) -> Any:
@@ -52,15 +50,14 @@ def decoder(shape: _decoder.Shape) -> Any:
 
 
 @pytest.mark.parametrize("shape", [LLAMA, QWEN])
-def test_it_computes_what_transformers_computes(shape: _decoder.Shape, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_computes_what_transformers_computes(shape: _decoder.Shape) -> None:
     """The same weights give the same outputs, for whole texts and token by token."""
     pytest.importorskip("transformers")
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import bare_decoder
+    from ipexperf.bench.models import _transformers
 
     ours = decoder(shape)
-    theirs = bare_decoder.theirs(ours)
-    assert {bare_decoder.renamed(name) for name in theirs.state_dict()} == set(ours.state_dict())
+    theirs = _transformers.network(ours, decoders.QWEN if shape.bias else decoders.LLAMA)
+    assert {_transformers.renamed(name) for name in theirs.state_dict()} == set(ours.state_dict())
     tokens = torch.randint(shape.vocabulary, (BATCH, SIZE))
     with torch.no_grad():
         expected = theirs(tokens).logits

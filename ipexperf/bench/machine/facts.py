@@ -25,6 +25,7 @@ PACKAGES: tuple[str, ...] = (
     "scikit-learn",
     "oneccl_bind_pt",
     "torchao",
+    "transformers",
 )
 
 

@@ -77,11 +77,16 @@ def _decoder(shape: Shape) -> Any:
     return _decoder.Decoder(shape)
 
 
-@model("llama_small", **LEARNED)
+LLAMA, QWEN = "LlamaForCausalLM", "Qwen2ForCausalLM"
+
+
+@model("llama_small", transformers_class=LLAMA, **LEARNED)
 def llama_small() -> Any:
     shape = Shape(layers=4, width=256, heads=8, key_heads=2, inner=704, vocabulary=256, positions=gpt.POSITIONS)
     return _decoder(shape)
 
 
 for name, shape in SHAPES.items():
-    model(name, most=POSITIONS, rate=RATES[name], **SHAPED)(functools.partial(_decoder, shape))
+    kind = QWEN if shape.bias else LLAMA
+    declare = model(name, most=POSITIONS, rate=RATES[name], transformers_class=kind, **SHAPED)
+    declare(functools.partial(_decoder, shape))

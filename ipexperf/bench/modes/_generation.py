@@ -212,6 +212,9 @@ class GenerationSession(InferenceSession):
 
     def tokens_counted(self) -> Check:
         """Return evidence of how many tokens a step reads."""
+        counts = self.bench.stack.tokens_of_layers(self.network, self.step, self.bench)
+        if counts is not None:
+            return tokens_read(counts, self.tokens, "layers")
         return tokens_read(tokens_of_layers(self.network, self.step), self.tokens)
 
     def _optimised(self) -> list[Check]:
@@ -241,10 +244,10 @@ def tokens_of_layers(network: Any, step: Callable[[], Any]) -> list[int]:
     return [sum(calls) for calls in tokens_by_layer(network, step)]
 
 
-def tokens_read(counts: Sequence[int], expected: int) -> Check:
-    """Check that every linear layer gets as many tokens as a step should read, so that none is read again."""
+def tokens_read(counts: Sequence[int], expected: int, kind: str = "linear layers") -> Check:
+    """Check that every layer gets as many tokens as a step should read, so that none is read again."""
     numbers = sorted(set(counts))
-    text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(counts)} linear layers"
+    text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(counts)} {kind}"
     return Check("tokens_read", numbers == [expected], text, f"{expected} in each")
 
 

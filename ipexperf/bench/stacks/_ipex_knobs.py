@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, TRACED, TRAINING, Cell, Knob, Model
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.dtypes import PLAIN
 
 FUSED = {
     "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},
@@ -67,6 +69,46 @@ class Split(Fused):
         return super().why_not(cell, value, facts)
 
 
+VALIDATED = "4.51"
+"""The versions of transformers that IPEX 2.8 was validated with. It warns of later ones, and fails to import 5."""
+
+
+@dataclass(frozen=True)
+class Llm(Knob):
+    """`ipex.llm.optimize` in place of `ipex.optimize`, for decoders in a class of `transformers` that IPEX knows."""
+
+    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
+        if value == "on" and (reason := self._unknown(cell) or _unvalidated(facts)):
+            return reason
+        return super().why_not(cell, value, facts)
+
+    @staticmethod
+    def _unknown(cell: Cell) -> str | None:
+        """Return why IPEX cannot do this with the network or beside the other knobs, or None."""
+        if not registry.models.get(cell.model).transformers_class:
+            return f"llm=on is for decoders that transformers has a class of: it has none of {cell.model}"
+        if cell.device != "cpu":
+            return "llm=on is built for cpu, where IPEX's fused layers are"
+        others = [knob.name for knob in KNOBS if knob.name != "llm" and cell.knob(knob.name) is not None]
+        if others:
+            return f"ipex.llm.optimize takes no {' and no '.join(others)}"
+        held = cell.knob("weights") or ("cast" if registry.models.get(cell.model).served else "autocast")
+        if cell.dtype != PLAIN and held == "autocast":
+            return f"ipex.llm.optimize holds weights in {cell.dtype}: choose --perf-knobs llm=on,weights=cast"
+        return None
+
+
+def _unvalidated(facts: Facts) -> str | None:
+    """Return why the installed version of transformers is none that IPEX knows, or None."""
+    own = "measure in an environment of its own, such as shipped:ipex-llm"
+    if absent := facts.missing("transformers"):
+        return f"ipex.llm.optimize needs transformers {VALIDATED}: {absent}; {own}"
+    installed = str(facts.packages["transformers"])
+    if installed.startswith(f"{VALIDATED}."):
+        return None
+    return f"ipex.llm.optimize needs transformers {VALIDATED}, and {installed} is installed in {facts.python}: {own}"
+
+
 KNOBS = (
     Knob("level", "the level of ipex.optimize: O0 switches off what is not switched on by name", ("O1", "O0")),
     Setting(
@@ -97,6 +139,13 @@ KNOBS = (
     ),
     Fused("fuse_update_step", "the optimizer's step as one kernel"),
     Split("split_master_weight", "bf16 weights whose lower half lies in the optimizer", dtypes=("bf16",)),
+    Llm(
+        "llm",
+        "ipex.llm.optimize: a decoder's layers fused and traced, with IPEX's own key-value cache",
+        ("off", "on"),
+        modes=("prefill", "decode"),
+        choice=True,
+    ),
 )
 
 

@@ -30,6 +30,8 @@ def _optimise(cell: Cell, target: str, *arguments: str) -> tuple[str, ...]:
 
 def for_inference(cell: Cell) -> tuple[str, ...]:
     """Return how a script optimises for inference."""
+    if cell.knob("llm") == "on":
+        return IMPORT, _llm(cell)
     graph = cell.knob("graph_mode") == "on"
     return _optimise(cell, "model", *(() if graph else ("sample_input=inputs",)))
 
@@ -67,6 +69,8 @@ def weight_only(cell: Cell) -> tuple[str, ...]:
     """Return how a script packs the weights of linear layers."""
     kind = cell.knob("weights") or ""
     group = (cell.knob("weight_group") or "64") if kind == "int4" else "-1"
+    convert = "quantization.convert(quantization.prepare(model, mapping, example_inputs=inputs, bn_folding=False))"
+    packed = _llm(cell, "quantization_config=mapping") if cell.knob("llm") == "on" else f"model = {convert}"
     return (
         IMPORT,
         "quantization = ipex.quantization",
@@ -75,8 +79,14 @@ def weight_only(cell: Cell) -> tuple[str, ...]:
         f"    lowp_mode=quantization.WoqLowpMode.{COMPUTING[cell.dtype]},",
         f"    group_size={group},",
         ")",
-        "model = quantization.convert(quantization.prepare(model, mapping, example_inputs=inputs, bn_folding=False))",
+        packed,
     )
+
+
+def _llm(cell: Cell, *arguments: str) -> str:
+    """Return how a script optimises a network of transformers for text generation."""
+    words = ", ".join(["model", f"dtype={dtype_name(cell.dtype)}", "inplace=True", *arguments])
+    return f"model = ipex.llm.optimize({words})"
 
 
 def streamed(cell: Cell) -> tuple[str, ...]:

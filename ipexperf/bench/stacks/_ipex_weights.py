@@ -16,22 +16,30 @@ PADDING = 1.1
 """Packed weights may be padded to whole blocks by this factor."""
 
 
-def pack(network: Any, example: Any, bench: Workbench) -> Any:
-    """Convert all linear layers: 8 bits with a scale a row, or 4 bits in groups."""
-    quantization: Any = importlib.import_module("intel_extension_for_pytorch.quantization")
-    kind = bench.knob("weights")
-    mapping = quantization.get_weight_only_quant_qconfig_mapping(
-        weight_dtype=getattr(quantization.WoqWeightDtype, kind.upper()),
-        lowp_mode=getattr(quantization.WoqLowpMode, COMPUTING[bench.case.dtype]),
+def mapping(bench: Workbench) -> Any:
+    """Return how IPEX is to pack the weights of linear layers: 8 bits with a scale a row, or 4 bits in groups."""
+    kind, tools = bench.knob("weights"), _tools()
+    return tools.get_weight_only_quant_qconfig_mapping(
+        weight_dtype=getattr(tools.WoqWeightDtype, kind.upper()),
+        lowp_mode=getattr(tools.WoqLowpMode, COMPUTING[bench.case.dtype]),
         group_size=int(bench.knob("weight_group")) if kind == "int4" else -1,
     )
-    prepared = quantization.prepare(network, mapping, example_inputs=example, inplace=True, bn_folding=False)
-    return quantization.convert(prepared, inplace=True)
 
 
-def proof(network: Any, step: Any, expected: int, bench: Workbench) -> list[Check]:
+def pack(network: Any, example: Any, bench: Workbench) -> Any:
+    """Convert all linear layers."""
+    tools = _tools()
+    prepared = tools.prepare(network, mapping(bench), example_inputs=example, inplace=True, bn_folding=False)
+    return tools.convert(prepared, inplace=True)
+
+
+def _tools() -> Any:
+    return importlib.import_module("intel_extension_for_pytorch.quantization")
+
+
+def proof(network: Any, step: Any, expected: int, bench: Workbench, kernel: str = KERNEL) -> list[Check]:
     """Check the bits of the packed weights, and that a step ran in their kernel."""
     layers = [layer for layer in network.modules() if type(layer).__name__ == "WeightOnlyQuantizedLinear"]
     sizes = [(layer.in_features * layer.out_features, layer.weight.nbytes) for layer in layers]
     most = PADDING * quantised.BITS[bench.knob("weights")]
-    return [quantised.packed_weights(sizes, most), quantised.packed_kernels(step, KERNEL, expected)]
+    return [quantised.packed_weights(sizes, most), quantised.packed_kernels(step, kernel, expected)]

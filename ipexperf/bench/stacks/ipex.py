@@ -121,6 +121,8 @@ class Ipex(Stack):
 
     def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Optimise with an example, to pack weights for its shape: without, eager fp32 was far slower than stock."""
+        if _llm(bench):
+            return _ipex_llm().optimised(network, bench)
         turned = self._prepared(bench)
         # Graph mode packs weights itself and does not accept an example.
         if bench.knob("graph_mode") == "off":
@@ -160,10 +162,17 @@ class Ipex(Stack):
         return _ipex_int8.quantise(network, example, batches, bench)
 
     def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
+        if _llm(bench):
+            return _ipex_llm().optimised(network, bench, _ipex_weights.mapping(bench))
         return _ipex_weights.pack(network, example, bench)
 
     def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
+        if _llm(bench):
+            return [*_ipex_llm().proof(network), *_ipex_llm().proof_of_weights(network, step, expected, bench)]
         return _ipex_weights.proof(network, step, expected, bench)
+
+    def tokens_of_layers(self, network: Any, step: Callable[[], Any], bench: Workbench) -> list[int] | None:
+        return _ipex_llm().tokens_of_layers(network, step) if _llm(bench) else None
 
     def script(self, method: str, cell: Cell) -> tuple[str, ...]:
         return _ipex_script.METHODS[method](cell) if method in _ipex_script.METHODS else ()
@@ -195,6 +204,9 @@ class Ipex(Stack):
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
         if quantised(bench.case.dtype):
             return []  # `ipex.optimize` was not used
+        if _llm(bench):
+            checks: list[Check] = _ipex_llm().proof(network)
+            return checks
         packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
         left = _norms(network)
         text = f"{packed} prepacked modules"
@@ -279,6 +291,16 @@ class Ipex(Stack):
         if kind in _ipex_knobs.FUSED[device]:
             return []
         return [f"IPEX fuses no {kind} on {device}: its updates are stock PyTorch's"]
+
+
+def _llm(bench: Workbench) -> bool:
+    """Whether `ipex.llm.optimize` optimises the network."""
+    return bench.knob("llm") == "on"
+
+
+def _ipex_llm() -> Any:
+    """Return the module for that, which imports torch."""
+    return importlib.import_module("ipexperf.bench.stacks._ipex_llm")
 
 
 def _norms(network: Any) -> int:

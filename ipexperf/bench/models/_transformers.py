@@ -1,0 +1,59 @@
+"""A decoder of ours as the class of `transformers` that computes the same, with the same weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+
+NAMES = {
+    "model.embed_tokens": "tokens",
+    "model.layers": "layers",
+    "model.norm": "norm",
+    "lm_head": "head",
+    "input_layernorm": "norm",
+    "post_attention_layernorm": "last_norm",
+    "self_attn.q_proj": "attention.query",
+    "self_attn.k_proj": "attention.key",
+    "self_attn.v_proj": "attention.value",
+    "self_attn.o_proj": "attention.out",
+    "mlp.gate_proj": "gate",
+    "mlp.up_proj": "up",
+    "mlp.down_proj": "down",
+}
+"""Names of modules in transformers, and ours."""
+
+
+def network(decoder: Any, kind: str) -> Any:
+    """Return a network of this class with the configuration of a decoder. It shares the decoder's weights."""
+    shape, made = decoder.shape, getattr(transformers, kind)
+    turns: dict[str, Any] = {"rope_theta": shape.theta}
+    if int(transformers.__version__.split(".")[0]) >= 5:
+        turns = {"rope_parameters": {"rope_type": "default", **turns}}
+    configuration = made.config_class(
+        architectures=[kind],
+        num_hidden_layers=shape.layers,
+        hidden_size=shape.width,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_heads,
+        intermediate_size=shape.inner,
+        vocab_size=shape.vocabulary,
+        max_position_embeddings=shape.positions,
+        rms_norm_eps=shape.epsilon,
+        tie_word_embeddings=shape.tied,
+        **turns,
+    )
+    with torch.device("meta"):  # no weights of its own, which would be drawn at random and thrown away
+        other = made(configuration)
+    weights = decoder.state_dict()
+    other.load_state_dict({name: weights[renamed(name)] for name in other.state_dict()}, assign=True)
+    other.model.rotary_emb = type(other.model.rotary_emb)(configuration)  # it has buffers that no state has
+    return other.eval()
+
+
+def renamed(name: str) -> str:
+    """Return our name of one of transformers' parameters."""
+    for other, one in NAMES.items():
+        name = name.replace(other, one)
+    return name
