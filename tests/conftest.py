@@ -47,7 +47,7 @@ TORCH_AT_HEAD = re.compile(r'^((torch = )?pytest\.importorskip\("torch"\)|(from|
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 FAKE = Path(__file__).parent / "fakes" / "fake.py"
-REGISTRIES = (registry.devices, registry.stacks, registry.modes, registry.models, registry.datasets)
+REGISTRIES = tuple(registry.KINDS.values())
 
 
 def _over(pid: int) -> bool:

@@ -136,7 +136,7 @@ def test_an_arm_that_fails_is_a_row_and_the_others_go_on(
     played(monkeypatch, fails)
     assert cli.main(arguments) == 0
     out = capsys.readouterr().out
-    assert "- fp32 on old, teach: not known: error: no module named nets\n" in out
+    assert "- fp32 on old, teach: not known: new: error: no module named nets\n" in out
     assert "- fp32 on old, spin: fp32 on new, whirl, is 2.00 (" in out
 
 

@@ -32,8 +32,10 @@ class Patch:
 
 
 def advice(findings: Findings) -> list[str]:
-    """A sentence for each row, for each setting that the new stack lacks, and for the modules of the model."""
+    """A sentence for each row, for training that is not known, for each setting that the new stack lacks, and for the
+    modules of the model."""
     lines = [_sentence(one) for one in findings.rows]
+    lines += [f"training was not compared: {findings.untrained}"] if findings.untrained else []
     lines += [_worth(one) for one in findings.worths]
     return [*lines, *dict.fromkeys(line for one in findings.rows for line in _replaced(one))]
 

@@ -89,7 +89,8 @@ class Finding:
             return self.row.no_equal or "no case does the same work"
         if self.old.problem:
             return f"{self.old.case.stack}: {self.old.problem}"
-        return "; ".join(dict.fromkeys(one.shown.problem for one in self.candidates if one.shown.problem)) or UNPLAYED
+        problems = [f"{one.shown.case.stack}: {one.shown.problem}" for one in self.candidates if one.shown.problem]
+        return "; ".join(dict.fromkeys(problems)) or UNPLAYED
 
     @property
     def less_accurate(self) -> float | None:
@@ -119,13 +120,15 @@ class Findings:
     rows: tuple[Finding, ...]
     worths: tuple[Worth, ...]
     left_out: Mapping[str, tuple[str, ...]]
+    untrained: str = ""
+    """Why no training was compared, or an empty text."""
 
 
 def find(plan: MigrationPlan, speeds: Speeds) -> Findings:
     """Compare every row with its candidates."""
     rows = tuple(_finding(row, speeds) for row in plan.rows)
     worths = tuple(Worth(one, speeds.compare(one.off, one.on)) for one in plan.settings)
-    return Findings(rows, worths, plan.left_out)
+    return Findings(rows, worths, plan.left_out, plan.untrained)
 
 
 def _finding(row: Row, speeds: Speeds) -> Finding:

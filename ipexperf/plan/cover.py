@@ -220,7 +220,7 @@ class Planner:
         shown = {one: {row for row in wanted if self.shows(row, one.case)} for one in candidates}
         order = {one: number for number, one in enumerate(shown)}
         left = set(wanted)
-        chosen: list[Planned] = []
+        chosen: list[tuple[Planned, set[Row]]] = []
         while True:
 
             def key(one: Planned) -> tuple[float, bool, int, int]:
@@ -230,9 +230,11 @@ class Planner:
 
             best = min((one for one in shown if shown[one] & left), key=key, default=None)
             if best is None:
-                return chosen, [row for row in wanted if row in left]
+                # A model is worth more than an emulated dtype in a mode that takes long, such as one that compiles.
+                chosen.sort(key=lambda one: -self._worth(one[1]) / cost(one[0].case))
+                return [planned for planned, _ in chosen], [row for row in wanted if row in left]
             planned, rows = self._packed(best, shown[best] & left, left)
-            chosen.append(planned)
+            chosen.append((planned, rows))
             left -= rows
 
     def _packed(self, planned: Planned, rows: set[Row], left: set[Row]) -> tuple[Planned, set[Row]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import GRAPHS, Cell, Knob
+from ipexperf.bench.api import GRAPHS, TRAINING, Cell, Knob
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
@@ -64,6 +64,8 @@ class MigrationPlan:
     """The cases that share rounds."""
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The ids of the old stack's cells that cannot run, by reason."""
+    untrained: str = ""
+    """Why no training is compared although it was asked for, in the words of the model, or an empty text."""
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -80,7 +82,7 @@ def make(old: Side, new: Side) -> MigrationPlan:
             raise UsageError(f"{source}: {side.stack} cannot run {', '.join(side.options.model or ())}: {_why(side)}")
     rows = tuple(_row(case, other, new) for case in usable)
     settings = tuple(_settings(rows, old, new))
-    return MigrationPlan(rows, settings, tuple(_contests(rows, settings)), _left_out(planned, new))
+    return MigrationPlan(rows, settings, tuple(_contests(rows, settings)), _left_out(planned, new), _untrained(planned))
 
 
 def _why(side: Side) -> str:
@@ -245,3 +247,12 @@ def _left_out(planned: Sequence[Case | LeftOut], new: Side) -> dict[str, tuple[s
             if not (isinstance(other, LeftOut) and other.reason == one.reason):
                 reasons.setdefault(one.reason, []).append(one.id)
     return {reason: tuple(ids) for reason, ids in reasons.items()}
+
+
+def _untrained(planned: Sequence[Case | LeftOut]) -> str:
+    """Why no training is planned, if the model says that none can be: such as a network of which no loss is known."""
+    cells = [one.cell if isinstance(one, LeftOut) else one for one in planned]
+    trainings = [one for one in cells if registry.modes.get(one.mode).trains]
+    if not trainings or any(isinstance(one, Case) for one in trainings):
+        return ""
+    return registry.models.get(trainings[0].model).why_nots.get(TRAINING, "")

@@ -276,7 +276,7 @@ def test_a_network_of_another_size_is_told_from_a_fault_of_a_stack() -> None:
     workbench = bench("small")
     case = Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data)
     other = registry.workbench(case, Settings(), lambda _: None)
-    told = "mynets.small.3x9x9 does not take its inputs, 16x3x9x9 float32: RuntimeError: mat1 and mat2 shapes"
+    told = "mynets.small.3x9x9 fails on its inputs, 16x3x9x9 float32: RuntimeError: mat1 and mat2 shapes"
     assert blame.flaw(other).startswith(told)
     assert blame.flaw(workbench) == ""
     assert "no parameters" in blame.flaw(bench("bare"))
@@ -313,4 +313,4 @@ def test_a_trace_of_a_mapping_answers_in_tensors() -> None:
 def test_a_network_that_is_named_alone_is_not_trained() -> None:
     """Nothing is known of what it should learn, and the plan says so."""
     model = registry.models.get(own.register(f"{NETS}:small"))
-    assert "its training task is unknown" in model.why_nots[TRAINING]
+    assert "its loss and targets are not known: write training_batch()" in model.why_nots[TRAINING]

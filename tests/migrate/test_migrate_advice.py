@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import itertools
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from migrate_records import found, measured, plan, row, seconds
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.api import TRAINING, Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.dtypes import DTYPES
 from ipexperf.migrate import advice
@@ -37,6 +38,18 @@ def test_each_row_has_a_sentence() -> None:
 def test_what_has_no_equal_of_its_own_is_told_before_what_does_the_same() -> None:
     line = told(advice.advice(found(plan())), "fp32 on old, streamed: ")
     assert line.startswith("fp32 on old, streamed: new has no streams; instead, fp32 on new, whirl, is 2.0")
+
+
+@pytest.mark.parametrize(("modes", "said"), [(("spin", "teach"), 1), (("spin",), 0)])
+def test_training_that_no_one_can_compare_is_said_once(
+    modes: tuple[str, ...], said: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as that of a network whose loss is not known, with what to do; but not to whoever asked for inference."""
+    tiny = dataclasses.replace(registry.models.get("tiny"), why_nots={TRAINING: "its loss is not known: write one"})
+    monkeypatch.setitem(registry.models._items, "tiny", tiny)
+    lines = advice.advice(found(plan(mode=modes)))
+    assert lines.count("training was not compared: its loss is not known: write one") == said
+    assert sum("training was not compared" in line for line in lines) == said
 
 
 def test_a_row_that_was_not_measured_gets_no_advice() -> None:

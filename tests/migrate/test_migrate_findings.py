@@ -88,7 +88,7 @@ def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
 def test_a_row_whose_candidates_all_failed_says_why() -> None:
     made = plan(mode=("spin",))
     case = made.rows[0].candidates[0]
-    assert row(found(made, changed={case: failing(case)}), "spin").why_not == "error: no such module: nets"
+    assert row(found(made, changed={case: failing(case)}), "spin").why_not == "new: error: no such module: nets"
 
 
 def test_a_row_that_the_budget_did_not_reach_says_so() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from migrate_records import HERE, plan
 
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import migration
 from ipexperf.plan.migration import Side
 from ipexperf.plan.options import Options
+
+FAKES = Path(__file__).parents[1] / "fakes"
 
 
 def names(cases: object) -> list[str]:
@@ -157,3 +161,19 @@ def test_other_versions_than_ipex_was_built_for_are_refused() -> None:
     wish = Options(model=("resnet18",))
     with pytest.raises(UsageError, match=r"--from: ipex cannot run resnet18: IPEX 2\.8\.0 is built for torch 2\.8"):
         migration.make(Side("ipex", facts, wish), Side("stock", facts, wish))
+
+
+def test_a_network_of_your_own_is_trained_where_its_file_says_how() -> None:
+    """With a row for each optimizer, its own first; and where it says nothing, the plan says what is missing."""
+    learner = own.register(f"{FAKES / 'mytraining.py'}:learner")
+    made = of_ipex(model=(learner,), dtype=("fp32",), mode=("train", "train_compile", "infer"))
+    rows = [row.case.id.removeprefix("mytraining.learner-cpu-fp32-") for row in made.rows]
+    assert rows[:3] == ["infer-ipex", "train-ipex", "train_compile-ipex"]
+    assert {"train-ipex+optimizer:sgd", "train-ipex+optimizer:lamb"} <= set(rows)
+    train = next(row for row in made.rows if row.case.mode == "train" and not row.case.knobs)
+    assert [case.mode for case in train.candidates] == ["train", "train_compile"]
+    assert made.untrained == ""
+    small = own.register(f"{FAKES / 'mynets.py'}:small")
+    made = of_ipex(model=(small,), dtype=("fp32",))
+    assert {row.case.mode for row in made.rows} >= {"infer", "infer_jit"}
+    assert made.untrained.startswith("its loss and targets are not known: write training_batch() and training_loss(")

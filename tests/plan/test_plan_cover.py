@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import precision, registry
 from ipexperf.bench.api import Knob
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.ledger import NETWORKS
@@ -85,14 +85,20 @@ def test_every_row_is_shown_by_a_case_or_has_a_reason() -> None:
     assert all(whole.impossible.values())
 
 
-def test_most_valuable_rows_come_first_and_models_last() -> None:
-    """A large model is only there for its own row."""
-    _, whole = covered()
-    models = [one.case.model for one in whole.planned]
+@pytest.mark.parametrize("flags", [BF16, AVX2])
+def test_most_valuable_rows_come_first_and_models_after_them(flags: frozenset[str]) -> None:
+    """A large model is only there for its own row. After all of them come emulated dtypes in modes that take long."""
+    _, whole = covered(flags)
+    cases = [one.case for one in whole.planned]
     small = {*cover.SMALL, *map(features.failing, features.PROVOKED)}
-    first = next(number for number, name in enumerate(models) if name not in small)
-    assert first > len(models) / 2
-    assert len(set(models[first:])) == len(models[first:])
+    large = [number for number, case in enumerate(cases) if case.model not in small]
+    assert large[0] > len(cases) / 2
+    assert large == list(range(large[0], large[-1] + 1))
+    assert len({cases[number].model for number in large}) == len(large)
+    last = cases[large[-1] + 1 :]
+    assert {case.mode for case in last} >= {"infer_compile", "realtime"}
+    assert all(precision.emulated("cpu", case.dtype, flags) for case in last)
+    assert ("train_compile", "fp32") in {(case.mode, case.dtype) for case in cases[: large[0]]}
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_each_bad_network_fails_with_its_sentence(mine: Suite) -> None:
         "silent": "the network answers with nothing, and a tensor was expected",
         "bare": "mynets.bare has no parameters",
         "nothing": "mynets.nothing is built as nothing",
-        "small@3x9x9": "does not take its inputs, 32x3x9x9 float32: RuntimeError: mat1 and mat2 shapes",
+        "small@3x9x9": "fails on its inputs, 32x3x9x9 float32: RuntimeError: mat1 and mat2 shapes",
     }
     result = run(mine, ",".join(f"mynets:{name}" for name in ("small", *bad)), "-k", "not test_pair")
     result.assert_outcomes(passed=1, failed=len(bad), deselected=1)

@@ -118,13 +118,17 @@ def _at_most(most: float, rounding: float | None) -> str:
 
 
 def learned(accuracy: float, losses: list[float], task: Task, trivial: float) -> tuple[dict[str, float], list[Check]]:
-    """Check that training worked: the loss fell, and held-out accuracy is far above that of a constant answer."""
+    """Check that training worked: the loss fell, and held-out accuracy is far above that of a constant answer.
+
+    Without known answers there is no accuracy to check.
+    """
     tenth = max(1, len(losses) // 10)
     first, last = sum(losses[:tenth]) / tenth, sum(losses[-tenth:]) / tenth
-    floor = task.floor(trivial)
-    checks = [
-        Check("loss", last < first, f"{first:.3f} -> {last:.3f}", "falling"),
-        Check("accuracy", accuracy >= floor, f"{accuracy:.4f}", f"at least {floor:.2f} (trivial {trivial:.2f})"),
-    ]
-    metrics = {"accuracy": accuracy, "trivial_accuracy": trivial}
-    return ({**metrics, "loss": last} if math.isfinite(last) else metrics), checks
+    checks = [Check("loss", last < first, f"{first:.3f} -> {last:.3f}", "falling")]
+    metrics = {"loss": last} if math.isfinite(last) else {}
+    if task.scored:
+        floor = task.floor(trivial)
+        expected = f"at least {floor:.2f} (trivial {trivial:.2f})"
+        checks.append(Check("accuracy", accuracy >= floor, f"{accuracy:.4f}", expected))
+        metrics = {"accuracy": accuracy, "trivial_accuracy": trivial, **metrics}
+    return metrics, checks

@@ -39,8 +39,9 @@ def reference(
     Steps that a gradient scaler skipped make no update here either: it skips a few until it has found its scale. The
     code is simple and independent of the measured step, so that it cannot share its errors.
     """
+    lay = bench.laid_out if bench.channels_last and _draws(bench, split) else _as_it_is
     torch.manual_seed(bench.settings.seed)
-    network = bench.built().train()
+    network = lay(bench.built().train())
     if noise:
         generator = torch.Generator().manual_seed(bench.settings.seed)
         with torch.no_grad():
@@ -52,18 +53,34 @@ def reference(
     ]
     accumulate = int(bench.knob("accumulate"))
     losses = []
+    states = [torch.get_rng_state()] * processes  # each process draws its own random numbers, from the same seed
     for step in range(CURVE_STEPS):
         optimizer.zero_grad()
         parts = []
-        for feed in feeds * accumulate:
+        for process, feed in list(enumerate(feeds)) * accumulate:
+            torch.set_rng_state(states[process])
             part = split.train.part(next(feed))
-            loss = bench.task.learn(network, part.inputs, part.targets)[0] / (processes * accumulate)
+            inputs = tuple(map(lay, part.inputs))
+            loss = bench.task.learn(network, inputs, part.targets)[0] / (processes * accumulate)
             loss.backward()
             parts.append(float(loss.detach()))
+            states[process] = torch.get_rng_state()
         if step not in skipped:
             optimizer.step()
         losses.append(sum(parts))
     return losses
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _draws(bench: Workbench, split: Split) -> bool:
+    """Whether the network draws random numbers, as dropout does: in the order of memory, so that its layout counts."""
+    network, state = bench.built().train(), torch.get_rng_state()
+    with torch.no_grad():
+        network(*split.train.part([0, 1]).inputs)
+    return not torch.equal(torch.get_rng_state(), state)
 
 
 def check(bench: Workbench, split: Split, curves: Sequence[Sequence[float]], skipped: Collection[int] = ()) -> Check:
@@ -80,7 +97,7 @@ def check(bench: Workbench, split: Split, curves: Sequence[Sequence[float]], ski
 def _reference(bench: Workbench, split: Split, processes: int, skipped: Collection[int], noise: float) -> list[float]:
     """Return the reference, trained once per run for all workers that need the same."""
     knobs = [bench.knob("optimizer"), bench.knob("accumulate")]
-    made_of = [bench.case.batch, processes, sorted(skipped), noise, *knobs]
+    made_of = [bench.case.batch, processes, sorted(skipped), noise, bench.channels_last, *knobs]
     curve: list[float] = shared.once(
         bench, "curve", made_of, lambda: reference(bench, split, processes, skipped, noise)
     )

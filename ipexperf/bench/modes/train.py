@@ -41,7 +41,9 @@ class TrainSession(Session):
         self.feed = _input.feed(bench, self.split.train.tensors, self.order())
         self.losses: list[Any] = []
         # The optimizer's parameters, not network.parameters(), where IPEX leaves unpacked copies that are not trained.
-        self.trained = [value for group in self.optimizer.param_groups for value in group["params"]]
+        self.trained = [
+            value for group in self.optimizer.param_groups for value in group["params"] if value.requires_grad
+        ]
         self.unheld = _apart.parameters(self.optimised)
         self.trained += self.unheld
         self.start = [value.detach().clone() for value in self.trained]
@@ -127,7 +129,7 @@ class TrainSession(Session):
             self.step()
 
     def learned(self) -> tuple[dict[str, float], list[Check]]:
-        """Check the result of training: falling losses, and correct answers for held-out examples."""
+        """Check the result of training: falling losses, and correct answers for held-out examples if they are known."""
         self.optimised.eval()
         case, task, test = self.bench.case, self.bench.task, self.split.test
 
@@ -139,19 +141,22 @@ class TrainSession(Session):
         reached = task.score(outputs, test.targets)
         losses = [float(loss) for loss in self.losses]
         metrics, checks = accuracy.learned(reached, losses, task, task.trivial(self.split))
-        return metrics, [*checks, *self._checkpoint(reached)]
+        return metrics, [*checks, *self._checkpoint(outputs)]
 
-    def _checkpoint(self, reached: float) -> list[Check]:
-        """Save a checkpoint, load it into an untouched fp32 network, and compare its score."""
+    def _checkpoint(self, trained: Tensors) -> list[Check]:
+        """Save a checkpoint, load it into an untouched fp32 network, and compare its score, or its agreement."""
         path = self.bench.settings.checkpoint
         if path is None:
             return []
         weights.save(self.optimised, self.optimizer, path)
         fresh = self.bench.built().eval()
         fresh.load_state_dict(weights.restore(path)["model"])
-        test = self.split.test
+        task, test = self.bench.task, self.split.test
         outputs = accuracy.predict(lambda inputs: fresh(*inputs), test.inputs, accuracy.PART)
-        score = self.bench.task.score(outputs, test.targets)
+        graded = [
+            task.score(one, test.targets) if task.scored else task.agreement(one, trained) for one in (outputs, trained)
+        ]
+        score, reached = graded
         ok = abs(score - reached) <= accuracy.DROP
         return [Check("checkpoint", ok, f"{score:.4f} when loaded", f"{reached:.4f} within {accuracy.DROP}")]
 

@@ -16,7 +16,7 @@ def flaw(bench: Workbench) -> str:
         network = bench.built().eval()
     except IpexperfError as error:
         return str(error)
-    except Exception:  # noqa: BLE001 - the data or the building failed, which the first error reports
+    except (Exception, SystemExit):  # noqa: BLE001 - the data or the building failed, which the first error reports
         return ""
     shapes = " and ".join(f"{'x'.join(map(str, value.shape))} {str(value.dtype)[6:]}" for value in examples)
     try:
@@ -24,6 +24,6 @@ def flaw(bench: Workbench) -> str:
             tensors(network(*examples))
     except IpexperfError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 - any error is the answer
-        return f"{bench.model.name} does not take its inputs, {shapes}: {outcome.sentence(error)}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any error is the answer
+        return f"{bench.model.name} fails on its inputs, {shapes}: {outcome.sentence(error)}"
     return ""

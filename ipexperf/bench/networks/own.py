@@ -18,16 +18,19 @@ from pathlib import Path
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import TRAINING, Dataset, Examples, Model, Split
+from ipexperf.bench.networks import own_training
+from ipexperf.bench.networks.own_task import OwnTraining
 from ipexperf.errors import UsageError
 
 HUBS = {"hf": "transformers", "timm": "timm"}
 """Prefixes of networks from a hub, with the package that builds them."""
 FORMS = "module:callable, file.py:callable, hf:NAME or timm:NAME, each with @SHAPE behind it where that is needed"
 _SHAPE = re.compile(r"\d+(?:x\d+)*(?:\+\d+(?:x\d+)*)*")
-_UNTAUGHT = "its training task is unknown: declare it with ipexperf.model, with data and a task"
 BATCH = 32
 HELD_OUT = 64
 """Number of examples for fidelity, and of others for the calibration of int8."""
+TRAINED = 256
+"""Number of examples to train on."""
 
 Shape = tuple[int, ...]
 
@@ -98,24 +101,29 @@ def register(text: str) -> str:
             f"'{target_before}' and '{text}' would both be called {target.name}: name one of them differently"
         )
     _refuse_what_is_not_there(target)
-    network = importlib.import_module("ipexperf.bench.networks.own_build").network
-    registry.datasets.add(target.name, OwnExamples(target))
+    build = importlib.import_module("ipexperf.bench.networks.own_build")
+    training = own_training.declared(text, target.what, _own_source(target))
+    if training.why_not is None:
+        registry.tasks.add(target.name, OwnTraining(target.name, lambda: build.loss(target)))
+    registry.datasets.add(target.name, OwnExamples(target, HELD_OUT if training.why_not else TRAINED))
     registry.models.add(
         target.name,
         Model(
             target.name,
-            lambda: network(target),
+            lambda: build.network(target),
             size=target.shapes[0][-1] if target.shapes else 1,
             batch_train=BATCH,
             batch_infer=BATCH,
-            task="own",
+            task="own" if training.why_not else target.name,
             data=target.name,
             needs=("torch", *(HUBS[name] for name in [target.hub] if name)),
             imports=() if target.hub else imported(source(target)),
             trained=False,
             held_out=HELD_OUT,
             quantisation="dynamic" if target.hub == "hf" else "static",
-            why_nots={TRAINING: _UNTAUGHT},
+            optimizer=training.optimizer,
+            learning_rate=training.rate,
+            why_nots={TRAINING: training.why_not} if training.why_not else {},
             target=text,
         ),
     )
@@ -164,6 +172,15 @@ def source(target: Target) -> Path:
     return Path(spec.origin) if spec and spec.origin else Path(__file__)
 
 
+def _own_source(target: Target) -> Path | None:
+    """Return the file that the callable is in, if it is one and is here. Random inputs of a shape have no targets."""
+    if target.hub or target.shapes:
+        return None
+    importable()
+    path = source(target)
+    return path if path.suffix == ".py" and path != Path(__file__) else None
+
+
 def imported(path: Path) -> tuple[str, ...]:
     """Return the top-level modules that a file imports anywhere, without running it. None if it cannot be read."""
     try:
@@ -186,11 +203,13 @@ def importable() -> None:
 
 
 class OwnExamples(Dataset):
-    """Inputs for a user's own network: its `example()`, or random numbers of the right shape."""
+    """Examples for a user's own network: of its `training_batch()` or `example()`, or random numbers of a shape."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, trained: int) -> None:
+        """`trained` is the number of examples to train on, or to calibrate int8 with."""
         self.name = target.name
         self._target = target
+        self._trained = trained
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
@@ -199,8 +218,6 @@ class OwnExamples(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         del path, size
-        inputs_of_target = importlib.import_module("ipexperf.bench.networks.own_build").inputs(
-            self._target, 2 * HELD_OUT
-        )
-        examples = Examples(inputs_of_target, ())
-        return Split(examples.part(slice(HELD_OUT)), examples.part(slice(HELD_OUT, None)))
+        build = importlib.import_module("ipexperf.bench.networks.own_build")
+        examples: Examples = build.examples(self._target, self._trained + HELD_OUT)
+        return Split(examples.part(slice(self._trained)), examples.part(slice(self._trained, None)))

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import plain_outputs, registry
-from ipexperf.bench.api import Tensors
+from ipexperf.bench.api import Examples, Tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.networks import own
+from ipexperf.bench.networks import own, own_training
 from ipexperf.bench.networks.own import Shape, Target
 from ipexperf.errors import UsageError, WorkerError
 
@@ -31,21 +31,40 @@ def network(target: Target) -> Any:
     if not isinstance(built, torch.nn.Module):
         return built
     try:
-        examples = inputs(target, 1)
-        if plain_outputs.plain(built, examples):
+        example = inputs(target, 1)
+        if plain_outputs.plain(built, example):
             return built
     except Exception:  # noqa: BLE001 - it rejects its inputs or has none: whoever calls it next reports that
         return built
-    return plain_outputs.answering(built, len(examples))
+    return plain_outputs.answering(built, len(example))
 
 
 def inputs(target: Target, count: int) -> Tensors:
-    """Return this many examples, always the same: from declared shapes, from `example()`, or from a configuration."""
+    """Return the inputs of this many examples."""
+    return examples(target, count).inputs
+
+
+def examples(target: Target, count: int) -> Examples:
+    """Return this many examples, always the same: from shapes, a configuration, or a function of the module.
+
+    They have targets if `training_batch()` made them.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         if target.shapes and target.hub != "hf":
-            return tuple(torch.randn(count, *shape) for shape in target.shapes)
-        return {"hf": _hf_inputs, "timm": _timm_inputs}.get(target.hub, _examples)(target, count)
+            return Examples(tuple(torch.randn(count, *shape) for shape in target.shapes), ())
+        if target.hub:
+            return Examples({"hf": _hf_inputs, "timm": _timm_inputs}[target.hub](target, count), ())
+        return _examples(target, count)
+
+
+def loss(target: Target) -> Callable[[Any, Any], Any]:
+    """Return the loss that the module names."""
+    found: Callable[[Any, Any], Any] | None = _beside(target, own_training.LOSS)
+    if not callable(found):
+        expected = "a function of answers and targets, such as torch.nn.functional.cross_entropy"
+        raise _wrong(target, f"its {own_training.LOSS} is {_description(found)}: expected {expected}")
+    return found
 
 
 def _wrong(target: Target, reason: object) -> WorkerError:
@@ -82,27 +101,54 @@ def _called(target: Target) -> Any:
         raise _wrong(target, f"{target.what} is called without arguments: {error}") from error
 
 
-def _examples(target: Target, count: int) -> Tensors:
-    """Call `CALLABLE_example()` or `example()` of the module until there are enough examples."""
+def _beside(target: Target, name: str) -> Any:
+    """Return what the module has for the callable by this name, else for all of its networks, else None."""
     module = _module(target)
-    example = getattr(module, f"{target.what}_{EXAMPLE}", None) or getattr(module, EXAMPLE, None)
-    if not callable(example):
+    own_name = f"{target.what}_{name}"
+    return getattr(module, own_name) if hasattr(module, own_name) else getattr(module, name, None)
+
+
+def _examples(target: Target, count: int) -> Examples:
+    """Call `training_batch()` or `example()` of the module until there are enough examples."""
+    make, batch = _beside(target, own_training.BATCH), _taught
+    if not callable(make):
+        make, batch = _beside(target, EXAMPLE), _untaught
+    if not callable(make):
         more = f"write {EXAMPLE}() beside {target.what}, or give the shape of one: {target.text}@3x224x224"
         raise _wrong(target, f"its inputs are unknown: {more}")
-    parts: list[Tensors] = []
-    while sum(len(part[0]) for part in parts) < count:
-        parts.append(_batch(target, example()))
-    return tuple(torch.cat(values)[:count] for values in zip(*parts, strict=True))
+    parts: list[Examples] = []
+    while sum(map(len, parts)) < count:
+        parts.append(batch(target, make()))
+    return Examples(
+        tuple(torch.cat(values)[:count] for values in zip(*(part.inputs for part in parts), strict=True)),
+        tuple(torch.cat(values)[:count] for values in zip(*(part.targets for part in parts), strict=True)),
+    )
 
 
-def _batch(target: Target, answer: Any) -> Tensors:
+def _untaught(target: Target, answer: Any) -> Examples:
     """Convert the result of `example()` to a batch: tensors whose first dimension counts examples."""
-    values = answer if isinstance(answer, (tuple, list)) else (answer,)
-    fine = values and all(isinstance(value, torch.Tensor) and value.dim() and len(value) for value in values)
-    if not fine or len({len(value) for value in values}) > 1:
+    values = _tensors(answer)
+    if values is None:
         expected = "a tensor, or a tuple of tensors of one length: their first dimension counts examples"
         raise _wrong(target, f"its {EXAMPLE}() returned {_description(answer)}: expected {expected}")
-    return tuple(values)
+    return Examples(values, ())
+
+
+def _taught(target: Target, answer: Any) -> Examples:
+    """Convert the result of `training_batch()`, inputs and targets, to a batch."""
+    if isinstance(answer, (tuple, list)) and len(answer) == len(("inputs", "targets")):
+        given, targets = map(_tensors, answer)
+        if given is not None and targets is not None and len(given[0]) == len(targets[0]):
+            return Examples(given, targets)
+    expected = "inputs and targets, each a tensor or a tuple of tensors: all of one length, which counts examples"
+    raise _wrong(target, f"its {own_training.BATCH}() returned {_description(answer)}: expected {expected}")
+
+
+def _tensors(answer: Any) -> Tensors | None:
+    """Return a tensor or the tensors of a tuple, or None if they are something else or of several lengths."""
+    values = tuple(answer) if isinstance(answer, (tuple, list)) else (answer,)
+    fine = values and all(isinstance(value, torch.Tensor) and value.dim() and len(value) for value in values)
+    return values if fine and len({len(value) for value in values}) == 1 else None
 
 
 def _description(values: Any) -> str:

@@ -325,7 +325,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
             return
         try:
             write({"ok": True, **getattr(worker, request["do"])(request)})
-        except Exception as error:  # noqa: BLE001 - any failure becomes an outcome of the launch, with its reason
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
             reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):
                 traceback.print_exc()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipexperf.bench import registry
-from ipexperf.bench.tasks.own import Own
+from ipexperf.bench.networks.own_task import Own
 
 
 class UntrainedLanguageModelling(Own):

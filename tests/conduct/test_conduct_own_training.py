@@ -1,0 +1,72 @@
+"""A stranger's network that says what it learns, in real workers: each way to train it, on both stacks."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import conduct_play
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Settings
+from ipexperf.bench.machine import facts
+from ipexperf.bench.networks import own
+from ipexperf.case import Case
+from ipexperf.conduct.conditions import Conditions
+
+pytestmark = [pytest.mark.process, pytest.mark.torch]
+
+NETS = Path(__file__).parents[1] / "fakes" / "mytraining.py"
+IPEX = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX")
+COMPILER = pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler")
+CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < len(("rank", "rank")), reason="needs a core for each rank")
+
+
+@pytest.mark.parametrize(
+    ("mode", "stack", "name"),
+    [
+        ("train", "stock", "mapped"),
+        pytest.param("train", "ipex", "learner", marks=IPEX),
+        pytest.param("train", "ipex", "frozen", marks=IPEX),
+        pytest.param("train_compile", "stock", "learner", marks=COMPILER),
+        pytest.param("train_ddp", "stock", "learner", marks=CORES),
+    ],
+)
+def test_it_is_trained_like_a_network_of_ours(mode: str, stack: str, name: str, tmp_path: Path) -> None:
+    """Proven, with a fingerprint, a loss that falls, the curve of stock fp32, and a checkpoint that can be loaded."""
+    target = f"{NETS}:{name}"
+    model = registry.models.get(own.register(target))
+    case = Case(model.name, "cpu", "fp32", mode, stack, 16, model.size, data=model.data)
+    settings = Settings(load=(target,), train_steps=40, checkpoint=str(tmp_path / "kept.pt"))
+    done, _ = conduct_play.launch(
+        case, 0, Conditions(settings, timeout=500, samples=3, seconds=0.02, memory=2**35), accuracy=True
+    )
+    assert (done.outcome, done.reason) == ("ok", "")
+    assert [check for check in (*done.proof, *done.accuracy) if not check.ok] == []
+    assert {"loss", "loss_curve", "checkpoint"} == {check.name for check in done.accuracy}
+    assert done.metrics["loss"] > 0
+    assert done.fingerprint is not None
+
+
+def test_targets_that_do_not_fit_are_one_sentence_of_the_launch() -> None:
+    """With the shapes of both, as the page and the table show it."""
+    target = f"{NETS}:misfit"
+    model = registry.models.get(own.register(target))
+    case = Case(model.name, "cpu", "fp32", "train", "stock", 16, model.size, data=model.data)
+    done, _ = conduct_play.launch(case, 0, Conditions(Settings(load=(target,)), timeout=300), accuracy=True)
+    told = "mytraining.misfit: its training_loss does not take answers of 16x10 float32 and targets of 16x7 float32: "
+    assert done.outcome == "error"
+    assert done.reason.startswith(told)
+    assert "\n" not in done.reason
+
+
+def test_a_script_that_ends_the_process_says_why(tmp_path: Path) -> None:
+    """Such as one that runs when it is imported, and in one of two environments alone."""
+    script = tmp_path / "script.py"
+    script.write_text("import sys\n\n\ndef net():\n    sys.exit('the old library is not here')\n")
+    model = registry.models.get(own.register(f"{script}:net@4"))
+    case = Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, data=model.data)
+    done, _ = conduct_play.launch(case, 0, Conditions(Settings(load=(model.target,)), timeout=300), accuracy=True)
+    assert (done.outcome, done.reason) == ("error", "SystemExit: the old library is not here")
