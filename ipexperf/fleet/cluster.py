@@ -271,6 +271,8 @@ class RayChannel:
             return self._ray.get(reference, timeout=seconds)
         except errors.GetTimeoutError:
             raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
+        except errors.ActorUnavailableError:  # Ray says "temporarily"; whether the call was made, nobody knows
+            raise HostLostError("its agent cannot be reached any more") from None
         except errors.RayActorError as error:
             raise HostLostError(_brief(error)) from None
         except errors.RayTaskError as error:

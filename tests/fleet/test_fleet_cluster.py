@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ipexperf.errors import UsageError
+from ipexperf.errors import HostLostError, UsageError
 from ipexperf.fleet import cluster as clusters
-from ipexperf.fleet.cluster import Cluster
+from ipexperf.fleet.cluster import Cluster, RayChannel
 from ipexperf.fleet.hosts import Host
 
 HOST = Host("a", "node-a")
@@ -98,6 +98,36 @@ def test_a_head_that_does_not_answer_is_not_waited_for_for_ever(monkeypatch: pyt
 def test_an_error_of_what_the_head_is_asked_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         clusters._asked(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("ActorUnavailableError", "its agent cannot be reached any more"),
+        ("RayActorError", "it died because its node has died. Node Id: 1"),
+        ("GetTimeoutError", "it did not answer within 60 s"),
+    ],
+)
+def test_why_a_host_is_lost_is_said_in_few_words(error: str, reason: str) -> None:
+    class Errors:
+        RayError = type("RayError", (Exception,), {})
+        RayTaskError = type("RayTaskError", (RayError,), {})
+        GetTimeoutError = type("GetTimeoutError", (RayError,), {})
+        RayActorError = type("RayActorError", (RayError,), {})
+        ActorUnavailableError = type("ActorUnavailableError", (RayActorError,), {})
+
+    class Module:
+        exceptions = Errors
+
+        @staticmethod
+        def get(reference: str, timeout: float) -> None:
+            del reference, timeout
+            raise getattr(Errors, error)("The actor 94fe is unavailable\nit died because its node has died. Node Id: 1")
+
+    actor = type("Actor", (), {"send": type("Send", (), {"remote": staticmethod(lambda _: "call")})})
+    with pytest.raises(HostLostError) as lost:
+        RayChannel(Module, actor).send([])
+    assert str(lost.value) == reason
 
 
 def test_ray_does_not_end_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
