@@ -41,7 +41,7 @@ import machines
 from machines import Machine, Network
 
 PORT = 6379
-LAUNCHES = "4"
+LAUNCHES = "2"
 HEAD, HOSTS, SERVER = "n0", ("n1", "n2", "n3"), "db"
 COMMAND_SECONDS = 120.0
 BOUND_SECONDS = 300.0
