@@ -31,7 +31,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -42,6 +41,7 @@ import machines
 from machines import Machine, Network
 
 PORT = 6379
+LAUNCHES = "2"
 HEAD, HOSTS, SERVER = "n0", ("n1", "n2", "n3"), "db"
 COMMAND_SECONDS = 120.0
 BOUND_SECONDS = 300.0
@@ -75,6 +75,8 @@ class Trial:
     """Tests that had ended."""
     failed: int = 0
     """Those of them that failed: the one case of three that has no proof always does, others if their host is lost."""
+    rounds: int = 0
+    """Rounds in the history."""
     lost: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
     orphans: int = 0
@@ -183,7 +185,7 @@ def begin(rack: Rack, spread: str, output: Path, *more: str) -> subprocess.Popen
     words = [sys.executable, "-m", "pytest", "-v", f"--rootdir={folder}", str(folder)]
     words += ["-p", "ipexperf.short_options", "-p", "no:cacheprovider"]
     words += [f"--perf-load={faults.FAKES / name}" for name in ("fake.py", "fleet_models.py")]
-    words += [*faults.CELL, "--perf-launches=4", "--perf-samples=5", "--perf-seconds=0.5", "--perf-twin=on"]
+    words += [*faults.CELL, f"--perf-launches={LAUNCHES}", "--perf-samples=5", "--perf-seconds=0.5", "--perf-twin=on"]
     words += ["--perf-no-pulse", "--perf-no-roof", f"--perf-fleet={rack.address}", f"--perf-spread={spread}"]
     with output.open("wb") as into:
         where = {"stdin": subprocess.DEVNULL, "stdout": into, "stderr": subprocess.STDOUT}
@@ -219,7 +221,7 @@ def trial(folder: Path, number: int, kind: str, chance: random.Random) -> Trial:
     try:
         output, began = folder / "output", time.monotonic()
         run = begin(rack, one.spread, output)
-        _wait(lambda: rack.measuring() > 0 or run.poll() is not None, COMMAND_SECONDS)
+        _wait(lambda: begun(rack, output) or run.poll() is not None, COMMAND_SECONDS)
         time.sleep(chance.uniform(0.5, 12.0))
         one.struck = run.poll() is None
         mend = strike(rack, one, chance)
@@ -231,18 +233,23 @@ def trial(folder: Path, number: int, kind: str, chance: random.Random) -> Trial:
     return one
 
 
+def begun(rack: Rack, output: Path) -> bool:
+    """Whether hosts measure. With a server, whether the first test has begun too, so that the history was reached."""
+    return rack.measuring() > 0 and (SERVER not in rack.machines or "::test_it[" in output.read_text())
+
+
 def _look(rack: Rack, one: Trial, text: str, mend: Callable[[], None]) -> None:
     """See what came of it."""
     ended = dict(ENDED.findall(text))
+    if not faults.says_how_it_ended(text, one.status):
+        one.wrong = f"no summary: {text[-300:]}"
     if one.kind == "head" and one.struck:
         rack.leave()
         rack.form()
-        if name := re.search(r"--perf-resume (\S+)", text):
+        if (name := re.search(r"--perf-resume (\S+)", text)) and "was lost" in text:
             output = rack.folder / "resumed"
             one.resumed = _ends(begin(rack, one.spread, output, f"--perf-resume={name[1]}"))
             ended |= dict(ENDED.findall(output.read_text()))
-    elif "= " not in (text.strip().splitlines() or [""])[-1]:
-        one.wrong = f"no summary: {text[-300:]}"
     if "Traceback" in text:
         one.wrong = one.wrong or f"a traceback: {text[text.index('Traceback') :][:600]}"
     began = time.monotonic()
@@ -280,24 +287,12 @@ def _wait(until: Callable[[], bool], seconds: float) -> None:
 def compare(rack: Rack, one: Trial, ended: set[str]) -> None:
     """What the history has, against the tests that ended."""
     script = Path(__file__).with_name("recorded.py")
-    answer = rack.head.run([sys.executable, script, rack.url], COMMAND_SECONDS)
+    answer = rack.head.run([sys.executable, script, rack.url, LAUNCHES], COMMAND_SECONDS)
     if answer.returncode:
         one.wrong = one.wrong or f"the history cannot be read: {answer.stderr[-300:]}"
         one.lost = sorted(ended)
         return
-    judge(one, json.loads(answer.stdout), ended)
-
-
-def judge(one: Trial, document: dict[str, Any], ended: set[str]) -> None:
-    """Hold what `recorded.py` says against the tests that ended."""
-    recorded = Counter(tuple(pair) for pair in document["cases"])
-    for test in sorted(ended):
-        name, _, host = test.partition("@")
-        if not recorded[name, host if one.spread == "each" else ""]:
-            one.lost.append(test)
-    one.twice = [f"{name}@{host}" for (name, host), count in recorded.items() if count > 1] + document["rounds_twice"]
-    if document["running"] and not one.resumed:
-        one.wrong = one.wrong or f"{document['running']} runs are still running"
+    faults.judge(one, json.loads(answer.stdout), ended)
 
 
 def table(trials: list[Trial]) -> Iterator[str]:
@@ -305,6 +300,7 @@ def table(trials: list[Trial]) -> Iterator[str]:
         of_kind = [one for one in trials if one.kind == kind and one.struck]
         if of_kind:
             sums = [sum(one.ended for one in of_kind), sum(one.failed for one in of_kind)]
+            sums += [sum(one.rounds for one in of_kind)]
             sums += [sum(len(one.lost) for one in of_kind), sum(len(one.twice) for one in of_kind)]
             sums += [sum(one.orphans for one in of_kind), sum(one.unbounded for one in of_kind)]
             longest = f"{max(one.seconds for one in of_kind):.0f} | {max(one.quiet for one in of_kind):.0f}"
@@ -317,6 +313,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=2, help="of each kind (default: %(default)s)")
     parser.add_argument("--kind", choices=KINDS, action="append", help="only this one (repeatable)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep there what each run printed")
     arguments = parser.parse_args()
     if reason := machines.missing():
         sys.exit(f"cut.py: {reason}")
@@ -326,6 +323,8 @@ def main() -> None:
             chance = random.Random(f"{arguments.seed}:{number}:{kind}")  # noqa: S311 - no secret
             with tempfile.TemporaryDirectory(prefix="ipexperf-cut-") as name:
                 one = trial(Path(name), number, kind, chance)
+                if arguments.keep is not None:
+                    faults.keep(Path(name), arguments.keep / f"{arguments.seed}-{number}-{kind}")
             trials.append(one)
             sys.stderr.write(f"{'well' if one.well else 'NOT WELL'}: {json.dumps(asdict(one))}\n")
     for line in table(trials):

@@ -10,6 +10,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,10 +31,14 @@ LOOK_SECONDS = 2.0
 ANSWER_SECONDS = 30.0
 """A host that is looked at and says nothing for so long does not answer."""
 CONNECT_SECONDS = 15.0
+START_SECONDS = 60.0
+"""An agent on a host that was free may take so long to start before somebody else is suspected there."""
 LEFT = (None, 1, 4)
 """What Ray gives as the reason of death of a node that ended as it should: expected, or idle."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """Ray reports its use to nobody, and hides no card from what asks for none."""
+OUTLIVE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400"}
+"""Ray ends a process that has not reached the head for a minute. A run must say what became of it."""
 
 
 def ray() -> Any:
@@ -63,6 +69,7 @@ class Cluster:
     """A connection to the cluster at an address."""
 
     def __init__(self, address: str, source: str = "--perf-fleet") -> None:
+        os.environ.update({name: value for name, value in OUTLIVE.items() if name not in os.environ})
         self._ray = ray()
         self._lookers: dict[str, Any] = {}
         """The actor that looks at each host, by the host's node."""
@@ -85,45 +92,43 @@ class Cluster:
 
     def hosts(self) -> list[Host]:
         """The hosts that are there, by name. Nodes without our resource take no part."""
-        nodes = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get(RESOURCE)]
+        nodes = [node for node in self._nodes() if node["Alive"] and node["Resources"].get(RESOURCE)]
         return sorted((_host(node) for node in nodes), key=lambda host: host.name)
 
     def gone(self) -> dict[str, str]:
         """The hosts that died and did not come back, each with what Ray says. Not those that left."""
         here = {host.name for host in self.hosts()}
-        dead = [node for node in self._ray.nodes() if not node["Alive"] and node.get("DeathReason") not in LEFT]
+        dead = [node for node in self._nodes() if not node["Alive"] and node.get("DeathReason") not in LEFT]
         names = {node.get("Labels", {}).get(f"{LABEL}name"): node.get("DeathReasonMessage", "") for node in dead}
         return {name: " ".join(text.split())[:200] for name, text in names.items() if name and name not in here}
 
     def alive(self, host: Host) -> bool:
-        return any(node["Alive"] and node["NodeID"] == host.node for node in self._ray.nodes())
+        return any(node["Alive"] and node["NodeID"] == host.node for node in self._nodes())
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        nodes: list[dict[str, Any]] = _asked(self._ray.nodes)
+        return nodes
 
     def free(self) -> dict[str, bool]:
         """Whether each host is free, by its name: no run has an agent there."""
         from ray._private import state  # no public call tells it of each node
 
-        available: dict[str, dict[str, float]] = state.available_resources_per_node()  # type: ignore[no-untyped-call, unused-ignore]
+        available: dict[str, dict[str, float]] = _asked(state.available_resources_per_node)
         return {host.name: bool(available.get(host.node, {}).get(RESOURCE)) for host in self.hosts()}
 
     def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> RayChannel:
         """Start an agent on the host. If another run has one there, wait for it or raise UsageError."""
-        actor = (
-            self._ray.remote(Agent)
-            .options(
-                num_cpus=0,
-                resources={RESOURCE: 1},
-                max_restarts=0,
-                max_task_retries=0,
-                max_concurrency=4,
-                scheduling_strategy=self._on(host),
-            )
-            .remote()
-        )
+        began, was_free = time.monotonic(), self.free().get(host.name, False)
+        options = {"num_cpus": 0, "resources": {RESOURCE: 1}, "scheduling_strategy": self._on(host)}
+        options |= {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 4}
+        actor = _asked(self._ray.remote(Agent).options(**options).remote)
         start, said = actor.__ray_ready__.remote(), False
         while not self._ray.wait([start], timeout=LOOK_SECONDS)[0]:
             if not self.alive(host):
                 self._ray.kill(actor)
                 raise UsageError("it left the fleet")
+            if was_free and time.monotonic() - began < START_SECONDS:
+                continue  # it is our own agent that has taken it
             if not self.free().get(host.name, False):
                 if not wait:
                     self._ray.kill(actor)
@@ -177,6 +182,27 @@ class Cluster:
         for node in list(self._lookers):
             self._dismiss(node)
         self._ray.shutdown()
+
+
+def _asked(question: Callable[[], Any]) -> Any:
+    """What the head answers. Raises UsageError if it does not: Ray waits for it as long as `OUTLIVE` says."""
+    answers: list[Any] = []
+    errors: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            answers.append(question())
+        except Exception as error:  # noqa: BLE001 - raised again below, in the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(CALL_SECONDS)
+    for error in errors:
+        raise error
+    if not answers:
+        raise UsageError(f"the head of the fleet did not answer within {CALL_SECONDS:.0f} s")
+    return answers[0]
 
 
 def _check(address: str, source: str) -> None:
@@ -245,6 +271,8 @@ class RayChannel:
             return self._ray.get(reference, timeout=seconds)
         except errors.GetTimeoutError:
             raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
+        except errors.ActorUnavailableError:  # Ray says "temporarily"; whether the call was made, nobody knows
+            raise HostLostError("its agent cannot be reached any more") from None
         except errors.RayActorError as error:
             raise HostLostError(_brief(error)) from None
         except errors.RayTaskError as error:

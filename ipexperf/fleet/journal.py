@@ -79,13 +79,14 @@ class Journal:
 
     def close(self) -> None:
         """Give the lock back. The file stays."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # `add` has said of what cannot be written that it is not
+            self._file.close()
 
     def remove(self) -> None:
         """Forget everything: it has arrived."""
         self.path.unlink(missing_ok=True)
         status.path_of(self.path).unlink(missing_ok=True)
-        self._file.close()
+        self.close()
 
 
 def _locked(file: IO[str], kind: int) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Protocol, TypeVar
 
@@ -105,16 +105,16 @@ class Board:
             raise error
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Inbox:
-    """What arrived of one group."""
+    """What arrived of one group so far."""
 
-    measurements: dict[Case, Measurement] = field(default_factory=dict)
-    verdicts: dict[Case, tuple[Verdict, PairPolicy]] = field(default_factory=dict)
+    measurements: Mapping[Case, Measurement] = field(default_factory=dict)
+    verdicts: Mapping[Case, tuple[Verdict, PairPolicy]] = field(default_factory=dict)
     """Of the measurements, if they are compared with another arm."""
-    others: dict[Case, OtherSide] = field(default_factory=dict)
+    others: Mapping[Case, OtherSide] = field(default_factory=dict)
     """How that arm did, once the group is complete, if it runs the software of a lock."""
-    rounds: list[RoundRecord] = field(default_factory=list)
+    rounds: tuple[RoundRecord, ...] = ()
     news: int = 0
     """How often something arrived."""
     over: bool = False
@@ -127,7 +127,7 @@ class Link:
     def __init__(self, host: Host, channel: Channel, board: Board, clock: Callable[[], float] = time.monotonic) -> None:
         self.host = host
         self.lost = ""
-        """Why the host is lost, or an empty text."""
+        """Why the host is lost, or an empty text. Nothing arrives after that: what it still measures, it keeps."""
         self.opened: Opened | None = None
         self.ahead = 0.0
         """By how many seconds the host's clock is ahead of ours."""
@@ -164,13 +164,15 @@ class Link:
             raise UsageError(self._refused or self.lost or f"it did not answer within {OPEN_SECONDS:.0f} s")
         return self.opened
 
-    def measure(self, request: Measure | Compare) -> Inbox:
+    def measure(self, request: Measure | Compare) -> None:
         """Have a group measured or compared, after those that were sent before it."""
-        inbox = Inbox()
         with self._board.changed:
-            self._inboxes[request.number] = inbox
+            self._inboxes[request.number] = Inbox()
         self._send(request)
-        return inbox
+
+    def arrived(self, number: int) -> Inbox:
+        """What arrived of the group with the request of this number."""
+        return self._inboxes.get(number, Inbox())
 
     def ask(self, question: Question) -> Callable[[], Answer | Prepared]:
         """Ask something. What is returned waits for the answer, in any thread: it shows nothing.
@@ -256,6 +258,8 @@ class Link:
             self._board.put(f"{name}: {reply.text}")
             return
         with self._board.changed:
+            if self.lost:
+                return  # its group may have been given to another host
             if isinstance(reply, Opened):
                 self.opened = reply
                 self.ahead = (datetime.fromisoformat(reply.time) - datetime.now(timezone.utc)).total_seconds()
@@ -264,13 +268,15 @@ class Link:
             elif isinstance(reply, Refused):
                 self._refuse(reply)
             elif isinstance(reply, Progress):
-                inbox = self._inboxes.setdefault(reply.number, Inbox())
-                inbox.measurements = dict(reply.measurements)
-                inbox.verdicts = dict(zip(inbox.measurements, reply.verdicts, strict=True)) if reply.verdicts else {}
-                inbox.others = dict(reply.others)
-                inbox.rounds += reply.rounds
-                inbox.over = reply.over
-                inbox.news += 1
+                before, measurements = self.arrived(reply.number), dict(reply.measurements)
+                self._inboxes[reply.number] = Inbox(
+                    measurements,
+                    dict(zip(measurements, reply.verdicts, strict=True)) if reply.verdicts else {},
+                    dict(reply.others),
+                    before.rounds + reply.rounds,
+                    before.news + 1,
+                    reply.over,
+                )
             else:
                 self._exited = reply
                 if not self._closing:
@@ -282,6 +288,6 @@ class Link:
         if reply.number in self._answers:
             self._answers[reply.number] = reply
         elif reply.number in self._inboxes:
-            self._inboxes[reply.number].refused = reply.reason
+            self._inboxes[reply.number] = replace(self._inboxes[reply.number], refused=reply.reason)
         else:
             self._refused = reply.reason

@@ -222,39 +222,48 @@ class RemoteGroup:
         """How its cases end then: `refused` if its host is well and may not measure it."""
         self.group = request.group.name
         self.link = site.host_of(self.group)
-        self._inbox = Inbox() if self.link is None else self._send(self.link)
+        self._inbox = Inbox()
+        """What was there when this last looked. What arrives while it is being recorded comes next."""
+        if self.link is not None:
+            self._send(self.link)
 
-    def _send(self, link: Link) -> Inbox:
+    def _send(self, link: Link) -> None:
         if self._site.several:
             self._notes = (*self._notes, f"measured on {link.host.name}")
-        return link.measure(self._message)
+        link.measure(self._message)
 
     @property
     def over(self) -> bool:
         """Whether nothing is being measured any more."""
-        return bool(self._inbox.over or self._inbox.refused or self._lost or self.link is None or self.link.lost)
+        if self._lost or self.link is None or self.link.lost:
+            return True
+        inbox = self.link.arrived(self._message.number)
+        return bool(inbox.over or inbox.refused)
 
     def run(self, between_rounds: Callable[[], None]) -> None:
         """Wait for the host, and for another one if it is lost."""
-        seen = 0
-        while True:
-            inbox, link = self._inbox, self.link
-            if link is None:
-                self._lost = _why_lost(self._site.own_host(self.group))
-                return
-            self._site.wait(lambda: inbox.news > seen or self.over)  # noqa: B023 - called before the next turn
-            if inbox.refused:
-                self._lost, self._ending = f"by the host {link.host.name}: {inbox.refused}", "refused"
-                return
-            if inbox.over:
-                return
-            if inbox.news > seen:
-                seen = inbox.news
-                between_rounds()
-            if link.lost:
-                if not self._stand_in(link):
+        if self.link is None:
+            self._lost = _why_lost(self._site.own_host(self.group))
+            return
+        number = self._message.number
+        try:
+            while True:
+                link, seen = self.link, self._inbox.news
+                self._site.wait(lambda: link.arrived(number).news > seen or self.over)  # noqa: B023 - called before the next turn
+                lost = link.lost  # looked at first: the last report of a host may arrive just before it is lost
+                inbox = self._inbox = link.arrived(number)
+                if inbox.refused:
+                    self._lost, self._ending = f"by the host {link.host.name}: {inbox.refused}", "refused"
                     return
-                seen = 0
+                if inbox.over:
+                    return
+                if not lost:
+                    between_rounds()
+                elif not self._stand_in(link):
+                    return
+        except KeyboardInterrupt:
+            self._inbox = self.link.arrived(number)
+            raise
 
     def _stand_in(self, lost: Link) -> bool:
         """Give the group to another equal host, once. Return whether there is one."""
@@ -268,7 +277,8 @@ class RemoteGroup:
         self._site.say(f"{self.group}: {reason}: {other.host.name} measures it")
         self._site.moved(self.group, other)
         self._notes = (f"{lost.host.name} was lost before it had finished",)
-        self.link, self._inbox, self._handed = other, self._send(other), 0
+        self.link, self._inbox, self._handed = other, Inbox(), 0
+        self._send(other)
         return True
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:

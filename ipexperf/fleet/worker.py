@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -283,7 +284,9 @@ class Host:
         kept = next((one for one in self._complete if self._fits(one, message)), None)
         if kept is not None:
             self._complete.remove(kept)
-            self._keep(dataclasses.replace(kept, number=message.number))
+            # The history may have some of these rounds, of the run that was cut off. Each run has its own.
+            rounds = tuple(dataclasses.replace(one, uid=uuid.uuid4().hex) for one in kept.rounds)
+            self._keep(dataclasses.replace(kept, number=message.number, rounds=rounds))
             return
         group = message.group.name
         try:

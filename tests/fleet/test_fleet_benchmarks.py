@@ -86,18 +86,29 @@ def test_a_cable_can_be_pulled_and_power_cut(tmp_path: Path) -> None:
     assert ended.stdout == "[1, False, [\"b'here'\\n\"], 'two\\n', 1]\n"
 
 
-def test_a_case_that_is_there_twice_is_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What judges a trial finds what it is there to find: a case that is lost, and one with two runs."""
+def test_what_judges_a_trial_finds_what_it_is_there_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case that is lost, one that was measured again although it was complete, and a round that is there twice."""
     monkeypatch.syspath_prepend(str(FLEET))
-    specification = importlib.util.spec_from_file_location("cut", FLEET / "cut.py")
+    specification = importlib.util.spec_from_file_location("faults", FLEET / "faults.py")
     assert specification is not None
     assert specification.loader is not None
-    cut = importlib.util.module_from_spec(specification)
-    monkeypatch.setitem(sys.modules, "cut", cut)
-    specification.loader.exec_module(cut)
-    document = {"cases": [["a", "n1"], ["b", "n1"], ["b", "n1"]], "rounds_twice": ["round 1 of g"], "running": 0}
-    one = cut.Trial(0, "blink", "each")
-    cut.judge(one, document, {"a@n1", "b@n1", "a@n2"})
-    assert one.lost == ["a@n2"]
-    assert one.twice == ["b@n1", "round 1 of g"]
+    faults = importlib.util.module_from_spec(specification)
+    monkeypatch.setitem(sys.modules, "faults", faults)
+    specification.loader.exec_module(faults)
+
+    def run(status: str, **cases: list[float] | None) -> dict[str, Any]:
+        recorded = [{"case": name, "values": values} for name, values in cases.items()]
+        return {"host": "n1", "status": status, "cases": recorded}
+
+    killed = run("running", again=[1.0, 2.0], kept=[1.0, 2.0], half=None, gone=[1.0, 2.0])
+    resumed = run("finished", again=[1.5, 2.0], kept=[1.0, 2.0], half=[3.0, 4.0])
+    document = {"runs": [killed, resumed], "rounds": 9, "rounds_twice": ["round 1 of g"]}
+    one = faults.Trial(0, "pytest", "each", resumed=True)
+    faults.judge(one, document, {"again@n1", "kept@n1", "half@n1", "gone@n1", "half@n2"})
+    assert one.lost == ["gone@n1", "half@n2"]
+    assert one.twice == ["again@n1", "round 1 of g"]
     assert not one.well
+    assert one.rounds == 9
+    alone = faults.Trial(0, "worker", "each")
+    faults.judge(alone, document, {"kept@n1"})
+    assert alone.wrong == "1 runs are still running"

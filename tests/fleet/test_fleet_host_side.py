@@ -96,6 +96,17 @@ def test_a_journal_knows_what_was_complete(tmp_path: Path) -> None:
     assert journal.kept(tmp_path) == []
 
 
+def test_a_journal_on_a_full_disk_is_said_to_be_incomplete_and_ends_like_any_other(tmp_path: Path) -> None:
+    """What it could not write, it still holds: that keeps no host from saying goodbye."""
+    one = journal.Journal(tmp_path, "run", "code")
+    one._file.close()
+    one._file = Path("/dev/full").open("a+")  # noqa: SIM115 - the journal closes it
+    assert one.add(progress("a", over=True, rounds=1)) == "No space left on device"
+    one.remove()
+    assert one._file.closed
+    assert journal.kept(tmp_path) == []
+
+
 def test_a_journal_of_other_code_is_another_one(tmp_path: Path) -> None:
     one = journal.Journal(tmp_path, "run", "code")
     one.add(progress("a", over=True, rounds=1))

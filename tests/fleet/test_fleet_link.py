@@ -352,6 +352,79 @@ def test_an_equal_host_measures_the_group_of_a_lost_one_once(rack: Rack) -> None
     assert site.meta()["fleet"]["hosts"][second] == [GROUP.name]  # type: ignore[index]
 
 
+def arrives(site: There, name: str, *replies: Any) -> None:
+    """Have a host say this, and wait until all of it was read."""
+    link = site._links[name]
+    for reply in replies:
+        link._channel.put(reply)  # type: ignore[attr-defined]
+    last = replies[-1]
+    until = time.monotonic() + 20
+    while time.monotonic() < until and not (link.lost if isinstance(last, Exited) else link.arrived(1).over):
+        time.sleep(0.01)
+    assert time.monotonic() < until
+
+
+HALF = Progress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
+LAST = replace(HALF, measurements=whole(Measure(1, GroupRequest(GROUP, 1)))[1].measurements, over=True)
+
+
+def half(request: messages.Request) -> list[Any]:
+    """The answers of a host whose group goes on."""
+    return [HALF] if isinstance(request, Measure) else whole(request)
+
+
+def test_a_group_that_has_arrived_is_not_measured_again_if_its_host_is_lost_then(rack: Rack) -> None:
+    """Its last report comes while the one before is being recorded, and so does the end of its host."""
+    site = rack.site(a=half, b=half)
+    site.facts(Options())
+    first, second = (one.host.name for one in site.order(GROUP.name))
+    group, recorded = running(site), []
+
+    def record() -> None:
+        recorded.append(group.measurements())
+        arrives(site, first, replace(LAST, rounds=(replace(ROUND, uid="v"),)), Exited(-9, "Killed"))
+
+    group.run(record)
+    assert len(recorded) == 1
+    (measured,) = group.measurements().values()
+    assert measured.failure == ""
+    assert rounds_of(group) == ["u", "v"]
+    assert not [one for one in rack.channels[second].requests if isinstance(one, Measure)]
+    assert site.meta()["fleet"]["hosts"][first] == [GROUP.name]  # type: ignore[index]
+
+
+def test_what_arrives_while_a_report_is_recorded_is_recorded_after_it(rack: Rack) -> None:
+    """The last report is recorded once, by who waited for the group, and no round before the launches it had."""
+    site = rack.site(a=half)
+    site.facts(Options())
+    group, recorded = running(site, launches=2), []
+
+    def record() -> None:
+        arrives(site, "a", replace(LAST, rounds=(replace(ROUND, uid="v"),)))
+        recorded.append(([one.cut for one in group.measurements("unfinished").values()], rounds_of(group)))
+
+    group.run(record)
+    assert recorded == [(["unfinished"], ["u"])]
+    assert rounds_of(group) == ["v"]
+
+
+def test_what_a_host_says_after_it_was_lost_stays_there(rack: Rack) -> None:
+    """Its group may have been given to another one."""
+    site = rack.site(a=half)
+    site.facts(Options())
+    group = running(site, launches=2)
+    link = site._links["a"]
+
+    def lose() -> None:
+        link._lose("it did not answer within 60 s")
+        link._take(LAST)
+
+    group.run(lose)
+    (measured,) = group.measurements().values()
+    assert measured.failure == "crashed: the host a was lost: it did not answer within 60 s"
+    assert rounds_of(group) == ["u"]
+
+
 def test_a_group_is_not_given_to_a_third_host(rack: Rack) -> None:
     site = rack.site(**{name: dies(rack, name) for name in ("a", "b", "c")})
     site.facts(Options())

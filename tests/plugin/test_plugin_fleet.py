@@ -121,6 +121,22 @@ def test_what_a_host_measured_without_its_controller_is_taken_over(
     assert journals(suite, "a") == []
 
 
+def test_rounds_that_the_history_has_of_a_run_that_was_cut_off_are_those_of_the_next_one_too(
+    suite: Suite, mark: Path, gone: Callable[[int], bool]
+) -> None:
+    """Two runs take over the same journal, as if the first had been killed once it had recorded it."""
+    run = cut_off(suite, mark, gone, "--dtype=fp32,bf16")
+    (journal,) = journals(suite, "a")
+    kept = journal.read_bytes()
+    for _ in range(2):
+        journal.write_bytes(kept)
+        result = suite.run("patient", LOAD, "--perf-fleet=local:a", "--dtype=fp32,bf16", f"--perf-resume={run}")
+        assert result.ret == 0
+        result.stdout.fnmatch_lines([f"*a: 1 group of run {run}, complete and measured by this code, kept here*"])
+    rounds = suite.query("SELECT run_id, count(*) FROM round GROUP BY 1")
+    assert [count for _, count in rounds] == [1, 1]
+
+
 def test_ctrl_c_ends_the_hosts_and_keeps_what_they_had(suite: Suite, mark: Path, gone: Callable[[int], bool]) -> None:
     process = suite.start("tiny,patient", LOAD, "--perf-fleet=local:a")
     wait_for(mark.exists, process)

@@ -1,0 +1,153 @@
+"""What is said of Ray's hosts while an agent starts there, and of a head that is gone. Ray itself is not needed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ipexperf.errors import HostLostError, UsageError
+from ipexperf.fleet import cluster as clusters
+from ipexperf.fleet.cluster import Cluster, RayChannel
+from ipexperf.fleet.hosts import Host
+
+HOST = Host("a", "node-a")
+
+
+class Starting:
+    """A module like Ray, whose agent is ready after so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+        self.killed = 0
+
+    def remote(self, _: type) -> Any:
+        return self
+
+    def options(self, **_: Any) -> Any:
+        made = type("Made", (), {"__ray_ready__": type("Ready", (), {"remote": staticmethod(lambda: "started")})})
+        return type("Agents", (), {"remote": staticmethod(lambda: made)})
+
+    def wait(self, requests: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        del timeout
+        self.looks -= 1
+        return ([], requests) if self.looks > 0 else (requests, [])
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "NodeID": HOST.node}]
+
+    def kill(self, _: Any) -> None:
+        self.killed += 1
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Cluster, Starting]]:
+    """A cluster whose host is free so often as it is looked at, and then not any more."""
+
+    def make(looks: int, *, free: int) -> tuple[Cluster, Starting]:
+        cluster, module = object.__new__(Cluster), Starting(looks)
+        left = iter([True] * free)
+        monkeypatch.setattr(cluster, "_ray", module, raising=False)
+        monkeypatch.setattr(cluster, "_on", lambda _: None)
+        monkeypatch.setattr(cluster, "free", lambda: {HOST.name: next(left, False)})
+        return cluster, module
+
+    return make
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_an_agent_that_starts_slowly_is_no_other_run(
+    starts: Callable[..., tuple[Cluster, Starting]], *, wait: bool
+) -> None:
+    """What has taken the host is the agent itself: nobody is waited for, and no host is refused."""
+    cluster, module = starts(5, free=1)
+    said: list[str] = []
+    cluster.channel(HOST, said.append, wait=wait)
+    assert said == []
+    assert module.killed == 0
+
+
+def test_a_host_that_another_run_has_is_waited_for_or_refused(
+    starts: Callable[..., tuple[Cluster, Starting]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, _ = starts(5, free=0)
+    said: list[str] = []
+    cluster.channel(HOST, said.append, wait=True)
+    assert said == ["a: waiting for another run of the fleet"]
+    monkeypatch.setattr(clusters, "START_SECONDS", 0.0)
+    for free in (0, 1):  # also one that somebody else took in the same moment
+        cluster, module = starts(5, free=free)
+        with pytest.raises(UsageError, match="another run measures there"):
+            cluster.channel(HOST, said.append, wait=False)
+        assert module.killed == 1
+
+
+def test_a_head_that_does_not_answer_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "CALL_SECONDS", 0.01)
+    answers = threading.Event()
+    cluster = object.__new__(Cluster)
+    monkeypatch.setattr(cluster, "_ray", type("Silent", (), {"nodes": staticmethod(answers.wait)}), raising=False)
+    with pytest.raises(UsageError, match="the head of the fleet did not answer within 0 s"):
+        cluster.alive(HOST)
+    answers.set()
+
+
+def test_an_error_of_what_the_head_is_asked_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        clusters._asked(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("ActorUnavailableError", "its agent cannot be reached any more"),
+        ("RayActorError", "it died because its node has died. Node Id: 1"),
+        ("GetTimeoutError", "it did not answer within 60 s"),
+    ],
+)
+def test_why_a_host_is_lost_is_said_in_few_words(error: str, reason: str) -> None:
+    class Errors:
+        RayError = type("RayError", (Exception,), {})
+        RayTaskError = type("RayTaskError", (RayError,), {})
+        GetTimeoutError = type("GetTimeoutError", (RayError,), {})
+        RayActorError = type("RayActorError", (RayError,), {})
+        ActorUnavailableError = type("ActorUnavailableError", (RayActorError,), {})
+
+    class Module:
+        exceptions = Errors
+
+        @staticmethod
+        def get(reference: str, timeout: float) -> None:
+            del reference, timeout
+            raise getattr(Errors, error)("The actor 94fe is unavailable\nit died because its node has died. Node Id: 1")
+
+    actor = type("Actor", (), {"send": type("Send", (), {"remote": staticmethod(lambda _: "call")})})
+    with pytest.raises(HostLostError) as lost:
+        RayChannel(Module, actor).send([])
+    assert str(lost.value) == reason
+
+
+def test_ray_does_not_end_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would, after a minute, before the run has said what became of it. What `fleet up` starts, it ends."""
+    for name in clusters.OUTLIVE:
+        monkeypatch.setenv(name, "")  # so that it is put back afterwards
+        monkeypatch.delenv(name)
+    seen: list[str | None] = []
+
+    class Module(Starting):
+        _private = type("Private", (), {"worker": type("Worker", (), {})})
+
+        def init(self, **_: Any) -> None:
+            seen.extend(os.environ.get(name) for name in clusters.OUTLIVE)
+
+    def module() -> Module:
+        seen.extend(os.environ.get(name) for name in clusters.OUTLIVE)
+        return Module(0)
+
+    monkeypatch.setattr(clusters, "ray", module)
+    monkeypatch.setattr(clusters, "_check", lambda *_: None)
+    Cluster("10.0.0.5:6379")
+    assert seen == [*clusters.OUTLIVE.values()] * 2, "it is set before Ray is imported"
