@@ -291,6 +291,22 @@ class Measurement:
                         return f"{kind} failed: {check}"
         return ""
 
+    def fingerprint(self, launch: Launch) -> Mapping[str, Any] | None:
+        """The fingerprint of a launch: whole for the first launch of its case that has it, else only its digest."""
+        digest = launch.fingerprint
+        if digest is None:
+            return None
+        same = (x for x in self.counted if x.fingerprint and x.fingerprint["digest"] == digest["digest"])
+        if next(same, None) is launch:
+            return digest
+        return {name: value for name, value in digest.items() if name not in ("structure", "times")}
+
+    @property
+    def lean(self) -> Measurement:
+        """The same without the structures that an earlier launch has too: the history keeps no more."""
+        launches = tuple(replace(one, fingerprint=self.fingerprint(one)) for one in self.launches)
+        return replace(self, launches=launches)
+
     @property
     def contended(self) -> str:
         """Why the machine was too busy during the measurement, or an empty text."""

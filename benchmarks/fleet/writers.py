@@ -61,6 +61,10 @@ class Night:
     p50: float
     p99: float
     most: float
+    writer_cpu_ms: float
+    """CPU time of an append in its writer."""
+    server_cpu_ms: float
+    """The same in the server."""
 
 
 def measured(case: Case, environment: dict[str, Any]) -> Measurement:
@@ -76,14 +80,14 @@ def cases(number: int) -> list[Case]:
 
 
 def write(target: str, writer: int, hosts: int, every: int, results: Any, barrier: Any) -> None:
-    """Record one run. Put the name of the run, the time of each append, and what failed into the results."""
+    """Record one run. Put its name, the time of each append, what failed, and the CPU seconds into the results."""
     key = f"made-up-{writer % hosts}"
     environment = {"machine_key": key, "software": {"torch": "2.8.0", "ipex": "2.8.0"}}
     verdict = Verdict("ok", "made up", policy="made up")
     times, errors = [], []
     with History.open(target) as history:
         barrier.wait()
-        uid = history.start_run(environment, {"suite": "nightly", "writer": writer})
+        uid, cpu = history.start_run(environment, {"suite": "nightly", "writer": writer}), time.process_time()
         for case in cases(every):
             begin = time.perf_counter()
             try:
@@ -91,12 +95,20 @@ def write(target: str, writer: int, hosts: int, every: int, results: Any, barrie
             except Exception as error:  # noqa: BLE001 - whatever it is, it counts
                 errors.append(str(error))
             times.append(time.perf_counter() - begin)
+        cpu = time.process_time() - cpu
         history.finish_run(uid, "finished")
-    results.put((uid, times, errors))
+    results.put((uid, times, errors, cpu))
 
 
-def night(number: int, direct: str, target: str, writers: int, hosts: int, every: int) -> Night:
-    """Let all of them write at once, and count what is there."""
+def cpu_of(pid: int) -> float:
+    """The CPU seconds of a process and of those that it started, also of those that ended."""
+    numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    own = sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(cpu_of, map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())))
+
+
+def night(number: int, direct: str, target: str, writers: int, hosts: int, every: int, server: int) -> Night:
+    """Let all of them write at once, and count what is there. `server` is the process of the server."""
     fork = multiprocessing.get_context("fork")
     results, barrier = fork.Queue(), fork.Barrier(writers + 1)
     arguments = (hosts, every, results, barrier)
@@ -104,16 +116,16 @@ def night(number: int, direct: str, target: str, writers: int, hosts: int, every
     for process in processes:
         process.start()
     barrier.wait()
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), cpu_of(server)
     answers = [results.get() for _ in processes]
-    seconds = time.perf_counter() - begin
+    seconds, cpu = time.perf_counter() - begin, cpu_of(server) - cpu
     for process in processes:
         process.join()
-    times = sorted(one for _, own, _ in answers for one in own)
-    failed = [error for _, _, errors in answers for error in errors]
+    times = sorted(one for _, own, _, _ in answers for one in own)
+    failed = [error for _, _, errors, _ in answers for error in errors]
     for error, count in Counter(failed).most_common(3):
         sys.stderr.write(f"{count} times: {error}\n")
-    lost, twice = compare(direct, [uid for uid, _, _ in answers], every)
+    lost, twice = compare(direct, [uid for uid, *_ in answers], every)
     return Night(
         number,
         writers,
@@ -126,6 +138,8 @@ def night(number: int, direct: str, target: str, writers: int, hosts: int, every
         round(statistics.median(times), 4),
         round(times[math.ceil(0.99 * len(times)) - 1], 4),
         round(times[-1], 4),
+        round(1000 * sum(own for *_, own in answers) / len(times), 2),
+        round(1000 * cpu / len(times), 2),
     )
 
 
@@ -221,7 +235,7 @@ def main() -> None:
         with delayed(server.port, arguments.delay) if arguments.delay else _same(server.port) as port:
             target = direct.replace(f":{server.port}/", f":{port}/")
             for number in range(1, arguments.nights + 1):
-                one = night(number, direct, target, arguments.writers, arguments.hosts, arguments.cases)
+                one = night(number, direct, target, arguments.writers, arguments.hosts, arguments.cases, server.pid)
                 sys.stdout.write(json.dumps(asdict(one)) + "\n")
                 sys.stdout.flush()
         sys.stdout.write(json.dumps(size(direct)) + "\n")

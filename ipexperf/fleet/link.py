@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ipexperf.case import Case
 from ipexperf.compare.against import OtherSide
@@ -135,6 +135,8 @@ class Link:
         self._board = board
         self._clock = clock
         self._inboxes: dict[int, Inbox] = {}
+        self._environment: Mapping[str, Any] = {}
+        """Of the last measurement: that of the next one is usually equal."""
         self._answers: dict[int, Answer | Prepared | Refused | None] = {}
         """The answer to each question, None until it came."""
         self._refused = ""
@@ -268,7 +270,8 @@ class Link:
             elif isinstance(reply, Refused):
                 self._refuse(reply)
             elif isinstance(reply, Progress):
-                before, measurements = self.arrived(reply.number), dict(reply.measurements)
+                before = self.arrived(reply.number)
+                measurements = {case: self._kept(one) for case, one in reply.measurements}
                 self._inboxes[reply.number] = Inbox(
                     measurements,
                     dict(zip(measurements, reply.verdicts, strict=True)) if reply.verdicts else {},
@@ -283,6 +286,12 @@ class Link:
                     last = (reply.log.strip().splitlines() or ["no message"])[-1]
                     self.lost = f"its process ended with status {reply.status}: {last}"
             self._board.changed.notify_all()
+
+    def _kept(self, arrived: Measurement) -> Measurement:
+        """A measurement without what is in memory already: a run keeps all of them until it ends."""
+        if self._environment != arrived.environment:
+            self._environment = arrived.environment
+        return replace(arrived.lean, environment=self._environment)
 
     def _refuse(self, reply: Refused) -> None:
         if reply.number in self._answers:

@@ -49,13 +49,13 @@ BLOCKED = {
 """SQLite's codes of a file that another process writes for too long, or whose disk is full, broken or read-only."""
 BESIDE = "beside"
 """Marks connections of writers that share the lock."""
+ADDS = "adds"
+"""Marks connections that added rows which others may be adding too."""
 
-
-_LIMITS = text(
-    "SELECT set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', :held, true)"
-)
-_ALONE = text("SELECT pg_advisory_xact_lock(:turn)")
-_SHARED = text("SELECT pg_advisory_xact_lock_shared(:turn)")
+_LIMITS = "set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', :held, true)"
+# In one statement, which sets the limits before it waits: each statement crosses the network.
+_ALONE = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock(:turn)")
+_SHARED = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock_shared(:turn)")
 
 
 class NotAloneError(Exception):
@@ -82,6 +82,8 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
         raise HistoryError(f"the {name} cannot be opened: {_first_line(error)}.") from error
     if engine.dialect.name == "sqlite":
         _behave(engine)
+    else:
+        engine.dialect.use_insertmanyvalues_wo_returning = True  # many rows in one statement, not in one each
     try:
         with translated(name):
             if not path:
@@ -126,18 +128,24 @@ def writing(
         with connection.begin():
             if engine.dialect.name == "postgresql":
                 limits = {"wait": f"{BUSY_SECONDS * 1000:.0f}", "held": f"{held * 1000:.0f}"}
-                connection.execute(_LIMITS, limits)
-                connection.execute(_SHARED if beside else _ALONE, {"turn": TURN})
+                connection.execute(_SHARED if beside else _ALONE, {**limits, "turn": TURN})
+            connection.info[ADDS] = False
             if not migrates:
                 _check_still_ours(connection, name)
             yield connection
 
 
 def alone(connection: Connection) -> None:
-    """Raise NotAloneError if other writers may be adding rows now."""
+    """Note that this writer adds rows which others may be adding too. Raise NotAloneError if they may do so now."""
     options = connection.get_execution_options()
     if options.get(BESIDE) and connection.dialect.name == "postgresql":
         raise NotAloneError
+    connection.info[ADDS] = True
+
+
+def adds(connection: Connection) -> bool:
+    """Whether `alone` was called in this transaction."""
+    return bool(connection.info[ADDS])
 
 
 def _check_still_ours(connection: Connection, name: str) -> None:

@@ -117,7 +117,7 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "notes": launch.notes,
             **({"fewer": launch.fewer} if launch.fewer else {}),
             **({"emulated": True} if launch.emulated else {}),
-            "fingerprint": _fingerprint(measurement, launch),
+            "fingerprint": measurement.fingerprint(launch),
             "against": launch.against,
             "roof": launch.roof,
         }
@@ -126,17 +126,6 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
         document["samples_refused"] = refused
     texts = {name: storable(getattr(launch, name)) for name in ("outcome", "reason", "log")}
     return {"launch": launch.index, **texts, "doc": document}
-
-
-def _fingerprint(measurement: Measurement, launch: Launch) -> Mapping[str, Any] | None:
-    """Return the fingerprint of a launch: whole for the first launch of its case that has it, else only its digest."""
-    digest = launch.fingerprint
-    if digest is None:
-        return None
-    same = (x for x in measurement.counted if x.fingerprint and x.fingerprint["digest"] == digest["digest"])
-    if next(same, None) is launch:
-        return digest
-    return {name: value for name, value in digest.items() if name not in ("structure", "times")}
 
 
 def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:

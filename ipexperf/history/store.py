@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, exists, 
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import bisections, rounds, rows
-from ipexperf.history.database import LONG_SECONDS, NotAloneError, alone, open_engine, writing
+from ipexperf.history.database import LONG_SECONDS, NotAloneError, adds, alone, open_engine, writing
 from ipexperf.history.query import Queries
 from ipexperf.history.schema import (
     baseline,
@@ -56,15 +56,17 @@ _RUN = (
 """A run, which no other process changes until this one has written. SQLite has but one writer."""
 _META = select(run.c.meta).where(run.c.id == bindparam("run_id"))
 _NAMED = {
-    table: select(table.c.id).where(table.c.uid == bindparam("uid"))
+    table: select(table.c.uid, table.c.id).where(table.c.uid.in_(bindparam("uids", expanding=True)))
     for table in (environment, lock, case, policies, baseline, bisection)
 }
 _SERIES = (
-    select(series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
+    select(case.c.id.label("case_id"), series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
+    .select_from(case)
+    .outerjoin(series, series.c.case_id == case.c.id)
     .outerjoin(measurement, and_(measurement.c.series_id == series.c.id, measurement.c.run_id == bindparam("run_id")))
-    .where(series.c.case_id == bindparam("case_id"))
+    .where(case.c.uid == bindparam("uid"))
 )
-"""All series of a case, and whether a run measured them."""
+"""A case with all its series, and whether a run measured them. No row: the case is new."""
 
 
 class History(Queries):
@@ -75,6 +77,8 @@ class History(Queries):
         self._name = name
         self._suites: dict[str, str] = {}
         """The suite of each run that this process writes, by the uid of the run."""
+        self._adding = False
+        """Whether the last write added rows that others may be adding too."""
 
     @classmethod
     def open(cls, target: str | os.PathLike[str], *, create: bool = True) -> Self:
@@ -142,7 +146,9 @@ class History(Queries):
         def write(connection: Connection) -> None:
             row = self._run(connection, run_uid)
             suite = self._suite(connection, row)
-            cases = {seat.case: identify(connection, case, rows.case_row(seat.case, suite)) for seat in one.seats}
+            seats = {seat.case: rows.case_row(seat.case, suite) for seat in one.seats}
+            ids = identify_all(connection, case, seats.values())
+            cases = {seat: ids[document["uid"]] for seat, document in seats.items()}
             rounds.write(connection, row.id, row.environment_id, one, cases)
 
         self._append(write)
@@ -150,14 +156,20 @@ class History(Queries):
     def _append(self, write: Callable[[Connection], None]) -> None:
         """Write rows of one run, while others write those of theirs.
 
-        If it must add a row that others may be adding too, do it again alone.
+        If it must add a row that others may be adding too, do it again alone. What comes next is then done alone at
+        once, until nothing is added any more: the cases of a first night are all new.
         """
-        try:
-            with writing(self._engine, self._name, beside=True) as connection:
-                write(connection)
-        except NotAloneError:
-            with writing(self._engine, self._name) as connection:
-                write(connection)
+        if not self._adding:
+            try:
+                with writing(self._engine, self._name, beside=True) as connection:
+                    write(connection)
+            except NotAloneError:
+                self._adding = True
+            else:
+                return
+        with writing(self._engine, self._name) as connection:
+            write(connection)
+            self._adding = adds(connection)
 
     def record_bisection(self, search: BisectionRecord, suite: str) -> None:
         """Commit the end of a search. One that ends as before, from kept answers, changes nothing."""
@@ -177,17 +189,18 @@ class History(Queries):
             row = self._run(connection, run_uid)
             meta = {**_meta(connection, row.id), "settled": document}
             connection.execute(update(run).where(run.c.id == row.id).values(meta=meta))
+            query = (
+                select(case.c.uid, series.c.metric, measurement.c.series_id)
+                .join(series, series.c.id == measurement.c.series_id)
+                .join(case, case.c.id == series.c.case_id)
+                .where(measurement.c.run_id == row.id)
+                .where(series.c.metric.in_([judged.metric for judged in verdicts.values()]))
+            )
+            ids = {(one.uid, one.metric): one.series_id for one in connection.execute(query)} if verdicts else {}
             for case_uid, judged in verdicts.items():
-                query = (
-                    select(measurement.c.series_id)
-                    .join(series, series.c.id == measurement.c.series_id)
-                    .join(case, case.c.id == series.c.case_id)
-                    .where(case.c.uid == case_uid, series.c.metric == judged.metric, measurement.c.run_id == row.id)
-                )
-                series_id = connection.execute(query).scalar_one_or_none()
-                if series_id is None:
+                if (case_uid, judged.metric) not in ids:
                     raise HistoryError(f"the run {run_uid} has no case {case_uid}; record it before settling it.")
-                _judge(connection, series_id, row.id, judged, policy)
+            _judge(connection, row.id, [(ids[uid, one.metric], one) for uid, one in verdicts.items()], policy)
 
         self._append(write)
 
@@ -252,17 +265,16 @@ class _Recorder:
 
     def record(self, judged: Verdict, policy: Constants | None) -> None:
         environment_id = self._learned_environment()
-        document = rows.case_row(self._measured.case, self._suite)
-        case_id = identify(self._connection, case, document)
         numbers = dict(rows.metric_rows(self._measured))
         blobs = [(one.index, *blob) for one in self._measured.launches for blob in rows.sample_blobs(one)]
-        ids = self._series_ids(case_id, dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric)))
+        metrics = dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric))
+        case_id, ids = self._series_ids(metrics)
         self._write(measurement, [{"series_id": ids[metric], **value} for metric, value in numbers.items()])
         own = {"case_id": case_id, "environment_id": environment_id}
         self._write(launch, [{**own, **rows.launch_row(self._measured, one)} for one in self._measured.launches])
         self._write(samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs])
-        for one in (judged, *judged.others):
-            _judge(self._connection, ids[one.metric], self._run.id, one, policy)
+        verdicts = [(ids[one.metric], one) for one in (judged, *judged.others)]
+        _judge(self._connection, self._run.id, verdicts, policy)
 
     def _write(self, table: Table, numbers: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows of this run in one statement."""
@@ -293,27 +305,23 @@ class _Recorder:
         changed = update(run).where(run.c.id == self._run.id)
         self._connection.execute(changed.values(environment_id=environment_id, **document))
 
-    def _series_ids(self, case_id: int, metrics: Iterable[str]) -> dict[str, int]:
-        """Return the id of the series of each metric. Insert new ones.
+    def _series_ids(self, metrics: Iterable[str]) -> tuple[int, dict[str, int]]:
+        """Return the id of the case and that of its series for each metric. Insert what is new.
 
         Facts are append-only: a second measurement of a case needs a second run.
         """
-        ids = self._known_series(case_id)
-        if any(row.measured for row in ids.values()):
-            name = self._measured.case.id
-            raise HistoryError(f"the run {self._run.uid} has {name} already; record it in a run of its own.")
-        uid = self._measured.case.uid
+        measured = self._measured.case
+        known = self._connection.execute(_SERIES, {"uid": measured.uid, "run_id": self._run.id}).all()
+        if any(row.measured for row in known):
+            raise HistoryError(f"the run {self._run.uid} has {measured.id} already; record it in a run of its own.")
+        case_id = known[0].case_id if known else _add(self._connection, case, rows.case_row(measured, self._suite))
+        ids, uid = {row.uid: row.id for row in known}, measured.uid
         values = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
-        new = [row for row in values if row["uid"] not in ids]
-        if new:
+        if new := [row for row in values if row["uid"] not in ids]:
             alone(self._connection)
-            self._connection.execute(insert(series), new)
-            ids = self._known_series(case_id)
-        return {row["metric"]: ids[row["uid"]].id for row in values}
-
-    def _known_series(self, case_id: int) -> dict[str, Row[Any]]:
-        answered = self._connection.execute(_SERIES, {"case_id": case_id, "run_id": self._run.id})
-        return {row.uid: row for row in answered}
+            added = self._connection.execute(insert(series).returning(series.c.uid, series.c.id), new)
+            ids |= {row.uid: row.id for row in added}
+        return case_id, {row["metric"]: ids[row["uid"]] for row in values}
 
 
 def withdraw(connection: Connection, run_id: int, case_uid: str) -> None:
@@ -325,9 +333,18 @@ def withdraw(connection: Connection, run_id: int, case_uid: str) -> None:
     connection.execute(delete(launch).where(launch.c.run_id == run_id, launch.c.case_id.in_(of_case)))
 
 
-def _judge(connection: Connection, series_id: int, run_id: int, judged: Verdict, policy: Constants | None) -> None:
-    policy_id = identify(connection, policies, rows.policy_row(judged, policy))
-    values = {"series_id": series_id, "run_id": run_id, "policy_id": policy_id, **rows.verdict_row(judged)}
+def _judge(
+    connection: Connection, run_id: int, verdicts: Sequence[tuple[int, Verdict]], policy: Constants | None
+) -> None:
+    """Write verdicts of a run, each with the id of its series."""
+    if not verdicts:
+        return
+    judged_by = [rows.policy_row(one, policy) for _, one in verdicts]
+    ids = identify_all(connection, policies, judged_by)
+    values = [
+        {"series_id": series_id, "run_id": run_id, "policy_id": ids[row["uid"]], **rows.verdict_row(one)}
+        for (series_id, one), row in zip(verdicts, judged_by, strict=True)
+    ]
     connection.execute(insert(verdict), values)
 
 
@@ -357,8 +374,17 @@ def environment_of(connection: Connection, document: Mapping[str, Any]) -> int:
 
 def identify(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
     """Return the id of a row that is identified by its content. Insert it if it is new."""
-    number = connection.execute(_NAMED[table], {"uid": values["uid"]}).scalar_one_or_none()
-    if number is None:
-        alone(connection)  # so nobody has inserted it since
-        number = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
-    return int(number)
+    return identify_all(connection, table, [values])[values["uid"]]
+
+
+def identify_all(connection: Connection, table: Table, documents: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the ids of such rows by their uids. Insert those that are new."""
+    wanted = {values["uid"]: values for values in documents}
+    ids = {row.uid: row.id for row in connection.execute(_NAMED[table], {"uids": list(wanted)})}
+    return ids | {uid: _add(connection, table, values) for uid, values in wanted.items() if uid not in ids}
+
+
+def _add(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
+    """Insert a row that others may be inserting too, and return its id."""
+    alone(connection)  # so nobody has inserted it since
+    return int(connection.execute(insert(table).returning(table.c.id), values).scalar_one())

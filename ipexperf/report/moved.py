@@ -9,7 +9,9 @@ from ipexperf.report.units import amount, percent
 from ipexperf.result import METRICS, Measurement, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+WORDS = {"regressed": "WORSE", "improved": "better"}
 
 
 def changed(verdict: Verdict) -> str:
@@ -21,20 +23,15 @@ def changed(verdict: Verdict) -> str:
 
 def moved_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
     """A line for each metric that became worse or better, with the cases in which it did."""
-    lines = []
-    for word, outcome in (("WORSE", "regressed"), ("better", "improved")):
-        for metric in METRICS:
-            cases = list(_cases(measurements, verdicts, metric, outcome))
-            if cases:
-                lines += labelled(f"{word} {metric} ({len(cases)})", named(cases))
-    return lines
-
-
-def _cases(
-    measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict], metric: str, outcome: str
-) -> Iterator[str]:
+    cases: dict[tuple[str, str], list[str]] = {}
     for one in measurements:
         verdict = verdicts.get(one.case.uid)
         for other in verdict.others if verdict else ():
-            if (other.metric, other.outcome) == (metric, outcome):
-                yield f"{one.case.id} {changed(other)}"
+            if other.outcome in WORDS:
+                cases.setdefault((other.outcome, other.metric), []).append(f"{one.case.id} {changed(other)}")
+    lines = []
+    for outcome, word in WORDS.items():
+        for metric in METRICS:
+            if names := cases.get((outcome, metric)):
+                lines += labelled(f"{word} {metric} ({len(names)})", named(names))
+    return lines

@@ -278,22 +278,20 @@ def _cells(header: tuple[str, ...], row: tuple[str, ...], widths: Sequence[int])
 
 def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
     # Cases that never began are inconclusive too, but have a line of their own.
-    outcomes = {
-        x.case.uid: verdicts[x.case.uid].outcome for x in measurements if x.case.uid in verdicts and not x.never_began
-    }
-    counts = Counter(outcomes.values())
+    judged = [(x.case.id, verdicts.get(x.case.uid)) for x in measurements if not x.never_began]
+    known = [(name, verdict) for name, verdict in judged if verdict is not None]
+    counts = Counter(verdict.outcome for _, verdict in known)
     # So have contended cases, with which nothing is known to be wrong.
-    spoilt = {uid for uid in outcomes if verdicts[uid].contended}
     kinds = [
         (
             title(outcome).upper(),
             row.meaning,
-            [x.case.id for x in measurements if (outcomes.get(x.case.uid), x.case.uid in spoilt) == (outcome, False)],
+            [name for name, verdict in known if verdict.outcome == outcome and not verdict.contended],
         )
         for outcome, row in OUTCOMES.items()
         if not row.fine
     ]
-    contended = [x.case.id for x in measurements if x.case.uid in spoilt]
+    contended = [name for name, verdict in known if verdict.contended]
     kinds.append(("CONTENDED", "measured on a busy machine, so the numbers do not count", contended))
     kinds += _cut(measurements)
     lines = []

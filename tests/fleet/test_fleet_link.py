@@ -181,6 +181,28 @@ def test_a_group_is_measured_there_and_recorded_as_of_here(rack: Rack) -> None:
     assert Stop() not in rack.channels["a"].requests
 
 
+def test_a_run_keeps_what_is_equal_once(rack: Rack) -> None:
+    """Of launches that ran the same, the structure of the first; of cases of one host, one environment."""
+    ran = {"digest": "ab", "structure": {"operators": [1]}, "times": {"operators": [0.5]}, "beside": {"work": 3}}
+    launches = tuple(replace(LAUNCH, index=number, fingerprint=ran) for number in range(2))
+    known = {"machine_key": "k", "inventory": {"torch": "2.8"}}
+
+    def twice(request: messages.Request) -> list[Any]:
+        if isinstance(request, Measure):
+            measured = replace(MEASURED, cut="", launches=launches, environment=known)
+            return [Progress(request.number, GROUP.name, ((CASE, measured),), (), over=True)]
+        return whole(request)
+
+    site = rack.site(a=twice)
+    groups = [running(site), running(site)]
+    for group in groups:
+        run(group)
+    first, second = (group.measurements()[CASE] for group in groups)
+    assert [one.fingerprint for one in first.launches] == [ran, {"digest": "ab", "beside": {"work": 3}}]
+    assert first.environment == second.environment == {**known, "git": {"commit": "abc"}}
+    assert first.environment["inventory"] is second.environment["inventory"]
+
+
 def test_times_of_a_clock_that_is_wrong_are_put_right(rack: Rack) -> None:
     def ahead(request: messages.Request) -> list[Any]:
         return [opened(600)] if isinstance(request, Open) else whole(request)

@@ -55,6 +55,12 @@ class Server:
             self._process = subprocess.Popen(self._command, cwd=self._sockets, stdout=into, stderr=into, **self._who)
         _wait(self._process, log, lambda: self.execute("SELECT 1"))
 
+    @property
+    def pid(self) -> int:
+        """Its first process, which started all others."""
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self) -> None:
         """Stop it for good. It waits for no client, and writes nothing.
 

@@ -8,7 +8,7 @@ import postgres
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from history_records import HARDWARE, OK, make_case, make_measurement, make_round
+from history_records import ENVIRONMENT, HARDWARE, OK, make_case, make_measurement, make_round
 from sqlalchemy import text
 
 from ipexperf import cli
@@ -121,6 +121,23 @@ def test_writers_of_known_cases_write_at_once(server, monkeypatch):
                 other.record(second, make_measurement(make_case("new")), OK)
         other.record(second, make_measurement(make_case("new")), OK)
         assert sorted(one.case.model for one in other.measurements(second)) == ["new", "resnet50"]
+
+
+def test_who_adds_one_case_after_the_other_tries_none_of_them_twice(server, statements):
+    """On a first night all cases are new. The case after the last new one is alone in vain, and those after it not."""
+    with History.open(server.database()) as history:
+        first, second = history.start_run(ENVIRONMENT, {}), history.start_run(ENVIRONMENT, {})
+
+        def shared(uid, model):
+            with statements(history) as executed:
+                history.record(uid, make_measurement(make_case(model)), OK)
+            return ["lock_shared" in one for one in executed if "advisory" in one]
+
+        assert shared(first, "a") == [True, False]  # the second run added nothing
+        assert shared(first, "b") == [False]
+        assert shared(second, "a") == [False]
+        assert shared(second, "b") == [True]
+        assert len(history.measurements(first)) == len(history.measurements(second)) == 2
 
 
 def test_two_writers_of_one_run_take_turns(server, monkeypatch):

@@ -11,7 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from history_records import CRASHED, ENVIRONMENT, HARDWARE, OK, make_case, make_launch, make_measurement, make_round
+from history_records import (
+    CRASHED,
+    ENVIRONMENT,
+    HARDWARE,
+    OK,
+    make_case,
+    make_launch,
+    make_measurement,
+    make_round,
+    make_seat,
+)
 from sqlalchemy import select, text
 
 import ipexperf
@@ -53,6 +63,36 @@ def test_a_measurement_comes_back_as_it_was(history):
 def rows(history, sql):
     with history._engine.connect() as connection:
         return [tuple(row) for row in connection.execute(text(sql))]
+
+
+def test_a_known_case_takes_a_few_statements_however_much_was_measured_and_judged(history, statements):
+    """Each of them crosses the network, while others wait for it."""
+    metrics = ("peak_memory", "held_memory", "import_time", "prepare_time")
+    others = tuple(replace(OK, metric=name, constants={"policy": f"of {name}"}) for name in metrics)
+    launches = tuple(make_launch(n, 0.01, **dict.fromkeys(metrics, 1.0)) for n in range(4))
+    small, large = make_measurement(), make_measurement(make_case("large"), launches=launches)
+
+    def night():
+        uid = history.start_run(ENVIRONMENT, {})
+        for case, verdict in ((small, OK), (large, replace(OK, others=others))):
+            with statements(history) as executed:
+                history.record(uid, case, verdict)
+            yield len(executed)
+
+    list(night())
+    few, many = night()
+    assert few - 1 == many <= 9  # the first case of a run asks for its suite
+    assert rows(history, "SELECT count(*) FROM verdict GROUP BY run_id") == [(6,), (6,)]
+
+
+def test_a_round_asks_for_all_its_cases_at_once(history, statements):
+    """However many arms it has."""
+    uid, cases = history.start_run(ENVIRONMENT, {}), [make_case(f"model{number}") for number in range(5)]
+    history.record_round(uid, make_round(*(make_seat(case, 0.01, launch=None) for case in cases)))
+    with statements(history) as executed:
+        history.record_round(uid, make_round(*(make_seat(case, 0.01, launch=None) for case in cases), number=2))
+    assert sum('FROM "case"' in one for one in executed) == 1
+    assert rows(history, "SELECT count(*) FROM seat") == [(10,)]
 
 
 def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(history):
