@@ -27,6 +27,8 @@ LaunchOutcome = Literal[
 LAUNCH_OUTCOMES: tuple[str, ...] = get_args(LaunchOutcome)
 NOT_BY_WORKERS = ("ok", "contended", "timed_out", "interrupted", "refused")
 """The outcomes that only the controller can give a launch. A worker reports the others."""
+KEPT = 4000
+"""A launch record keeps this many latencies of requests, evenly spaced. Its metrics are computed from all."""
 Role = Literal["case", "twin", "reference", "against"]
 """The role of an arm in a round: a launch of its case, its twin, the reference once more for a part of a group, or
 what the case in the next seat is compared with by `ab` or `--perf-against`."""

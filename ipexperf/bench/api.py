@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.metadata
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import measure
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import retired
 from ipexperf.bench.machine.facts import Facts
@@ -626,10 +626,10 @@ class Session(ABC):
     @contextmanager
     def compiling(self, synchronise: Callable[[], None]) -> Iterator[None]:
         """Keep how long the block takes, in which the graph of the network is made."""
-        begin, counted = time.perf_counter(), retired.count()
+        begin, counted = perf_counter(), retired.count()
         yield
         synchronise()
-        self.compile_time, self.compile_instructions = time.perf_counter() - begin, retired.since(counted)
+        self.compile_time, self.compile_instructions = perf_counter() - begin, retired.since(counted)
 
     @abstractmethod
     def step(self) -> None:

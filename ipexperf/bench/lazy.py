@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Iterable
 from importlib import metadata
 from types import ModuleType
@@ -27,6 +28,16 @@ def _modules(package: str) -> list[str]:
     except metadata.PackageNotFoundError:
         return []
     return sorted({file.parts[0] for file in files if len(file.parts) == 2 and file.name == "__init__.py"})
+
+
+def remove_leftovers() -> None:
+    """Remove the temporary folder that torch's remote modules made when they were imported, as IPEX and dynamo do.
+
+    Torch removes it at the end of the interpreter, which a worker does not have. All that is in it was imported.
+    """
+    folder = getattr(sys.modules.get("torch.distributed.nn.jit.instantiator"), "_TEMP_DIR", None)
+    if folder is not None:
+        folder.cleanup()
 
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from time import perf_counter, process_time  # before a network's file can replace those of the module
 from typing import Any, Protocol
+
+from ipexperf.bench.clocks import perf_counter, process_time
 
 BLOCK_SECONDS = 0.02
 """Minimum duration of a sample. Shorter steps are timed in blocks, so that the timer and interruptions matter less."""

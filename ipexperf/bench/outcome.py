@@ -1,8 +1,9 @@
-"""Classify error messages of runtimes: a lost device, memory that is full, or another reason."""
+"""What an end means: error messages of runtimes (a lost device, full memory, another reason), and signals."""
 
 from __future__ import annotations
 
 import re
+import signal
 from typing import Literal
 
 LOST = re.compile(
@@ -35,3 +36,13 @@ def sentence(error: BaseException) -> str:
         return type(error).__name__
     text = f"{type(error).__name__}: {lines[-1] if lines[0] == INSIDE else lines[0]}"
     return f"{text}; the runtime reports full memory by this error too" if SHORT_OF.search(text) else text
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal. Python names only the first and the last of the real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        if signal.SIGRTMIN < number < signal.SIGRTMAX:
+            return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+        return f"signal {number}"

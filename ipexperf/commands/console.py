@@ -113,7 +113,7 @@ def fault_of_history(arguments: argparse.Namespace) -> str:
     try:
         path = addresses.file_of(target) if target else None
         if path is not None and path.is_file():
-            sqlite_files.check(path)
+            sqlite_files.check(path, recompute=False)
     except HistoryError as error:
         return str(error)
     return ""

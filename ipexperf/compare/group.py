@@ -194,6 +194,7 @@ class GroupRun:
         if live and self._conductor.spent():
             for entry in live:
                 entry.cut = "" if entry.extra else self._spent(entry)
+                self._roof(entry)
             return []
         return live
 
@@ -401,8 +402,8 @@ class GroupRun:
                 entry.over = True
 
     def _roof(self, entry: Entry) -> None:
-        """Compare new launches with the machine's ceilings, once the case has all of its launches."""
-        if (entry.missing and not entry.over) or entry.conditions is None:
+        """Compare new launches with the machine's ceilings, once the case gets no more of them."""
+        if entry.open or entry.conditions is None:
             return
         new = entry.launches[entry.roofed :]
         roofed = self._conductor.roofed(new, entry.case, entry.conditions, entry.environment)

@@ -23,6 +23,7 @@ from ipexperf.conduct.launch import (
     proven,
     record,
     to_samples,
+    waiting,
 )
 from ipexperf.conduct.worker import Worker
 from ipexperf.conduct.yardstick import Stick
@@ -227,6 +228,8 @@ class Stepper:
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
         if not self.cold:
             launch = counted(launch, samples, self.arm.conditions)
+        if not registry.modes.get(self.arm.case.mode).open_loop:  # which waits for requests
+            launch = waiting(launch, samples, self.arm.conditions)
         if self.arm.prove:
             launch = proven(self.worker, launch)
         return forked(launch) if self.arm.conditions.settings.forked else launch

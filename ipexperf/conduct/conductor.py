@@ -194,10 +194,13 @@ class Conductor:
     def roofed(
         self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
     ) -> list[Launch]:
-        """Add to the launches what share of the machine's ceilings they reached, unless that is switched off."""
-        if self._roofs is None or not environment or self.spent():
+        """Add to the launches what share of the machine's ceilings they reached, unless that is switched off.
+
+        Once the budget is spent, ceilings that are not known yet are not measured any more.
+        """
+        if self._roofs is None or not environment:
             return launches
-        return self._roofs.over(launches, case, conditions, environment)
+        return self._roofs.over(launches, case, conditions, environment, measure=not self.spent())
 
     def left(self) -> float:
         """The seconds of the budget that are left. Time that was spent waiting for a device is not taken from it."""

@@ -9,17 +9,15 @@ from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.launch import P99_SAMPLES, TIMES, counted, figures
+from ipexperf.conduct.launch import P99_SAMPLES, TIMES, counted, figures, waiting
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.result import Check, Launch, Sample
+from ipexperf.result import KEPT, Check, Launch, Sample
 
 LEAD_SECONDS = 0.25
 """A window begins this long after the request for it, so that every worker has received it."""
 LATE_SHARE = 0.2
 """A launch is contended if a worker begins its window later than this share of it."""
-KEPT = 4000
-"""A launch record keeps this many latencies, evenly spaced. Its metrics are computed from all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ class Instances:
             emulated=any(reply["emulated"] for reply in replies),
             fingerprint=fingerprint,
         )
-        return counted(launch, samples, conditions)
+        return waiting(counted(launch, samples, conditions), samples, conditions)
 
     def _ask(self, do: str, **request: Any) -> list[dict[str, Any]]:
         for worker in self.workers:

@@ -18,6 +18,8 @@ P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
 0.99^n + n * 0.01 * 0.99^(n-1). 662 is the smallest n for which that is below 1 %, so that the second largest sample is
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
+IDLE = 0.5
+"""A step mostly waits if its process used and wanted less than this share of one core."""
 TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
 """Times before the samples that a worker reports. Not every mode has all of them."""
 OPTIONAL = ("page_faults", "held_memory", "step_instructions", "prepare_instructions", "compile_instructions")
@@ -65,6 +67,20 @@ def counted(launch: Launch, samples: list[Sample], conditions: Conditions) -> La
     step = statistics.median(sample.wall for sample in samples)
     fewer = f"{len(samples)} of {conditions.samples}, steps take {step:.3g} s"
     return replace(launch, fewer=fewer, notes=(f"ended with fewer samples than asked: {fewer}", *launch.notes))
+
+
+def waiting(launch: Launch, samples: list[Sample], conditions: Conditions) -> Launch:
+    """The launch, with a note if its steps mostly waited, as for a sleep. On an accelerator they wait for the device.
+
+    What the process waited for a core counts as if it had run: that is the machine's doing.
+    """
+    wall = sum(sample.wall for sample in samples)
+    used = sum(sample.cpu for sample in samples)
+    wanted = used + sum(sample.delay for sample in samples)
+    if conditions.accelerator or not wanted < IDLE * wall:
+        return launch
+    note = f"mostly waited in its steps: its process used {used / wall:.0%} of one core"
+    return replace(launch, notes=(*launch.notes, note))
 
 
 def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  # noqa: FBT001 - there is no other
@@ -119,7 +135,7 @@ def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
         "step_kernels": counts.get("kernels"),
         "step_python_calls": python.get("calls"),
     }
-    return {name: float(value) for name, value in values.items() if value}
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def forked(launch: Launch) -> Launch:

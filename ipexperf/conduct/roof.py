@@ -33,25 +33,38 @@ class Roofs:
         self._known: dict[str, Mapping[str, Any] | str] = {}
 
     def over(
-        self, launches: Sequence[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
+        self,
+        launches: Sequence[Launch],
+        case: Case,
+        conditions: Conditions,
+        environment: Mapping[str, Any],
+        *,
+        measure: bool = True,
     ) -> list[Launch]:
-        """Add to the launches their rates and the share of the ceilings that they reached."""
+        """Add to the launches their rates and the share of the ceilings that they reached.
+
+        Without `measure`, only ceilings count that this run or an earlier one has measured.
+        """
         work = roof.work(tuple(launches))
         if work is None:
             return list(launches)
-        limits = self._ceilings(case.device, together(conditions), environment)
+        limits = self._ceilings(case.device, together(conditions), environment, measure=measure)
         devices = registry.modes.get(case.mode).processes(case) if conditions.accelerator else 1
         return [_held(x, work, case.dtype, limits, devices) if x.outcome == "ok" else x for x in launches]
 
-    def _ceilings(self, device: str, conditions: Conditions, environment: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    def _ceilings(
+        self, device: str, conditions: Conditions, environment: Mapping[str, Any], *, measure: bool
+    ) -> Mapping[str, Any] | str:
         """The ceilings under these conditions, or the reason why they are unknown."""
         name = address(device, conditions, environment)
         if name not in self._known:
-            self._known[name] = self._measured(self._folder / f"{name}.json", device, conditions)
+            self._known[name] = self._measured(self._folder / f"{name}.json", device, conditions, measure=measure)
         return self._known[name]
 
-    def _measured(self, path: Path, device: str, conditions: Conditions) -> Mapping[str, Any] | str:
+    def _measured(self, path: Path, device: str, conditions: Conditions, *, measure: bool) -> Mapping[str, Any] | str:
         def make(part: Path) -> None:
+            if not measure:
+                raise WorkerError("error", "the budget (--perf-budget) was spent already")
             with conditions.worker() as worker:
                 reply = worker.ask("ceilings", device=device, settings=asdict(conditions.settings))
             part.write_text(json.dumps(reply["ceilings"], indent=1, sort_keys=True) + "\n")

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.outcome import signal_name
 from ipexperf.bench.process.server import MESSAGE
 from ipexperf.conduct.process import BOOT, environment_of, last_lines
 from ipexperf.errors import ForkError, WorkerError
@@ -199,7 +200,7 @@ class Server:
             self._process.wait(GONE_SECONDS)
         self._end()
         code = self._process.returncode
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with exit status {code}"
         return WorkerError("crashed", f"the fork server {how}, and its workers with it")
 
     def _end(self) -> None:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench.machine.facts import Facts, gather
+from ipexperf.bench.outcome import signal_name
 from ipexperf.bench.process import guard
 from ipexperf.conduct import interrupts, memory_limit, protocol
 from ipexperf.conduct.process import BOOT, environment_of, last_lines, start_worker, variables_for
@@ -249,7 +250,7 @@ class Worker:
         if code == -signal.SIGKILL and memory_limit.kernel_kills() > self._kills:
             return WorkerError("out_of_memory", "killed by the kernel, which was out of memory", self.log())
         if code < 0:
-            return WorkerError("crashed", f"killed by {signal.Signals(-code).name}", self.log())
+            return WorkerError("crashed", f"killed by {signal_name(-code)}", self.log())
         return WorkerError("crashed", f"ended with exit status {code}", self.log())
 
     def log(self) -> str:

@@ -125,7 +125,7 @@ def share(
             connection.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
             connection.execute("VACUUM")  # what was deleted or replaced is still in free pages
         _check_nothing_left(copy, scrubber)
-        sqlite_files.check(copy)
+        sqlite_files.check(copy, recompute=False)
     except BaseException:
         sqlite_files.delete(copy)
         raise

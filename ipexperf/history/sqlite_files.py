@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Boolean, Column, Double, Integer, LargeBinary
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import addresses, database, schema
+from ipexperf.history import addresses, database, recomputed, schema
 
 KINDS = (
     (Integer, ("integer",)),
@@ -107,8 +107,11 @@ def revision(connection: sqlite3.Connection, path: Path, catalog: str = "main") 
     return str(record[0]) if record else "none"
 
 
-def check(target: str | os.PathLike[str]) -> Checked:
-    """Read every page and reference of a history. Raise HistoryError with the faults, if any."""
+def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
+    """Read every page and reference of a history, and compute its numbers again. Raise HistoryError with the faults.
+
+    Without `recompute`, say only whether it can be read.
+    """
     path = path_of(target)
     with opened(path) as connection:
         number = revision(connection, path)
@@ -118,6 +121,10 @@ def check(target: str | os.PathLike[str]) -> Checked:
         if lost:
             rows = ", ".join(f"a row of {row[0]} without its {row[2]}" for row in lost[:FINDINGS])
             raise HistoryError(f"the history {path} has {len(lost)} rows whose parent is missing: {rows}.")
+        if recompute and (wrong := list(recomputed.differences(connection))):
+            rest = f"; and {len(wrong) - FINDINGS} more" if len(wrong) > FINDINGS else ""
+            text = f"the history {path} has numbers that do not follow from its launches and samples"
+            raise HistoryError(f"{text}: {'; '.join(wrong[:FINDINGS])}{rest}.")
         there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         counts = {name: _count(connection, name) for name in schema.metadata.tables if name in there}
         unfinished = _count(connection, "run", "status = 'running'")

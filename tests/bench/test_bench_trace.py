@@ -28,8 +28,9 @@ EVENTS = [
 
 def test_operators_and_kernels_are_counted_without_those_of_the_profiler() -> None:
     kernels = [{"cat": cat, "name": "k", "ts": 0.0, "dur": 1.0} for cat in ("kernel", "kernel", "gpu_memcpy")]
-    assert trace.counts(EVENTS) == {"operators": 5, "kernels": 0}
-    assert trace.counts([*EVENTS, *kernels]) == {"operators": 5, "kernels": 3}
+    assert trace.counts(EVENTS, accelerator=True) == {"operators": 5, "kernels": 0}
+    assert trace.counts([*EVENTS, *kernels], accelerator=True) == {"operators": 5, "kernels": 3}
+    assert trace.counts(EVENTS, accelerator=False) == {"operators": 5}
 
 
 def test_an_operator_has_its_calls_dtypes_shapes_callers_and_own_time() -> None:
@@ -123,4 +124,6 @@ def test_memory_is_counted_from_where_the_step_began() -> None:
     events = [taken(-100, 1.0, 0), taken(300, 2.0, 1), taken(-300, 3.0, 3), taken(50, 3.0, 2), taken(64, 4.0, 4, 1)]
     assert trace.memory(events, accelerator=False) == {"allocations": 2, "allocated": 350, "peak": 250}
     assert trace.memory(events[::-1], accelerator=True) == {"allocations": 1, "allocated": 64, "peak": 64}
+    assert trace.memory([], accelerator=False) == {"allocations": 0, "allocated": 0, "peak": 0}
+    assert trace.memory(events[:1], accelerator=True) == {}
     assert trace.memory(EVENTS, accelerator=False) == {"allocations": 0, "allocated": 0, "peak": 0}

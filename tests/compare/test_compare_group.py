@@ -189,7 +189,7 @@ def test_what_is_kept_is_held_against_the_ceilings_once(
     rounds = launched(BUSY, BUSY, "", "")
     roofed: list[list[int]] = []
 
-    def over(launches: list[Launch], *_: Any) -> list[Launch]:
+    def over(launches: list[Launch], *_: Any, **__: Any) -> list[Launch]:
         roofed.append([x.index for x in launches])
         return [dataclasses.replace(x, notes=(*x.notes, "has a roof")) for x in launches]
 
@@ -257,6 +257,28 @@ def test_launches_that_the_budget_left_no_time_for_are_told(make: Callable[..., 
     found = run.measurements()[CASE]
     assert (found.values("step_time"), found.failure, found.never_began) == ((0.0,), "", "")
     assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
+
+
+def test_a_case_that_the_budget_cut_short_is_held_against_the_ceilings(
+    make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are known: no time is left to measure them."""
+    planned = make(budget=HOUR)
+    rounds = launched(*[""] * 3)
+    measures: list[bool] = []
+
+    def slow(arms: Sequence[Arm]) -> Round:
+        clock.now = HOUR + 1
+        return rounds._script(arms)
+
+    def over(launches: list[Launch], *_: Any, measure: bool) -> list[Launch]:
+        measures.append(measure)
+        return [dataclasses.replace(x, notes=("has a roof",)) for x in launches]
+
+    monkeypatch.setattr(planned._roofs, "over", over)
+    found = measured(planned, launches=3, together=ScriptedRounds(slow))
+    assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
+    assert ([x.notes for x in found.launches], measures) == ([("has a roof",)], [False])
 
 
 def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(

@@ -18,7 +18,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
-from ipexperf.result import Sample
+from ipexperf.result import KEPT, Sample
 
 if TYPE_CHECKING:
     from ipexperf.result import Check, Launch
@@ -113,7 +113,7 @@ def test_latencies_are_thinned_evenly() -> None:
     """From the first to the last, none twice; few are all kept."""
     many = [Sample(float(number), 0.0, 0.0) for number in range(10_000)]
     kept = instances.thinned(many)
-    assert len(kept) == len(set(kept)) == instances.KEPT
+    assert len(kept) == len(set(kept)) == KEPT
     assert kept[0] == many[0]
     assert kept[-1].wall >= 9_990
     assert instances.thinned(many[:7]) == many[:7]

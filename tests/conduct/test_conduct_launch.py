@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipexperf.bench.api import Settings
 from ipexperf.conduct import launch
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.result import Launch, Sample
 
 
@@ -35,6 +37,18 @@ def test_the_percentile_was_measured(values: list[float], share: float) -> None:
     found = launch.percentile(values, share)
     assert found in values
     assert sum(value <= found for value in values) >= share * len(values) - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("cpu", "delay", "accelerator", "noted"),
+    [(0.03, 0.0, False, True), (0.03, 0.9, False, False), (1.9, 0.0, False, False), (0.03, 0.0, True, False)],
+)
+def test_a_step_that_mostly_waits_has_a_note(*, cpu: float, delay: float, accelerator: bool, noted: bool) -> None:
+    """A network that sleeps. Not one that waits for a busy core, or for an accelerator."""
+    samples = [Sample(1.0, cpu, delay)] * 3
+    found = launch.waiting(Launch(0, "ok"), samples, Conditions(Settings(), accelerator=accelerator))
+    note = "mostly waited in its steps: its process used 3% of one core"
+    assert found.notes == ((note,) if noted else ())
 
 
 def test_figures_are_medians_in_base_units() -> None:
@@ -78,27 +92,28 @@ class Told:
     [
         ({"beside": {"memory": {"allocations": 3, "allocated": 9, "peak": 4096}}}, 4096.0),
         ({"beside": {}}, None),
-        ({"beside": {"memory": {"allocations": 0, "allocated": 0, "peak": 0}}}, None),
+        ({"beside": {"memory": {"allocations": 0, "allocated": 0, "peak": 0}}}, 0.0),
         (None, None),
     ],
 )
 def test_the_memory_of_a_step_is_that_of_its_fingerprint(
     fingerprint: dict[str, Any] | None, expected: float | None
 ) -> None:
-    """A step that could not be looked at, or that differed when it was looked at twice, has none, and not 0."""
+    """A step that could not be looked at, or that differed when it was looked at twice, has none. 0 is a number."""
     told: Any = Told(fingerprint)
     assert launch.proven(told, Launch(0, "ok")).metrics.get("step_memory") == expected
 
 
 def test_the_counts_of_a_step_are_those_of_its_fingerprint() -> None:
-    """Without an accelerator no kernels are counted, and a count that differed the second time is not there."""
-    memory = {"allocations": 3, "allocated": 9, "peak": 4096}
+    """A count of 0 is recorded. One that differed the second time is not there."""
+    memory = {"allocations": 0, "allocated": 0, "peak": 0}
     told: Any = Told({"beside": {"memory": memory, "counts": {"operators": 12, "kernels": 0}}})
     assert launch.proven(told, Launch(0, "ok")).metrics == {
         "library_memory": 5.0,
-        "step_memory": 4096.0,
-        "step_allocations": 3.0,
+        "step_memory": 0.0,
+        "step_allocations": 0.0,
         "step_operators": 12.0,
+        "step_kernels": 0.0,
     }
     told = Told({"beside": {"python": {"calls": 70}}})
     assert launch.proven(told, Launch(0, "ok")).metrics == {"library_memory": 5.0, "step_python_calls": 70.0}

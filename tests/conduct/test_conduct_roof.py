@@ -87,6 +87,21 @@ def test_they_are_measured_once_for_all_cases_and_runs(
     assert said == []
 
 
+def test_after_the_budget_only_ceilings_that_are_known_count(
+    roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str], conditions: Conditions
+) -> None:
+    """Measuring them takes ten seconds; reading them takes none. A case has its rates either way."""
+    [without] = Roofs(tmp_path, said.append).over([DONE], CASE, conditions, ENVIRONMENT, measure=False)
+    assert "of_roof" not in without.metrics
+    assert without.metrics["flop_rate"] == pytest.approx(5e10)
+    reason = "measuring the machine's ceilings: the budget (--perf-budget) was spent already"
+    assert (without.notes, worker.asked) == ((f"has no roof: {reason}",), [])
+    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
+    [kept] = Roofs(tmp_path, said.append).over([DONE], CASE, conditions, ENVIRONMENT, measure=False)
+    assert kept.metrics["of_roof"] == pytest.approx(0.5)
+    assert len(worker.asked) == 1
+
+
 @pytest.mark.parametrize(
     "other",
     [

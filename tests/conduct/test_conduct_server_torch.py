@@ -18,6 +18,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Order, Server
+from ipexperf.conduct.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +72,17 @@ def test_a_forked_launch_computes_and_proves_what_a_fresh_one_does(
     assert fresh.accuracy == forked.accuracy
     assert [check for check in forked.proof if not check.ok] == []
     assert [check for check in forked.proof if check.name != "start"] == list(fresh.proof)
+
+
+@pytest.mark.skipif(not IPEX, reason="needs IPEX, which imports torch's remote modules")
+def test_a_killed_worker_leaves_no_folder_of_torch_behind(tmp_path: Path) -> None:
+    """Torch makes it when IPEX or dynamo are imported, and removes it at the end of Python, which a worker lacks."""
+    variables = {"TMPDIR": str(tmp_path)}
+    with Worker(None, variables, 300) as worker:
+        worker.ask("imports", device="cpu", stack="ipex", load=[])
+        worker.kill()
+    Server(Order("ipex", (), ("torch",)), None, variables, 300).close()
+    assert list(tmp_path.glob("tmp*")) == []  # inductor's cache stays: later launches use it
 
 
 @pytest.mark.parametrize("server", [TRAINS], indirect=True)

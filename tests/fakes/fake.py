@@ -281,7 +281,7 @@ def hungry_child() -> Step:
     return step
 
 
-def _die(number: signal.Signals) -> Step:
+def _die(number: int) -> Step:
     def step() -> int:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.kill(os.getpid(), number)
@@ -298,6 +298,11 @@ def segfault() -> Step:
 @model("killed")
 def killed() -> Step:
     return _die(signal.SIGKILL)
+
+
+@model("real_time_signal")
+def real_time_signal() -> Step:
+    return _die(signal.SIGRTMIN + 1)
 
 
 @model("eater")

@@ -275,7 +275,7 @@ def install(monkeypatch: pytest.MonkeyPatch, count: int = 1, kind: type[FakeXpu]
     for owner in (torch, lazy.torch):
         monkeypatch.setattr(owner, "xpu", card, raising=False)
     timers = types.SimpleNamespace(perf_counter=card.clock.perf_counter, process_time=card.clock.perf_counter)
-    monkeypatch.setattr(_input, "time", timers)
+    monkeypatch.setattr(_input, "perf_counter", card.clock.perf_counter)
     for name, clock in vars(timers).items():
         monkeypatch.setattr(measure, name, clock)
     monkeypatch.setattr(measure, "run_delay", lambda: 0.0)

@@ -32,7 +32,7 @@ def make_case(model: str = "resnet50", **changes: Any) -> Case:
 
 
 def make_launch(index: int, step: float, **metrics: float) -> Launch:
-    samples = tuple(Sample(wall=step + 0.0001 * n, cpu=step * 2, delay=0.0) for n in range(5))
+    samples = tuple(Sample(wall=step + 0.0001 * (n - 2), cpu=step * 2, delay=0.0) for n in range(5))
     return Launch(
         index=index,
         outcome="ok",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
-from history_records import ENVIRONMENT, OK, four_runs, make_case, make_measurement
+from history_records import CRASHED, ENVIRONMENT, OK, four_runs, make_case, make_launch, make_measurement
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, database, pruning, sqlite_files
+from ipexperf.result import KEPT, Sample
 
 
 @pytest.fixture
@@ -96,6 +99,65 @@ def test_a_check_finds_the_parts_of_a_case_that_are_of_another_kind(path, params
         connection.commit()
     with pytest.raises(HistoryError, match="of another kind inside the column params of case"):
         sqlite_files.check(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (
+            "UPDATE measurement SET median = 0.009",
+            r"resnet50-cpu-bf16-infer-ipex\S* in run \S+: the median of step_time is 0.009, and 0.011 by its launches",
+        ),
+        ("UPDATE measurement SET n = 2", "the n of step_time is 2, and 3 by its launches"),
+        ("UPDATE measurement SET hi = NULL", "the hi of step_time is none, and 0.013 by its launches"),
+        ("UPDATE measurement SET outcome = 'failed'", "the median of step_time is 0.011, and none by its launches"),
+        ("DELETE FROM launch WHERE launch = 2", "the n of step_time is 3, and 2 by its launches"),
+        (
+            "UPDATE launch SET doc = json_set(doc, '$.metrics.step_time', 0.0125)",
+            "the median of step_time is 0.011, and 0.0125 by its launches",
+        ),
+        (
+            "UPDATE samples SET data = (SELECT data FROM samples AS other WHERE launch = 2 AND length(data) > 0)",
+            "the step_time of launch 0 is 0.01, and 0.013 by its samples",
+        ),
+        ("UPDATE samples SET data = x'00'", "the samples of launch 0 cannot be read"),
+        ("UPDATE launch SET doc = json_set(doc, '$.metrics', 'x')", "the metrics of launch 0 cannot be read"),
+        ("UPDATE launch SET doc = json_set(doc, '$.metrics.step_time', 'x')", "the metrics of launch 0 cannot be read"),
+    ],
+)
+def test_a_check_finds_a_number_that_was_changed_by_hand(path, change, wrong):
+    """Liar: a median that no launch gave, or launches or samples that give another. The case and both numbers are told.
+
+    Where there are more than three, it says how many.
+    """
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(change)
+        connection.commit()
+    with pytest.raises(HistoryError, match=f"numbers that do not follow from its launches and samples: .*{wrong}"):
+        sqlite_files.check(path)
+
+
+def test_a_check_takes_what_is_recorded(tmp_path):
+    """Failed, contended and interrupted cases, numbers that are not finite, and samples that were thinned or pruned."""
+    path, many = tmp_path / "history.db", tuple(Sample(0.001 * n, 0.001, 0.0) for n in range(KEPT))
+    step = make_launch(0, 0.01)
+    launches = {
+        "crashed": (step, CRASHED),
+        "contended": (replace(step, outcome="contended", reason="busy"), make_launch(1, 0.02)),
+        "infinite": (step, replace(step, index=1, metrics={"step_time": 0.01, "throughput": math.inf})),
+        "thinned": (replace(step, samples=many),),
+        "cut": (),
+    }
+    with History.open(path) as history:
+        uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-01T00:00:00Z"})
+        for name, own in launches.items():
+            cut = "" if own else "the budget was spent"
+            history.record(uid, make_measurement(make_case(name), launches=own, cut=cut), OK)
+    assert sqlite_files.check(path).rows["launch"] == 7
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM samples")
+        connection.commit()
+    assert sqlite_files.check(path).rows["samples"] == 0
 
 
 def test_a_check_finds_a_row_that_points_at_nothing(path):

@@ -10,7 +10,6 @@ import functools
 import glob
 import os
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, TypeAlias
 
 from ipexperf.bench import outcome, precision
 from ipexperf.bench.api import Device
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import cpu_flags
@@ -94,7 +94,7 @@ def measure(device: Device, say: Callable[[str], None], effort: Effort = EFFORT)
 def best(
     trials: Mapping[str, Sequence[Trial]],
     synchronise: Callable[[], None],
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = perf_counter,
     effort: Effort = EFFORT,
 ) -> dict[str, dict[str, Any]]:
     """Return the highest rate of each name, and the trial that reached it."""
@@ -142,7 +142,7 @@ def grown(
     for size in sizes:
         trial = make(device, dtype, size)
         trial.run()
-        if min(timed(trial, device.synchronise, time.perf_counter) for _ in range(LOOKS)) >= long:
+        if min(timed(trial, device.synchronise, perf_counter) for _ in range(LOOKS)) >= long:
             break
     return trial
 

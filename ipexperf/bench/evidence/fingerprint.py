@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +18,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ipexperf.bench.api import Device, Look, Seen, Session
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import onednn, proof, trace
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
@@ -61,7 +61,7 @@ def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict
     events = proof.traced(step, everywhere=everywhere, device=kind, memory=True)
     beside = {
         "memory": trace.memory(events, accelerator=device.accelerator),
-        "counts": trace.counts(events),
+        "counts": trace.counts(events, accelerator=device.accelerator),
         "python": {"calls": python_calls(step)},
     }
     sections = {"operators": Seen(*trace.operators(events), beside=beside)}
@@ -158,7 +158,7 @@ def flops(work: Work, items: int) -> dict[str, Seen]:
 
 def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
     """Run every look twice. Return the fingerprint, with the sections that differed the second time."""
-    begin = time.perf_counter()
+    begin = perf_counter()
     missing: dict[str, str] = {}
     first, second = _sections(looks, missing), _sections(looks, missing)
     structure = {name: section.structure for name, section in first.items()}
@@ -177,7 +177,7 @@ def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
         "unstable": unstable,
         "missing": missing,
         "unparsed": unparsed[:SHOWN],
-        "seconds": time.perf_counter() - begin,
+        "seconds": perf_counter() - begin,
     }
 
 

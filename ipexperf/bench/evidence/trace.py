@@ -73,15 +73,21 @@ def kernels(events: Iterable[dict[str, Any]]) -> Section:
     return limited(rows, [seconds[name] for name in calls])
 
 
-def counts(events: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """Return how many operators a step called, and how many kernels ran on an accelerator."""
+def counts(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, int]:
+    """Return how many operators a step called, and on an accelerator how many kernels ran."""
     kinds = Counter(event.get("cat") for event in events if not str(event.get("name")).startswith(_OWN))
-    return {"operators": kinds[_OPERATOR], "kernels": sum(kinds[kind] for kind in DEVICE)}
+    kernels = {"kernels": sum(kinds[kind] for kind in DEVICE)} if accelerator else {}
+    return {"operators": kinds[_OPERATOR], **kernels}
 
 
 def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, int]:
-    """Return the allocations of a step: number, total bytes, and peak above the level at its beginning."""
+    """Return the allocations of a step: number, total bytes, and peak above the level at its beginning.
+
+    Nothing where an accelerator shows none: its allocator may not tell the profiler.
+    """
     marks = [x for x in events if x.get("name") == _MEMORY and bool(x["args"]["Device Type"]) == accelerator]
+    if accelerator and not marks:
+        return {}
     changes = [int(mark["args"]["Bytes"]) for mark in sorted(marks, key=lambda x: (x["ts"], x["args"]["Ev Idx"]))]
     allocations = [change for change in changes if change > 0]
     return {

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.modes._requests import Request
 
 
@@ -70,7 +71,7 @@ def serve(
     requests: Sequence[Request],
     rows: int,
     network: Network,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[Served]:
     """Serve requests, each from its planned arrival on, and return them in the order in which they ended.

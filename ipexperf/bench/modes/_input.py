@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Device, Knob, Number, Tensors, Workbench
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
@@ -219,10 +219,10 @@ class _Timed:
     def __next__(self) -> Tensors:
         synchronise = self._source.device.synchronise
         synchronise()
-        begin = time.perf_counter()
+        begin = perf_counter()
         batch = next(self._source)
         synchronise()
-        self.seconds.append(time.perf_counter() - begin)
+        self.seconds.append(perf_counter() - begin)
         return batch
 
 

@@ -19,8 +19,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import measure, outcome
+from ipexperf.bench import lazy, measure, outcome
 from ipexperf.bench.api import Workbench
+from ipexperf.bench.clocks import perf_counter, process_time
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
@@ -58,14 +59,14 @@ class RankSession(TrainSession):
         before = self.ledger.read()
         for _ in range(count):
             torch.distributed.barrier()
-            delay, cpu = measure.run_delay(), time.process_time()
+            delay, cpu = measure.run_delay(), process_time()
             synchronise()
-            begin = time.perf_counter()
+            begin = perf_counter()
             for _ in range(block):
                 self.step()
             synchronise()
-            end = time.perf_counter()
-            spans.append((begin, end, time.process_time() - cpu, measure.run_delay() - delay))
+            end = perf_counter()
+            spans.append((begin, end, process_time() - cpu, measure.run_delay() - delay))
         self.ledger.enter(before, self.ledger.read(), count * block)
         return spans
 
@@ -203,8 +204,15 @@ def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
 
     def answer(work: Callable[[], dict[str, Any]]) -> None:
         try:
+<<<<<<< HEAD
             write({"ok": True, **work()})
         except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
+=======
+            reply = work()
+            lazy.remove_leftovers()
+            write({"ok": True, **reply})
+        except Exception as error:  # noqa: BLE001 - any failure becomes the launch's outcome, with its reason
+>>>>>>> solid
             time.sleep(MODESTY_SECONDS)
             reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):

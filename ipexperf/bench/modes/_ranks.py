@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import selectors
-import signal
 import socket
 import threading
 import time
@@ -24,6 +23,7 @@ from typing import Any
 from ipexperf import scratch
 from ipexperf.bench.machine.placement import BINDING
 from ipexperf.bench.modes import _rank
+from ipexperf.bench.outcome import signal_name
 from ipexperf.errors import WorkerError
 
 POLL_SECONDS = 0.2
@@ -172,5 +172,5 @@ def _summary(error: Exception) -> str:
         return f"torch's launcher failed: {type(error).__name__}: {error}"
     rank, failure = error.get_first_failure()
     if failure.exitcode < 0:
-        return f"rank {rank} was killed by {signal.Signals(-failure.exitcode).name}"
+        return f"rank {rank} was killed by {signal_name(-failure.exitcode)}"
     return f"rank {rank} ended with exit status {failure.exitcode}"

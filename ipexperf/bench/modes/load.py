@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import TRACED, Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Stack, Workbench
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -53,10 +53,10 @@ class LoadSession(JitSession):
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
         modules = len(sys.modules)
-        begin = time.perf_counter()
+        begin = perf_counter()
         result = work()
         self.bench.device.synchronise()
-        self.phases[phase] = time.perf_counter() - begin
+        self.phases[phase] = perf_counter() - begin
         self.imported += len(sys.modules) - modules
         return result
 

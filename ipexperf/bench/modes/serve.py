@@ -7,13 +7,13 @@ token, over its number of tokens.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.bench import measure, registry
 from ipexperf.bench.api import Cell, Device, Look, Mode, Model, Number, Session, Stack, Tensors, Workbench
+from ipexperf.bench.clocks import perf_counter, process_time
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -141,10 +141,10 @@ class ServeSession(GenerationSession):
     def replay(self, *, at_once: bool = False) -> dict[str, Any]:
         """Serve all requests once, from their planned moments on or all at once. Return their times."""
         plan = [replace(one, arrival=0.0) for one in self.requests] if at_once else self.requests
-        delay, cpu, begin = measure.run_delay(), time.process_time(), time.perf_counter()
+        delay, cpu, begin = measure.run_delay(), process_time(), perf_counter()
         served = _engine.serve(plan, self.bench.case.batch, self.rows)
-        seconds = time.perf_counter() - begin
-        cpu, delay = time.process_time() - cpu, measure.run_delay() - delay
+        seconds = perf_counter() - begin
+        cpu, delay = process_time() - cpu, measure.run_delay() - delay
         self.rows.running = self.resting
         tokens = sum(len(one.moments) for one in served)
         if at_once:

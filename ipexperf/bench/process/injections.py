@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.lazy import torch
 from ipexperf.errors import WorkerError
 
@@ -51,7 +51,7 @@ def busy(
     step: Callable[[], Any], synchronise: Callable[[], None], share: float, clock: Callable[[], float] | None = None
 ) -> Callable[[], None]:
     """Return a function that runs the step and then keeps a core busy for this share of the step's time."""
-    now = clock or time.perf_counter
+    now = clock or perf_counter
 
     def slowed() -> None:
         synchronise()

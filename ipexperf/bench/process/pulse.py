@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.evidence.ceilings import Timed, Trial
 from ipexperf.bench.lazy import torch
@@ -50,7 +50,7 @@ def copy(device: Device, timed: Timed = ceilings.timed) -> Trial:
 def repeated(trial: Trial, device: Device, timed: Timed = ceilings.timed) -> Trial:
     """Repeat a trial until it takes long enough. All repetitions are submitted before waiting."""
     trial.run()
-    once = min(timed(trial, device.synchronise, time.perf_counter) for _ in range(ceilings.LOOKS))
+    once = min(timed(trial, device.synchronise, perf_counter) for _ in range(ceilings.LOOKS))
     times = math.ceil(LONG / once)
 
     def run() -> None:
@@ -75,7 +75,7 @@ class Pulse:
         kernels: Mapping[str, Callable[[Device, str], Trial]] = KERNELS,
         awake: float = AWAKE,
         timed: Timed = ceilings.timed,
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._device, self._awake, self._time, self._clock = device, awake, timed, clock
         self._trials = {name: make(device, dtype) for name, make in kernels.items()}

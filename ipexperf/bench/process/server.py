@@ -14,12 +14,12 @@ import signal
 import socket
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ipexperf.bench import lazy, registry
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.machine import inventory
 from ipexperf.bench.process import guard, worker
 
@@ -50,6 +50,7 @@ def imports(stack: str, load: Sequence[str], needs: Sequence[str], ahead: Sequen
         registry.stacks.get(stack).start()
         lazy.import_packages(needs)
         lazy.import_packages(ahead)
+    lazy.remove_leftovers()
     inventory.gather()  # cached, so that no worker has to
     settle()
 
@@ -133,14 +134,14 @@ def main() -> None:
     guard.die_with_parent(signal.SIGKILL)
     if str(os.getppid()) != os.environ["IPEXPERF_CONTROLLER"]:
         return  # the controller ended before we could ask for a signal
-    begin = time.perf_counter()
+    begin = perf_counter()
     try:
         imports(**json.loads(sys.argv[2]))
         reply = {"reason": unsafe()}
     except Exception as error:  # noqa: BLE001 - after any failure workers are started fresh, and the launch says why
         traceback.print_exc()
         reply = {"reason": f"{type(error).__name__}: {error}"}
-    line.send(json.dumps({**reply, "seconds": time.perf_counter() - begin}).encode())
+    line.send(json.dumps({**reply, "seconds": perf_counter() - begin}).encode())
     if not reply["reason"]:
         serve(line)
     # No interpreter shutdown, as in a worker.

@@ -19,11 +19,11 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from time import perf_counter
 from typing import IO, Any
 
 from ipexperf.bench import lazy, measure, outcome, precision, registry
 from ipexperf.bench.api import Device, Session, Settings, Workbench
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine import facts, heap, placement, retired
 from ipexperf.bench.process import environment, guard, injections
@@ -324,7 +324,9 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
             write({"ok": True})
             return
         try:
-            write({"ok": True, **getattr(worker, request["do"])(request)})
+            reply = getattr(worker, request["do"])(request)
+            lazy.remove_leftovers()
+            write({"ok": True, **reply})
         except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
             reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):
