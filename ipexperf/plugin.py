@@ -26,6 +26,9 @@ ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
 MODELS_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
+CALLED_KEY = pytest.StashKey[bool]()
+"""Whether a test called `perf()`."""
+NEVER_CALLED = "the test passed without calling perf(), so nothing was measured: call it, or leave the fixture out"
 FED_KEY = pytest.StashKey[set[str]]()
 """The node ids of the tests whose samples pytest-benchmark has."""
 SWALLOWED_KEY = pytest.StashKey[list[str]]()
@@ -276,6 +279,7 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         from ipexperf.run import Postponed
 
         node = request.node
+        node.stash[CALLED_KEY] = True
         try:
             wish = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
             answer = run.measure(request.param, wish)
@@ -333,6 +337,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         item.session.items.append(item)
     else:
         for report in reports:
+            if report.when == "call" and report.passed and not item.stash.get(CALLED_KEY, False):
+                report.outcome, report.longrepr = "failed", f"{callspec.params[FIXTURE].id}: {NEVER_CALLED}"
             item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
