@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipexperf import __version__, commands
-from ipexperf.bench.registry import nearest
+from ipexperf.bench.registry import nearest, nearest_option
 from ipexperf.commands import console, gate
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
@@ -24,6 +24,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE_ERROR, f"{self.prog}: error: {message} (`{self.prog} --help` says what it takes)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse what the subcommand does not take here, where its own options are known."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            hint = nearest_option(unknown, self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return known, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Name the choice that was probably meant, and all of them only where none is near."""

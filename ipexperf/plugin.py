@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
 RUN_KEY: pytest.StashKey[Invocation] = pytest.StashKey()
 ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
+"""Why nothing can be measured."""
 MODELS_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
+CALLED_KEY = pytest.StashKey[bool]()
+"""Whether a test called `perf()`."""
+NEVER_CALLED = "the test passed without calling perf(), so nothing was measured: call it, or leave the fixture out"
 FED_KEY = pytest.StashKey[set[str]]()
 """The node ids of the tests whose samples pytest-benchmark has."""
 SWALLOWED_KEY = pytest.StashKey[list[str]]()
@@ -43,19 +47,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options, on the command line and in the ini file."""
     from ipexperf.plan import options
 
-    options.add_arguments(options.group(parser).addoption, short=False)
+    options.add_arguments(options.declarer(parser), short=False)
     for option in options.OPTIONS:
         parser.addini(option.ini, f"default of {option.flag}", default=None)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> Generator[None, Any, Any]:
-    """Declare short spellings such as `--device` if a conftest opted in, once every conftest has declared its own."""
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None, Any, Any]:
+    """Declare short spellings such as `--device` if a conftest opted in, once every conftest has declared its own.
+
+    Also refuse a misspelled option of ours: pytest would print its usage and name no other option.
+    """
     result = yield
     if early_config.pluginmanager.has_plugin(SHORT_OPTIONS):
         from ipexperf import short_options
 
         short_options.declare(parser)
+    if any(word.startswith("--perf-") for word in args):
+        from ipexperf.plan import options
+
+        options.refuse_unknown(parser.parse_known_and_unknown_args(args)[1])
     return result
 
 
@@ -234,6 +247,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
             _run(session.config).open(tuple(session.config.invocation_params.args))
             _run(session.config).expect(_expected(session.items))
         except IpexperfError as error:
+            session.config.stash[ERROR_KEY] = str(error)
             raise pytest.UsageError(str(error)) from None
     return (yield)
 
@@ -265,6 +279,7 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         from ipexperf.run import Postponed
 
         node = request.node
+        node.stash[CALLED_KEY] = True
         try:
             wish = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
             answer = run.measure(request.param, wish)
@@ -322,6 +337,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         item.session.items.append(item)
     else:
         for report in reports:
+            if report.when == "call" and report.passed and not item.stash.get(CALLED_KEY, False):
+                report.outcome, report.longrepr = "failed", f"{callspec.params[FIXTURE].id}: {NEVER_CALLED}"
             item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
@@ -351,9 +368,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the summary of the run."""
+    """Print the summary of the run, unless an error ended it before anything was measured: pytest prints that."""
     run = config.stash.get(RUN_KEY, None)
-    if run is not None and run.worth_telling:
+    if run is not None and run.worth_telling and ERROR_KEY not in config.stash:
         terminalreporter.section("ipexperf")
         for line in run.summary(os.environ):
             terminalreporter.write_line(line)

@@ -12,7 +12,7 @@ from ipexperf.plan import options
 
 def declare(parser: pytest.Parser) -> None:
     """Declare each short name that no other plugin or conftest has declared."""
-    options.add_short(options.group(parser).addoption, lambda flag: _free(parser, flag))
+    options.add_short(options.declarer(parser), lambda flag: _free(parser, flag))
 
 
 def _free(parser: pytest.Parser, flag: str) -> bool:

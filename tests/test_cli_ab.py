@@ -189,6 +189,13 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
             ("--b", "nowhere"),
             "arm b 'nowhere': 'nowhere' is no interpreter, no lock, no KEY=VALUE,",
         ),
+        (("--b", "/no/python"), "arm b '/no/python': there is no file /no/python\n"),
+        (("--b", "/usr"), "arm b '/usr': /usr is a folder: name the interpreter in it, such as /usr/bin/python\n"),
+        (("--b", "/etc/passwd"), "arm b '/etc/passwd': /etc/passwd is a file that may not be executed\n"),
+        (
+            ("--b", "nosuch=1"),
+            "arm b 'nosuch=1': unknown axis or knob 'nosuch': the axes are model, device, dtype, mode, stack, and docs",
+        ),
     ],
 )
 def test_what_ab_cannot_do_is_one_sentence(

@@ -179,6 +179,11 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
         (["runs", "--limit", "0"], "must be a whole number from 1 to 999999999"),
         (["show"], "required: RUN"),
         ([], "required: COMMAND"),
+        (
+            ["show", "last", "--jsn"],
+            "ipexperf show: error: unrecognized arguments: --jsn: did you mean --json? (`ipexperf show --help` says",
+        ),
+        (["--perf-wobble", "runs"], "ipexperf: error: unrecognized arguments: --perf-wobble (`ipexperf --help` says"),
         (["shwo", "last"], "argument COMMAND: invalid choice: 'shwo': did you mean show? (`ipexperf --help` says"),
     ],
 )

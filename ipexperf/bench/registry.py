@@ -17,6 +17,8 @@ from ipexperf.case import Case
 from ipexperf.errors import UsageError
 
 T = TypeVar("T")
+ALIKE = 0.8
+"""How similar an option must be to be suggested. Most begin with `--perf-`, which makes any two of them similar."""
 
 
 class Registry(Generic[T]):
@@ -68,9 +70,16 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
     return f"unknown {kind} '{name}': {hint}"
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def nearest_option(words: Iterable[str], flags: Iterable[str]) -> str:
+    """Return a hint to the option that one of these unknown words was meant to be, or an empty text."""
+    known = list(flags)
+    hints = (nearest(word.partition("=")[0], known, ALIKE) for word in words if word.startswith("--"))
+    return next(filter(None, hints), "")
+
+
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.5) -> str:
     """Return a hint to the most similar known name, or an empty text."""
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
     return f": did you mean {near[0]}?" if near else ""
 
 

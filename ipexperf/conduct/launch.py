@@ -111,6 +111,8 @@ def record(
 def proven(worker: Worker, launch: Launch) -> Launch:
     """The launch with the evidence that it ran as its label says, and what its mode and device measure beside."""
     proof = tuple(Check(**check) for check in worker.ask("proof")["checks"])
+    if not any(check.name == "dtype" for check in proof):
+        proof = (*proof, Check("dtype", ok=False, found="not proven", expected="a check of it by the mode"))
     more = worker.ask("metrics")
     fingerprint = worker.ask("fingerprint")["fingerprint"]
     return replace(

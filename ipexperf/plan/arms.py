@@ -102,8 +102,10 @@ def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
         return "knobs"
     if name.isidentifier() and name.islower():
         # A misspelled knob must not silently become an environment variable.
-        kind = registry.unknown("axis or knob", name, [*AXES, *sorted(knobs_by_name)])
-        raise UsageError(f"{where}: {kind} (variables have capitals)")
+        hint = registry.nearest(name, [*AXES, *sorted(knobs_by_name)]) or (
+            f": the axes are {', '.join(AXES)}, and docs/reference/knobs.md lists the knobs"
+        )
+        raise UsageError(f"{where}: unknown axis or knob '{name}'{hint} (variables have capitals)")
     if name.replace("_", "").isalnum() and name[0].isalpha():
         if name == THREADS and not (value.isdecimal() and int(value)):
             raise UsageError(f"{where}: {name}: expected a whole number from 1 on, got '{value}'")
@@ -122,8 +124,17 @@ def _software(words: Sequence[str], where: str) -> tuple[str | None, str]:
         elif os.access(word, os.X_OK) and Path(word).is_file():
             python = word
         else:
-            raise UsageError(f"{where}: '{word}' is {_EXPECTED}")
+            raise UsageError(f"{where}: {_why_no_interpreter(word)}")
     return python, lock
+
+
+def _why_no_interpreter(word: str) -> str:
+    path = Path(word)
+    if path.is_dir():
+        return f"{word} is a folder: name the interpreter in it, such as {path / 'bin' / 'python'}"
+    if path.is_file():
+        return f"{word} is a file that may not be executed"
+    return f"there is no file {word}" if "/" in word else f"'{word}' is {_EXPECTED}"
 
 
 def check(options: Options) -> None:

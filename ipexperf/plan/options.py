@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -354,9 +354,28 @@ class Options:
         return value
 
 
-def group(parser: pytest.Parser) -> pytest.OptionGroup:
-    """Our section of `pytest --help`."""
-    return parser.getgroup("ipexperf", "performance regression suite (ipexperf)")
+def declarer(parser: pytest.Parser) -> Callable[..., None]:
+    """Return a function that declares an option in our section of `pytest --help`.
+
+    A wrong value is then one sentence. Without this, argparse prints pytest's usage above it.
+    """
+    import pytest
+
+    group = parser.getgroup("ipexperf", "performance regression suite (ipexperf)")
+
+    def declare(flag: str, **settings: Any) -> None:
+        if read := settings.get("type"):
+
+            def read_or_refuse(text: str) -> Any:
+                try:
+                    return read(text)
+                except argparse.ArgumentTypeError as error:
+                    raise pytest.UsageError(f"{flag}: {error}") from None
+
+            settings["type"] = read_or_refuse
+        group.addoption(flag, **settings)
+
+    return declare
 
 
 def add_arguments(add: Callable[..., Any], *, short: bool, names: Collection[str] = (), command: bool = False) -> None:
@@ -389,6 +408,17 @@ def _add(add: Callable[..., Any], option: Option, flag: str, dest: str, text: st
     else:
         action = "append" if option.repeat else "store"
         add(flag, action=action, type=option.read, default=None, metavar=option.metavar, help=text, dest=dest)
+
+
+def refuse_unknown(words: Iterable[str]) -> None:
+    """Raise pytest.UsageError if one of these words, which pytest knows no option for, is nearly one of ours."""
+    import pytest
+
+    from ipexperf.bench.registry import nearest_option
+
+    for word in words:
+        if word.startswith("--perf-") and (hint := nearest_option([word], [option.flag for option in OPTIONS])):
+            raise pytest.UsageError(f"there is no option {word.partition('=')[0]}{hint}")
 
 
 def resolve(

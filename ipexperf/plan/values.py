@@ -89,7 +89,10 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in choices:
-            raise argparse.ArgumentTypeError(f"expected one of {', '.join(choices)}, got '{text}'")
+            from ipexperf.bench.registry import nearest
+
+            hint = nearest(text, choices)
+            raise argparse.ArgumentTypeError(f"expected one of {', '.join(choices)}, got '{text}'{hint}")
         return text
 
     return read

@@ -162,6 +162,28 @@ def test_whatever_container_answers_come_in_they_are_proven_and_compared(name: s
     assert metrics["fidelity"] < 1e-5
 
 
+def test_a_network_that_keeps_results_of_batches_it_has_seen_is_found_out() -> None:
+    """Its steps take a fraction of the time, and its answers are right: nothing else would say so."""
+    workbench = bench("keeping")
+    session = workbench.mode.open(workbench)
+    for _ in range(4):  # as many batches as take turns
+        session.step()
+    [kept] = [check for check in session.proof() if not check.ok]
+    assert str(kept) == "same_work: found 1 operators, expected 2, as with a new batch"
+    assert failed(session.accuracy()[1]) == []
+
+
+@pytest.mark.parametrize("mode", ["infer", "infer_jit"])
+def test_a_network_that_allows_fewer_bits_is_not_in_fp32(mode: str) -> None:
+    """Torch then computes float32 products in bf16 where the processor can, and the profiler shows float32."""
+    before = torch.get_float32_matmul_precision()
+    try:
+        workbench = bench("coarse", mode)
+        assert failed(workbench.mode.open(workbench).proof()) == ["float32"]
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 @pytest.mark.parametrize("name", ["normed", "normed_mapping"])
 def test_torch_fx_follows_a_network_through_whatever_lies_around_it(name: str) -> None:
     """IPEX folds norms by it, and leaves all of them where it cannot."""

@@ -104,6 +104,13 @@ def test_the_memory_of_a_step_is_that_of_its_fingerprint(
     assert launch.proven(told, Launch(0, "ok")).metrics.get("step_memory") == expected
 
 
+def test_a_mode_that_checks_nothing_proves_nothing() -> None:
+    """A mode of somebody's own may return no check. Its numbers then count for nothing, instead of for everything."""
+    told: Any = Told(None)
+    [unproven] = launch.proven(told, Launch(0, "ok")).proof
+    assert (unproven.name, unproven.ok) == ("dtype", False)
+
+
 def test_the_counts_of_a_step_are_those_of_its_fingerprint() -> None:
     """A count of 0 is recorded. One that differed the second time is not there."""
     memory = {"allocations": 0, "allocated": 0, "peak": 0}

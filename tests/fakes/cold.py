@@ -29,7 +29,7 @@ class StartSession(Session):
         return {"accuracy": 1.0}, []
 
     def proof(self) -> list[Check]:
-        return [Check("cold", self.steps == 1, f"{self.steps} steps", "1")]
+        return [Check("dtype", True, "fp32", "fp32"), Check("cold", self.steps == 1, f"{self.steps} steps", "1")]
 
 
 class Start(Mode):

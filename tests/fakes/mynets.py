@@ -95,6 +95,21 @@ class Listing(Net):
         return logits * max(logits.flatten().tolist())
 
 
+class Keeping(Net):
+    """Keeps the features of the batches that it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[Any, Any]] = []
+
+    def forward(self, images: Any) -> Any:
+        for batch, features in self.seen:
+            if batch is images:
+                return self.head(features)
+        self.seen.append((images, self.features(images)))
+        return self.head(self.seen[-1][1])
+
+
 class Constant(Net):
     """Reads a number of its own, which is the same in every call."""
 
@@ -149,6 +164,15 @@ def branching() -> Any:
 
 def listing() -> Any:
     return Listing()
+
+
+def keeping() -> Any:
+    return Keeping()
+
+
+def coarse() -> Any:
+    torch.set_float32_matmul_precision("medium")
+    return Net()
 
 
 def constant() -> Any:

@@ -126,7 +126,7 @@ def test_a_comparison_that_was_over_is_taken_over(
     ("arm", "reason"),
     [
         ("stack=nothing", "host a: --perf-against: unknown stack 'nothing'"),
-        ("/not/there/python", "host a: --perf-against '/not/there/python': '/not/there/python' is no interpreter"),
+        ("/not/there/python", "host a: --perf-against '/not/there/python': there is no file /not/there/python"),
         ("lock:nowhere.txt", "host a: there is no lock nowhere.txt"),
     ],
 )

@@ -115,6 +115,42 @@ def test_a_failure_that_a_test_swallows_still_fails_the_run_which_says_so(suite:
     assert f"reports none as failed: {ID.format('wrong')}" in out
 
 
+NEVER_CALLED = """
+import pytest
+
+{fixture}
+@pytest.mark.perf
+def test_it(perf):
+    {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fixture", "call"),
+    [("", "pass"), ("@pytest.fixture\ndef perf(perf):\n    return lambda: None\n", "perf()")],
+    ids=["the test", "a fixture of its own"],
+)
+def test_a_test_that_measures_nothing_fails(suite: Suite, fixture: str, call: str) -> None:
+    """Who forgets the call, or hides it, would have a green test that never measures anything."""
+    suite.pytester.makepyfile(test_suite=NEVER_CALLED.format(fixture=fixture, call=call))
+    result = suite.run("wrong", "--junitxml=junit.xml")
+    result.assert_outcomes(failed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    _, failure = junit(suite)[f"test_it[{ID.format('wrong')}]"]
+    assert failure is not None
+    assert "the test passed without calling perf(), so nothing was measured" in failure
+    assert suite.launches() == []
+
+
+def test_a_test_that_skips_itself_before_it_measures_is_skipped(suite: Suite) -> None:
+    """It said so, and pytest shows it."""
+    skipping = NEVER_CALLED.format(fixture="", call='pytest.skip("not today")')
+    suite.pytester.makepyfile(test_suite=skipping)
+    result = suite.run("wrong")
+    result.assert_outcomes(skipped=1)
+    assert result.ret == pytest.ExitCode.OK
+
+
 def test_what_is_wrong_or_unproven_fails_with_a_readable_block(suite: Suite) -> None:
     """Numbers of a wrong or mislabelled computation fail the test, with what was found and no traceback."""
     result = suite.run("wrong,unproven", "--junitxml=junit.xml")

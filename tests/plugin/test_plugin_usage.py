@@ -56,7 +56,13 @@ def refused(result: pytest.RunResult, told: str) -> None:
         (("--perf-load=..",), "--perf-load=..: expected a .py file, or a module such as package.module"),
         (("--perf-load=.x",), "--perf-load=.x: expected a .py file, or a module such as package.module"),
         ((f"--perf-load={'x' * 300}.py",), "File name too long"),
-        (("--perf-preset", "weekly"), "expected one of quick, nightly, operators, full, got 'weekly'"),
+        (
+            ("--perf-preset", "weekly"),
+            "ERROR: --perf-preset: expected one of quick, nightly, operators, full, got 'w",
+        ),
+        (("--perf-preset", "quik"), "got 'quik': did you mean quick?"),
+        (("--perf-lanches", "2"), "ERROR: there is no option --perf-lanches: did you mean --perf-launches?"),
+        (("--perf-lanches=2",), "ERROR: there is no option --perf-lanches: did you mean --perf-launches?"),
         (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
         (("--perf-load=broken.py",), "--perf-load=broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
         (("--perf-python", "/no/such/python"), "--perf-python=/no/such/python: No such file or directory"),
@@ -116,6 +122,7 @@ def test_a_database_in_no_folder_is_refused_before_anything_is_measured(suite: S
     refused(result, "does not exist")
     assert "nowhere" in result.stderr.str()
     assert not (suite.path / "pids").exists()
+    assert "= ipexperf =" not in result.stdout.str()  # no summary of a run that did not begin
 
 
 def test_a_server_that_is_not_there_is_found_out_before_anything_is_measured(suite: Suite) -> None:

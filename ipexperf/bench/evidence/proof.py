@@ -25,7 +25,7 @@ ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
 HEAVY = (
     *("aten::_convolution", "aten::convolution_backward", "aten::mkldnn_rnn_layer", ATTENTION),
     *("aten::addmm", "aten::_addmm_activation", "aten::mm", "aten::mv", "aten::addmv"),
-    *("aten::bmm", "aten::baddbmm", "aten::addbmm"),
+    *("aten::bmm", "aten::baddbmm", "aten::addbmm", "aten::_int_mm", "aten::_scaled_mm"),
 )
 """Operators that do the arithmetic, below autocast. Their two operands have the dtype of the case."""
 FROZEN = ("mkldnn::_convolution_pointwise", "mkldnn::_linear_pointwise", "mkl::_mkl_linear")
@@ -142,6 +142,23 @@ def dtype_of_kernels(counts: Counter[str], dtype: str) -> Check:
     operands = DTYPES[dtype].operands
     ok = bool(counts) and all(set(kind.split(" x ")) <= operands for kind in counts)
     return Check("dtype", ok, text, f"{' or '.join(sorted(operands))} in all")
+
+
+def full_precision(dtype: str) -> list[Check]:
+    """Check that torch computes float32 products in full precision. A network may allow fewer bits for the process."""
+    if dtype != "fp32":
+        return []
+    found = torch.get_float32_matmul_precision()
+    return [Check("float32", found == "highest", f"products in precision '{found}'", "'highest'")]
+
+
+def same_work(known: Iterable[Kernel], new: Iterable[Kernel]) -> Check:
+    """Check that a step with known inputs runs as many arithmetic operators as one with inputs never seen before.
+
+    A network that keeps results of inputs it has seen would be timed without the work, and be accurate all the same.
+    """
+    found, expected = (sum(1 for kernel in kernels if kernel.operands) for kernels in (known, new))
+    return Check("same_work", found >= expected, f"{found} operators", f"{expected}, as with a new batch")
 
 
 def dtypes(kernels: Iterable[Kernel]) -> Counter[str]:

@@ -8,7 +8,7 @@ from ipexperf import dtypes
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
-from ipexperf.bench.evidence import quantised
+from ipexperf.bench.evidence import proof, quantised
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
@@ -23,7 +23,17 @@ class EagerSession(InferenceSession):
 
     def proof(self) -> list[Check]:
         converted = [quantised.modules(self.network)] if dtypes.quantised(self.bench.case.dtype) else []
-        return [*super().proof(), *converted, *self.bench.stack.proof_of_inference(self.network, self.bench)]
+        return [
+            *super().proof(),
+            self.same_work(),
+            *converted,
+            *self.bench.stack.proof_of_inference(self.network, self.bench),
+        ]
+
+    def same_work(self) -> Check:
+        """Check that nothing is left out for batches that were seen before: an eager network may keep results."""
+        new = tuple(value.flip(0) for value in self.inputs[0])  # the same examples, so that they need the same work
+        return proof.same_work(self.kernels(), proof.of_stack(lambda: self.forward(new), self.bench))
 
 
 class Infer(Mode):

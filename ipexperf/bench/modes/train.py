@@ -188,6 +188,7 @@ class TrainSession(Session):
             proof.placed(self.optimised, [*self.last[0], *self.trained], self.last[1], case.device),
             self.feed.proof(self.step),
             proof.dtype_of_kernels(proof.dtypes(kernels), case.dtype),
+            *proof.full_precision(case.dtype),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
             *instructions.proof(self.step, case),
             *proof.operators(self.step, self.bench.operators),
