@@ -204,15 +204,10 @@ def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
 
     def answer(work: Callable[[], dict[str, Any]]) -> None:
         try:
-<<<<<<< HEAD
-            write({"ok": True, **work()})
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
-=======
             reply = work()
             lazy.remove_leftovers()
             write({"ok": True, **reply})
-        except Exception as error:  # noqa: BLE001 - any failure becomes the launch's outcome, with its reason
->>>>>>> solid
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
             time.sleep(MODESTY_SECONDS)
             reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):
