@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
+from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import NVIDIA_SMI
+from ipexperf.bench.lazy import torch
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -19,6 +21,11 @@ class Cuda(Accelerator):
     variable = "CUDA_VISIBLE_DEVICES"
     properties = ("major", "minor", "multi_processor_count", "is_integrated", "L2_cache_size", "uuid", "pci_bus_id")
     tool = NVIDIA_SMI
+
+    def start(self, settings: Settings) -> None:
+        super().start(settings)
+        # By default torch lets cuDNN round the float32 inputs of convolutions to 10 bits.
+        torch.backends.cudnn.allow_tf32 = False
 
     def driver(self, properties: Any) -> str | None:
         """Read the version from the kernel module: torch does not know it."""

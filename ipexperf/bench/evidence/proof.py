@@ -144,14 +144,6 @@ def dtype_of_kernels(counts: Counter[str], dtype: str) -> Check:
     return Check("dtype", ok, text, f"{' or '.join(sorted(operands))} in all")
 
 
-def full_precision(dtype: str) -> list[Check]:
-    """Check that torch computes float32 products in full precision. A network may allow fewer bits for the process."""
-    if dtype != "fp32":
-        return []
-    found = torch.get_float32_matmul_precision()
-    return [Check("float32", found == "highest", f"products in precision '{found}'", "'highest'")]
-
-
 def same_work(known: Iterable[Kernel], new: Iterable[Kernel]) -> Check:
     """Check that a step with known inputs runs as many arithmetic operators as one with inputs never seen before.
 

@@ -12,7 +12,7 @@ from ipexperf import dtypes
 from ipexperf.bench import shared
 from ipexperf.bench.api import ChannelsLast, Device, Kernel, Look, Session, Tensors, Workbench
 from ipexperf.bench.artifacts import artifact, weights
-from ipexperf.bench.evidence import accuracy, fingerprint, instructions, proof, quantised, work
+from ipexperf.bench.evidence import accuracy, fingerprint, float32, instructions, proof, quantised, work
 from ipexperf.bench.evidence.accuracy import Reference
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
@@ -155,7 +155,7 @@ class InferenceSession(Session):
             proof.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
             self.feed.proof(self.step),
             self.arithmetic(arithmetic),
-            *proof.full_precision(case.dtype),
+            *float32.proof(case.dtype, case.device),
             *proof.operators(self.step, self.bench.operators),
             *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),

@@ -10,7 +10,7 @@ from typing import Any
 from ipexperf.bench import optimizers, registry
 from ipexperf.bench.api import Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.artifacts import weights
-from ipexperf.bench.evidence import accuracy, fingerprint, instructions, proof, work
+from ipexperf.bench.evidence import accuracy, fingerprint, float32, instructions, proof, work
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -188,7 +188,7 @@ class TrainSession(Session):
             proof.placed(self.optimised, [*self.last[0], *self.trained], self.last[1], case.device),
             self.feed.proof(self.step),
             proof.dtype_of_kernels(proof.dtypes(kernels), case.dtype),
-            *proof.full_precision(case.dtype),
+            *float32.proof(case.dtype, case.device),
             *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
             *instructions.proof(self.step, case),
             *proof.operators(self.step, self.bench.operators),

@@ -1,0 +1,46 @@
+"""Whether float32 is computed in full precision: a setting of torch's may allow fewer bits, for the whole process.
+
+The profiler does not show that: operands are float32 all the same.
+"""
+
+from __future__ import annotations
+
+from ipexperf.bench.lazy import torch
+from ipexperf.dtypes import PLAIN
+from ipexperf.result import Check
+
+LIBRARIES = {"cuda": ("cuda", "cudnn")}
+"""The libraries of torch's settings that compute on a device. Others compute in oneDNN."""
+KINDS = ("matmul", "conv", "rnn")
+FULL = ("none", "ieee")
+"""Values of a setting that allow nothing else. `none` is the default, which is full precision too."""
+
+
+def proof(dtype: str, device: str) -> list[Check]:
+    """Return evidence for a case in fp32 that nothing on its device may compute in fewer bits."""
+    if dtype != PLAIN:
+        return []
+    found = reduced(device)
+    text = ", ".join(f"{name} in {precision}" for name, precision in found.items()) or "all in full precision"
+    return [Check("float32", not found, text, "all in full precision")]
+
+
+def reduced(device: str) -> dict[str, str]:
+    """Return what may compute float32 in fewer bits on this device, and in which precision."""
+    if not hasattr(torch.backends, "fp32_precision"):
+        return _before_torch_2_9(device)
+    # One setting covers another, and torch refuses to be asked for the old ones once a new one was set.
+    found = {}
+    for library in LIBRARIES.get(device, ("mkldnn",)):
+        for kind in KINDS:
+            setting = getattr(getattr(torch.backends, library), kind, None)
+            precision = getattr(setting, "fp32_precision", FULL[0])
+            if precision not in FULL:
+                found[f"{library}.{kind}"] = precision
+    return found
+
+
+def _before_torch_2_9(device: str) -> dict[str, str]:
+    precision = torch.get_float32_matmul_precision()
+    found = {} if precision == "highest" else {"products": precision}
+    return {**found, "cudnn": "tf32"} if device == "cuda" and torch.backends.cudnn.allow_tf32 else found
