@@ -35,7 +35,7 @@ def test_a_cold_mode_is_sampled_once_and_nothing_is_warmed_up(fake: str, asked: 
     """Whatever was asked for: one sample of one step, which was the first of its process."""
     done = launched(fake, "start")
     assert (done.outcome, len(done.samples), done.block) == ("ok", 1, 1)
-    assert [(check.name, check.ok) for check in done.proof] == [("cold", True)]
+    assert [(check.name, check.ok) for check in done.proof] == [("dtype", True), ("cold", True)]
     assert asked.count("sample") == 1
     assert "warm" not in asked
     assert {"others", "steal", "run_delay"} <= set(done.gate)
