@@ -149,7 +149,8 @@ def _choices(plain: Cell, options: Options) -> Iterator[tuple[tuple[str, str], .
     if mode.plain:
         yield ()
         return
-    choices = [knob for knob in mode.knobs if knob.choice and not knob.unfit(mode)]
+    declared = (*mode.knobs, *registry.stacks.get(plain.stack).knobs)
+    choices = [knob for knob in declared if knob.choice and not knob.unfit(mode)]
     asked = {knob.name: getattr(options, knob.name, ()) for knob in choices}
     if not any(asked.values()):
         yield ()

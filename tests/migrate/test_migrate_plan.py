@@ -11,6 +11,7 @@ from migrate_records import HERE, plan
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own
 from ipexperf.case import Case
+from ipexperf.environments import shipped
 from ipexperf.errors import UsageError
 from ipexperf.plan import migration
 from ipexperf.plan.migration import Side
@@ -177,3 +178,21 @@ def test_a_network_of_your_own_is_trained_where_its_file_says_how() -> None:
     made = of_ipex(model=(small,), dtype=("fp32",))
     assert {row.case.mode for row in made.rows} >= {"infer", "infer_jit"}
     assert made.untrained.startswith("its loss and targets are not known: write training_batch() and training_loss(")
+
+
+@pytest.mark.parametrize(("lock", "known"), [("ipex-llm", True), ("ipex", False)])
+def test_fused_layers_of_a_decoder_are_a_row_of_their_own(lock: str, known: bool) -> None:  # noqa: FBT001
+    """With the same candidates as without. Where transformers is missing, the page says how to compare it."""
+    options = Options(model=("llama_135m",), dtype=("fp32",), mode=("decode", "infer"))
+    old = Side("ipex", Facts("/old/python", shipped.lock(lock).versions, frozenset({"avx2", "fma"})), options)
+    new = Side("stock", Facts("/new/python", shipped.lock("stock").versions), options)
+    made = migration.make(old, new)
+    candidates = {row.case.id.removeprefix("llama_135m-cpu-fp32-"): row.candidates for row in made.rows}
+    left_out = [reason for reason in made.left_out if "shipped:ipex-llm" in reason]
+    if known:
+        assert candidates["decode-ipex+llm:on"] == candidates["decode-ipex"] != ()
+        assert left_out == []
+    else:
+        assert "decode-ipex+llm:on" not in candidates
+        assert [made.left_out[reason] for reason in left_out] == [("llama_135m-cpu-fp32-decode-ipex+llm:on",)]
+    assert "infer-ipex+llm:on" not in candidates
