@@ -25,14 +25,18 @@ KINDS = (
 )
 """The kinds of values in SQLite that a column of each type may have."""
 MOMENT = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*"
-WRONG_PARAMS = """CASE WHEN json_valid(params) THEN
-    json_type(params) != 'object'
-    OR coalesce(json_type(params, '$.size'), 'integer') != 'integer'
-    OR coalesce(json_type(params, '$.data'), 'text') != 'text'
-    OR coalesce(json_type(params, '$.knobs'), 'object') != 'object'
-    OR EXISTS (SELECT 1 FROM json_each(params, '$.knobs') AS knob WHERE knob.type != 'text')
-ELSE 1 END"""
-"""The SQL condition of a case whose size, data or knobs are not what they should be."""
+WRONG_INSIDE = {
+    ("case", "params"): """json_type(params) != 'object'
+        OR coalesce(json_type(params, '$.size'), 'integer') != 'integer'
+        OR coalesce(json_type(params, '$.data'), 'text') != 'text'
+        OR coalesce(json_type(params, '$.knobs'), 'object') != 'object'
+        OR EXISTS (SELECT 1 FROM json_each(params, '$.knobs') AS knob WHERE knob.type != 'text')""",
+    ("run", "meta"): "coalesce(json_type(meta, '$.git'), 'null') NOT IN ('object', 'null')",
+    ("environment", "doc"): """coalesce(json_type(doc, '$.hardware'), 'object') != 'object'
+        OR coalesce(json_type(doc, '$.software'), 'object') != 'object'
+        OR coalesce(json_type(doc, '$.variables'), 'object') != 'object'""",
+}
+"""By table and column, the SQL condition of a JSON document with a part that is not what it should be."""
 FINDINGS = 3
 """Number of faults of a damaged file to report."""
 
@@ -190,11 +194,12 @@ def _check_values(connection: sqlite3.Connection, path: Path) -> None:
             if count:
                 wrong = f"{count:.0f} of another kind in the column {column.name} of {name}"
                 raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
-    if "params" not in {row[1] for row in connection.execute('PRAGMA table_info("case")')}:
-        return
-    if count := _count(connection, "case", WRONG_PARAMS):
-        wrong = f"{count} of another kind inside the column params of case"
-        raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
+    for (name, column), wrong_inside in WRONG_INSIDE.items():
+        if column not in {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}:
+            continue
+        if count := _count(connection, name, f"CASE WHEN json_valid({column}) THEN {wrong_inside} ELSE 1 END"):
+            wrong = f"{count} of another kind inside the column {column} of {name}"
+            raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
 
 
 def _wrong(column: Column[Any]) -> str:

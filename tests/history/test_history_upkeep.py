@@ -102,6 +102,24 @@ def test_a_check_finds_the_parts_of_a_case_that_are_of_another_kind(path, params
 
 
 @pytest.mark.parametrize(
+    ("table", "column", "document"),
+    [
+        ("run", "meta", "json_set(meta, '$.git', 'main')"),
+        ("environment", "doc", "json_set(doc, '$.hardware', 'a machine')"),
+        ("environment", "doc", "json_set(doc, '$.software', json('[1]'))"),
+    ],
+)
+def test_a_check_finds_parts_of_runs_and_machines_that_are_of_another_kind(path, table, column, document):
+    """A text for the commit ended a comparison in a traceback: again 1 of 1,428 damaged histories."""
+    sqlite_files.check(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = {document}")  # noqa: S608 - texts of ours
+        connection.commit()
+    with pytest.raises(HistoryError, match=f"of another kind inside the column {column} of {table}"):
+        sqlite_files.check(path)
+
+
+@pytest.mark.parametrize(
     ("change", "wrong"),
     [
         (
