@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -25,18 +25,22 @@ KINDS = (
 )
 """The kinds of values in SQLite that a column of each type may have."""
 MOMENT = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*"
-WRONG_INSIDE = {
-    ("case", "params"): """json_type(params) != 'object'
-        OR coalesce(json_type(params, '$.size'), 'integer') != 'integer'
-        OR coalesce(json_type(params, '$.data'), 'text') != 'text'
-        OR coalesce(json_type(params, '$.knobs'), 'object') != 'object'
-        OR EXISTS (SELECT 1 FROM json_each(params, '$.knobs') AS knob WHERE knob.type != 'text')""",
-    ("run", "meta"): "coalesce(json_type(meta, '$.git'), 'null') NOT IN ('object', 'null')",
-    ("environment", "doc"): """coalesce(json_type(doc, '$.hardware'), 'object') != 'object'
-        OR coalesce(json_type(doc, '$.software'), 'object') != 'object'
-        OR coalesce(json_type(doc, '$.variables'), 'object') != 'object'""",
+PARTS: Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]] = {
+    ("case", "params"): {"size": ("integer",), "data": ("text",), "knobs": ("object",)},
+    ("run", "meta"): {"git": ("object", "null")},
+    ("environment", "doc"): {"hardware": ("object",), "software": ("object",), "variables": ("object",)},
+    ("launch", "doc"): {
+        "proof": ("array",),
+        "accuracy": ("array",),
+        "notes": ("array",),
+        "gate": ("object",),
+        "fingerprint": ("object", "null"),
+        "against": ("object", "null"),
+        "roof": ("object", "null"),
+    },
 }
-"""By table and column, the SQL condition of a JSON document with a part that is not what it should be."""
+"""By table and column, the kinds that the parts of a JSON document have, as SQLite names them. All may be missing."""
+WRONG_KNOBS = "EXISTS (SELECT 1 FROM json_each(params, '$.knobs') AS knob WHERE knob.type != 'text')"
 FINDINGS = 3
 """Number of faults of a damaged file to report."""
 
@@ -194,12 +198,16 @@ def _check_values(connection: sqlite3.Connection, path: Path) -> None:
             if count:
                 wrong = f"{count:.0f} of another kind in the column {column.name} of {name}"
                 raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
-    for (name, column), wrong_inside in WRONG_INSIDE.items():
+    for (name, column), parts in PARTS.items():
         if column not in {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}:
             continue
-        if count := _count(connection, name, f"CASE WHEN json_valid({column}) THEN {wrong_inside} ELSE 1 END"):
-            wrong = f"{count} of another kind inside the column {column} of {name}"
-            raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
+        faults = [f"json_type({column}) != 'object'", *([WRONG_KNOBS] if column == "params" else [])]
+        for part, kinds in parts.items():
+            known = ", ".join(f"'{kind}'" for kind in kinds)
+            faults.append(f"coalesce(json_type({column}, '$.{part}'), '{kinds[0]}') NOT IN ({known})")
+        if count := _count(connection, name, f"CASE WHEN json_valid({column}) THEN {' OR '.join(faults)} ELSE 1 END"):
+            inside = f"{count} of another kind inside the column {column} of {name}"
+            raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {inside}.")
 
 
 def _wrong(column: Column[Any]) -> str:

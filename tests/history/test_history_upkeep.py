@@ -107,6 +107,8 @@ def test_a_check_finds_the_parts_of_a_case_that_are_of_another_kind(path, params
         ("run", "meta", "json_set(meta, '$.git', 'main')"),
         ("environment", "doc", "json_set(doc, '$.hardware', 'a machine')"),
         ("environment", "doc", "json_set(doc, '$.software', json('[1]'))"),
+        ("launch", "doc", "json_set(doc, '$.fingerprint', 'kernels')"),
+        ("launch", "doc", "json_set(doc, '$.proof', 1)"),
     ],
 )
 def test_a_check_finds_parts_of_runs_and_machines_that_are_of_another_kind(path, table, column, document):
