@@ -198,15 +198,15 @@ def _check_values(connection: sqlite3.Connection, path: Path) -> None:
             if count:
                 wrong = f"{count:.0f} of another kind in the column {column.name} of {name}"
                 raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
-    for (name, column), parts in PARTS.items():
-        if column not in {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}:
+    for (name, text), parts in PARTS.items():
+        if text not in {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}:
             continue
-        faults = [f"json_type({column}) != 'object'", *([WRONG_KNOBS] if column == "params" else [])]
+        faults = [f"json_type({text}) != 'object'", *([WRONG_KNOBS] if text == "params" else [])]
         for part, kinds in parts.items():
             known = ", ".join(f"'{kind}'" for kind in kinds)
-            faults.append(f"coalesce(json_type({column}, '$.{part}'), '{kinds[0]}') NOT IN ({known})")
-        if count := _count(connection, name, f"CASE WHEN json_valid({column}) THEN {' OR '.join(faults)} ELSE 1 END"):
-            inside = f"{count} of another kind inside the column {column} of {name}"
+            faults.append(f"coalesce(json_type({text}, '$.{part}'), '{kinds[0]}') NOT IN ({known})")
+        if count := _count(connection, name, f"CASE WHEN json_valid({text}) THEN {' OR '.join(faults)} ELSE 1 END"):
+            inside = f"{count} of another kind inside the column {text} of {name}"
             raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {inside}.")
 
 
