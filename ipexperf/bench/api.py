@@ -384,6 +384,11 @@ class Model:
     """The target of a user's own network that no file declares (`bench.networks.own`), else empty."""
 
     @property
+    def usual_weights(self) -> str:
+        """How low precision holds its weights by default: a value of the knob `weights`."""
+        return "cast" if self.served else "autocast"
+
+    @property
     def learned(self) -> bool:
         """Whether inference uses trained weights."""
         return self.trained or self.pretrained is not None

@@ -46,7 +46,7 @@ class Weights(Knob):
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         del beside
-        return "cast" if model.served else "autocast"
+        return model.usual_weights
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value not in PACKED and cell.dtype == PLAIN:
@@ -90,7 +90,7 @@ def why_not(cell: Cell) -> str | None:
 
 def script(cell: Cell, stack: Stack) -> tuple[str, ...]:
     """Return the lines of a user's script that prepare a decoder and read a text."""
-    held = cell.knob("weights") or ("cast" if registry.models.get(cell.model).served else "autocast")
+    held = cell.knob("weights") or registry.models.get(cell.model).usual_weights
     if held == "autocast":
         return (*stack.script("for_inference", cell), *_script.inferring(cell))
     cast = (f"model = model.to({dtype_name(cell.dtype)})",) if cell.dtype != PLAIN else ()

@@ -92,7 +92,7 @@ class Llm(Knob):
         others = [knob.name for knob in KNOBS if knob.name != "llm" and cell.knob(knob.name) is not None]
         if others:
             return f"ipex.llm.optimize takes no {' and no '.join(others)}"
-        held = cell.knob("weights") or ("cast" if registry.models.get(cell.model).served else "autocast")
+        held = cell.knob("weights") or registry.models.get(cell.model).usual_weights
         if cell.dtype != PLAIN and held == "autocast":
             return f"ipex.llm.optimize holds weights in {cell.dtype}: choose --perf-knobs llm=on,weights=cast"
         return None
