@@ -50,7 +50,7 @@ class Round:
 def ready(case: Case, conditions: Conditions, stack: contextlib.ExitStack) -> Worker:
     """Yield a prepared worker."""
     worker = stack.enter_context(conditions.worker())
-    worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
+    worker.prepare(case.to_json(), asdict(conditions.settings))
     return worker
 
 

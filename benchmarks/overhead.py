@@ -113,7 +113,7 @@ def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: r
         ours_first = chance.random() < 0.5
         other = None if ours_first else stack.enter_context(bare(case, conditions))
         worker = stack.enter_context(conditions.worker())
-        worker.ask("prepare", case=case.to_json(), settings=asdict(conditions.settings))
+        worker.prepare(case.to_json(), asdict(conditions.settings))
         if other is None:
             other = stack.enter_context(bare(case, conditions))
         told = worker.ask("warm")

@@ -51,7 +51,7 @@ def pair(one: Arm, number: int, began: float, chance: random.Random) -> list[str
 def apart(one: Arm, number: int, began: float) -> str:
     """Measure a process alone."""
     with one.conditions.worker() as worker:
-        worker.ask("prepare", case=one.case.to_json(), settings=asdict(one.conditions.settings))
+        worker.prepare(one.case.to_json(), asdict(one.conditions.settings))
         worker.ask("warm")
         samples = to_samples(worker.ask("sample", count=ITERATIONS)["samples"])
     return line(one.case.id, "apart", number, began, [sample.wall for sample in samples])

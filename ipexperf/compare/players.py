@@ -84,10 +84,13 @@ class Player(Protocol):
         ...
 
     def start(self) -> None:
-        """Start the processes and ask them to prepare, without waiting."""
+        """Start the processes and ask them to import what they need, without waiting."""
 
-    def ready(self) -> None:
-        """Wait until they are prepared."""
+    def started(self) -> None:
+        """Wait until they have imported it."""
+
+    def prepare(self) -> None:
+        """Have them build what they step, and wait for it."""
 
     def warm(self) -> None:
         """Step until the step time is steady."""
@@ -145,7 +148,7 @@ class Stepper:
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
         self.reply: dict[str, Any] = {}
-        """The worker's replies to `prepare` and `warm`."""
+        """The worker's replies to `begin`, `prepare` and `warm`."""
         self.shape = Shape(1, 1)
         self.yardstick: tuple[Yardstick, Spell] | None = None
         """The yardstick that took turns with this arm, and its turns."""
@@ -180,10 +183,13 @@ class Stepper:
     def start(self) -> None:
         self._worker = self._stack.enter_context(self.arm.conditions.worker())
         settings = asdict(self.arm.conditions.settings)
-        self.worker.send("prepare", case=self.arm.case.to_json(), settings=settings)
+        self.worker.send("begin", case=self.arm.case.to_json(), settings=settings)
 
-    def ready(self) -> None:
+    def started(self) -> None:
         self.reply = self.worker.receive()
+
+    def prepare(self) -> None:
+        self.reply.update(self.worker.ask("prepare"))
         self.environment = self.worker.ask("environment")
 
     def warm(self) -> None:
@@ -282,10 +288,13 @@ class Answerers:
     def start(self) -> None:
         for instance in self.arm.conditions.instances:
             self._group.workers.append(self._stack.enter_context(instance.worker()))
-        self._group.prepare(self.arm.case)
+        self._group.begin(self.arm.case)
 
-    def ready(self) -> None:
-        self.environment = self._group.ready()
+    def started(self) -> None:
+        self._group.started()
+
+    def prepare(self) -> None:
+        self.environment = self._group.prepare()
 
     def warm(self) -> None:
         self._group.warm()
@@ -346,8 +355,11 @@ class Yardstick:
         self._stick = Stick(self._stack.enter_context(Worker(python, timeout=self.arm.conditions.timeout, bare=True)))
         self._stick.begin(*kind, request)
 
-    def ready(self) -> None:
+    def started(self) -> None:
         self.stick.ready()
+
+    def prepare(self) -> None:
+        """Nothing: its work was made with its start."""
 
     def warm(self) -> None:
         self.stick.warm()

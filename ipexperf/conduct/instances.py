@@ -56,18 +56,23 @@ class Instances:
     def __init__(self, conditions: Conditions) -> None:
         self.workers: list[Worker] = []
         self._conditions = conditions
+        self._begun: list[dict[str, Any]] = []
         self._prepared: list[dict[str, Any]] = []
         self._warmed: list[dict[str, Any]] = []
         self._environments: list[dict[str, Any]] = []
 
-    def prepare(self, case: Case) -> None:
-        """Send the request to prepare to all, without waiting for the replies."""
+    def begin(self, case: Case) -> None:
+        """Ask all to import what the case needs, without waiting for the replies."""
         for worker, instance in zip(self.workers, self._conditions.instances, strict=True):
-            worker.send("prepare", case=case.to_json(), settings=asdict(instance.settings))
+            worker.send("begin", case=case.to_json(), settings=asdict(instance.settings))
 
-    def ready(self) -> dict[str, Any]:
-        """Wait until all are prepared. Return the environment of the first, with the placement of each."""
-        self._prepared = self._replies(self._conditions.timeout)
+    def started(self) -> None:
+        """Wait until all have imported it."""
+        self._begun = self._replies(self._conditions.timeout)
+
+    def prepare(self) -> dict[str, Any]:
+        """Have all prepare at the same time, each on its cores. Return the first's environment, with all placements."""
+        self._prepared = self._ask("prepare")
         self._environments = self._ask("environment")
         placements = [environment["placement"] for environment in self._environments]
         return {**self._environments[0], "placement": placements}
@@ -98,7 +103,7 @@ class Instances:
         # Users wait until the last of them is ready.
         last = {
             name: max(reply[name] for reply in reports)
-            for reports in (self._prepared, self._warmed)
+            for reports in (self._begun, self._prepared, self._warmed)
             for name in TIMES
             if name in reports[0]
         }

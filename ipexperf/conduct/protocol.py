@@ -93,7 +93,7 @@ FIELDS: Mapping[str, Mapping[str, Shape]] = {
     "footprint": dict.fromkeys(("parameters", "flops", "weights", "examples", "passing", "kept"), _number),
 }
 """What the reply to each request must have. It may have more."""
-FIGURES = ("prepare", "memory")
+FIGURES = ("begin", "prepare", "memory")
 """The requests whose replies have optional figures, which must be numbers."""
 OTHER: Mapping[str, tuple[str, ...]] = {"prepare": ("cold",)}
 

@@ -152,6 +152,10 @@ class Worker:
         self.send(do, **request)
         return self.receive(timeout)
 
+    def prepare(self, case: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Have it import what a case needs and build the case, both given as JSON. Return all that it reports."""
+        return {**self.ask("begin", case=case, settings=settings), **self.ask("prepare")}
+
     def send(self, do: str, **request: Any) -> None:
         """Send a request without waiting for its reply."""
         interrupts.check()

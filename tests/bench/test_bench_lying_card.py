@@ -56,12 +56,13 @@ def ask(device: Xpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., 
     settings = asdict(Settings(load=(SMALLNET,)))
 
     def ask(*requests: str, **more: Any) -> list[dict[str, Any]]:
-        lines = [{"do": "prepare", "case": case.to_json(), "settings": settings}]
-        lines += [{"do": request, **more} for request in requests]
-        replies = io.StringIO()
-        worker.serve(io.StringIO("".join(json.dumps(line) + "\n" for line in lines)), replies)
-        parsed = [json.loads(line) for line in replies.getvalue().splitlines()]
-        return [reply for reply in parsed if "say" not in reply][1:]
+        lines = [{"do": "begin", "case": case.to_json(), "settings": settings}]
+        lines += [{"do": request, **more} for request in ("prepare", *requests)]
+        output = io.StringIO()
+        worker.serve(io.StringIO("".join(json.dumps(line) + "\n" for line in lines)), output)
+        parsed = [json.loads(line) for line in output.getvalue().splitlines()]
+        _, begun, *replies = [reply for reply in parsed if "say" not in reply]
+        return replies if begun["ok"] else [begun, *replies]
 
     yield ask
     gc.unfreeze()  # a worker freezes what it has before its samples

@@ -366,4 +366,4 @@ def test_int8_without_an_artifact_is_an_error(stock: Quantiser) -> None:
     case = stock.case("pixels", "infer")
     settings = dataclasses.replace(stock.told(case), artifact=None)
     with pytest.raises(WorkerError, match="loads a quantised network, but no file was given"):
-        stock.worker.ask("prepare", case=case.to_json(), settings=asdict(settings))
+        stock.worker.prepare(case.to_json(), asdict(settings))

@@ -17,7 +17,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     send = Worker.send
 
     def watched(self: Worker, do: str, **request: Any) -> None:
-        if do == "prepare":
+        if do == "begin":
             found.names[self.pid] = request["case"]["dtype"]
         earlier = sum(pid == self.pid and sent == do for pid, sent, _ in found.requests)
         found.requests.append((self.pid, do, request))

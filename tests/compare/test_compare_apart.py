@@ -60,7 +60,7 @@ def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
         alive.add(self.pid)
         assert len(alive) == 1
         asked.append(do)
-        if do == "prepare":
+        if do == "begin":
             order.append(request["case"]["dtype"])
         send(self, do, **request)
 

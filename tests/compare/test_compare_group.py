@@ -551,7 +551,7 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
     send = Worker.send
 
     def watched(self: Worker, do: str, **request: Any) -> None:
-        if do == "prepare":
+        if do == "begin":
             started.append(request["case"]["dtype"])
         send(self, do, **request)
 

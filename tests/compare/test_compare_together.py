@@ -236,6 +236,13 @@ def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
     assert all(gone(pid) for pid in sent.names)
 
 
+def test_workers_build_one_at_a_time(arms: Callable[..., list[Arm]], sent: Sent) -> None:
+    """They import side by side. Two builds at once would share the cores, and tell a time that is neither's."""
+    play(*arms("tiny", "tiny"))
+    starts = [do for _, do, _ in sent.requests if do in ("begin", "prepare", "environment")]
+    assert starts == ["begin", "begin", "prepare", "environment", "prepare", "environment"]
+
+
 def test_arms_whose_warm_steps_are_known_are_not_looked_at(arms: Callable[..., list[Arm]], sent: Sent) -> None:
     """Each turn begins with as many as an earlier round found."""
     known = [replace(arm, warm=2) for arm in arms("tiny", "tiny")]

@@ -36,7 +36,7 @@ def test_no_loader_outlives_its_worker(gone: Callable[[int], bool], end: str) ->
     case = Case("smallnet", "cpu", "fp32", "train", "stock", 16, 8, 1, "digits", knobs)
     settings: dict[str, Any] = asdict(Settings(load=(str(SMALLNET),)))
     with Worker() as worker:
-        worker.ask("prepare", case=case.to_json(), settings=settings)
+        worker.prepare(case.to_json(), settings)
         processes = loaders(worker)
         assert len(processes) == 3
         getattr(worker, end)()

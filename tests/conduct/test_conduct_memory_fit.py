@@ -92,7 +92,7 @@ def test_the_next_case_runs(conductor: Conductor, worker: Answering) -> None:
     conduct_play.measure(conductor, LARGE)
     [launch] = conduct_play.measure(conductor, SMALL).launches
     assert (launch.outcome, launch.reason) == ("crashed", "it was run")
-    assert worker.asked == ["footprint", "prepare"]
+    assert worker.asked == ["footprint", "begin"]
 
 
 def test_a_network_is_looked_at_once(conductor: Conductor, worker: Answering) -> None:
@@ -100,7 +100,7 @@ def test_a_network_is_looked_at_once(conductor: Conductor, worker: Answering) ->
     conduct_play.measure(conductor, LARGE)
     [launch] = conduct_play.measure(conductor, dataclasses.replace(LARGE, dtype="bf16")).launches
     assert launch.outcome == "crashed"
-    assert worker.asked == ["footprint", "prepare"]
+    assert worker.asked == ["footprint", "begin"]
 
 
 def test_a_network_that_cannot_be_looked_at_is_run_and_told(
@@ -110,7 +110,7 @@ def test_a_network_that_cannot_be_looked_at_is_run_and_told(
     worker.fails = WorkerError("error", "it answers with nothing")
     [launch] = conduct_play.measure(conductor, LARGE).launches
     assert launch.outcome == "error"
-    assert worker.asked == ["footprint", "prepare"]
+    assert worker.asked == ["footprint", "begin"]
     assert "its memory could not be estimated beforehand: it answers with nothing" in capsys.readouterr().out
     worker.fails = WorkerError("out_of_memory", "took more than there is")
     [launch] = conduct_play.measure(conductor, LARGE).launches

@@ -38,7 +38,7 @@ def prepared(worker: Worker, model: str = "small", mode: str = "train_ddp", **kn
     path, _ = Digits().find(None)
     settings = Settings(load=(str(SMALL),), data_file=path, train_steps=60)
     case = Case(model, "cpu", "fp32", mode, "stock", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
-    return worker.ask("prepare", case=case.to_json(), settings=asdict(settings))
+    return worker.prepare(case.to_json(), asdict(settings))
 
 
 def checks(told: dict[str, Any]) -> dict[str, Check]:

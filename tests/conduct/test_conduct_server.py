@@ -248,7 +248,7 @@ def test_there_is_a_server_for_each_environment_and_not_for_ever(
     assert gone(first.pid)
     assert all(other.alive for other in others)
     with Worker(timeout=30, server=others[0]) as worker:
-        worker.ask("prepare", case=case().to_json(), settings={"load": [fake]})
+        worker.prepare(case().to_json(), {"load": [fake]})
         assert worker.ask("environment")["variables"]["OMP_NUM_THREADS"] == "1"
     servers.close()
     assert all(gone(other.pid) for other in others)
@@ -316,7 +316,7 @@ def test_siblings_share_no_chance(fake: str, servers: Servers, tmp_path: Path) -
     server = servers.get(order(fake, FORKED), None, {"FAKE_DRAWS": str(told)}, 60)
     for _ in range(2):
         with Worker(timeout=30, server=server) as worker:
-            worker.ask("prepare", case=case("draws").to_json(), settings={"load": [fake, FORKED]})
+            worker.prepare(case("draws").to_json(), {"load": [fake, FORKED]})
     first, second = map(json.loads, told.read_text().splitlines())
     assert [name for name in first if first[name] == second[name]] == []
 
@@ -327,7 +327,7 @@ def test_a_label_that_lies_about_the_start_is_caught(asked: str, fake: str, serv
     liar = Case.from_json({**case().to_json(), "knobs": {"start": "fork"} if asked == "fork" else {}})
     server = servers.get(order(fake), None, {}, 60) if asked == "fresh" else None
     with Worker(timeout=30, server=server) as worker:
-        worker.ask("prepare", case=liar.to_json(), settings={"load": [fake]})
+        worker.prepare(liar.to_json(), {"load": [fake]})
         [check] = [check for check in worker.ask("proof")["checks"] if check["name"] == "start"]
     assert (check["ok"], check["expected"]) == (False, asked)
     assert check["found"] != asked

@@ -167,8 +167,8 @@ def test_a_request_that_makes_no_sense_is_an_error_and_no_end(fake: str) -> None
         assert early.value.outcome == "error"
         settings = {"load": [fake]}
         with pytest.raises(WorkerError, match="unknown model 'tinny': did you mean tiny"):
-            worker.ask("prepare", case={**case().to_json(), "model": "tinny"}, settings=settings)
-        assert worker.ask("prepare", case=case().to_json(), settings=settings)["prepare_time"] >= 0
+            worker.prepare({**case().to_json(), "model": "tinny"}, settings)
+        assert worker.prepare(case().to_json(), settings)["prepare_time"] >= 0
 
 
 def test_a_waiting_worker_burns_no_cpu(fake: str) -> None:
@@ -179,7 +179,7 @@ def test_a_waiting_worker_burns_no_cpu(fake: str) -> None:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     with Worker(timeout=30) as worker:
-        worker.ask("prepare", case=case().to_json(), settings={"load": [fake]})
+        worker.prepare(case().to_json(), {"load": [fake]})
         worker.ask("warm")
         alive = guard.members(worker.pid)
         assert len(alive) == 2
@@ -239,7 +239,7 @@ def test_what_a_worker_started_dies_with_the_controller(
         from ipexperf.conduct.worker import Worker
         case = {case(model).to_json()!r}
         with Worker(timeout=30, variables={{"FAKE_PID_FILE": {str(tmp_path / "pids")!r}}}) as worker:
-            worker.ask("prepare", case=case, settings={{"load": [{fake!r}]}})
+            worker.prepare(case, {{"load": [{fake!r}]}})
             worker.ask("warm")
     """
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as controller:
@@ -254,7 +254,7 @@ def test_what_a_worker_started_dies_with_the_controller(
 def test_what_a_worker_started_dies_with_the_worker(fake: str, tmp_path: Path, gone: Callable[[int], bool]) -> None:
     """A worker that dies of SIGKILL leaves nothing behind, before the controller has done anything about it."""
     with Worker(variables={"FAKE_PID_FILE": str(tmp_path / "pids")}, timeout=30) as worker:
-        worker.ask("prepare", case=case("orphans").to_json(), settings={"load": [fake]})
+        worker.prepare(case("orphans").to_json(), {"load": [fake]})
         with pytest.raises(WorkerError, match="killed by SIGKILL"):
             worker.ask("warm")
         _, *children = _pids(tmp_path / "pids")
@@ -266,7 +266,7 @@ def test_what_a_worker_started_dies_with_the_worker(fake: str, tmp_path: Path, g
 def test_the_guard_holds_nothing_and_hears_nobody_else(fake: str, gone: Callable[..., bool]) -> None:
     """The guard has no descriptor but the log, and signals to the worker's group don't end it."""
     with Worker(timeout=30) as worker:
-        worker.ask("prepare", case=case().to_json(), settings={"load": [fake]})
+        worker.prepare(case().to_json(), {"load": [fake]})
         [beside] = set(guard.members(worker.pid)) - {worker.pid}
         assert {path.name for path in Path(f"/proc/{beside}/fd").iterdir()} <= {"0", "1", "2"}
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
@@ -279,7 +279,7 @@ def test_the_guard_holds_nothing_and_hears_nobody_else(fake: str, gone: Callable
 def test_what_a_worker_starts_cannot_speak_for_it(fake: str, tmp_path: Path) -> None:
     """The protocol's pipes are not among what a child inherits, even where it inherits all that it may."""
     with Worker(variables={"FAKE_PID_FILE": str(tmp_path / "pids")}, timeout=30) as worker:
-        worker.ask("prepare", case=case("generous").to_json(), settings={"load": [fake]})
+        worker.prepare(case("generous").to_json(), {"load": [fake]})
         assert Path(f"/proc/{worker.pid}/fd/0").resolve() == Path(os.devnull)
         own = Path("/proc/self/fd")
         ours = {str((own / str(number)).readlink()) for number in (worker._requests.fileno(), worker._replies)}
@@ -335,7 +335,7 @@ def test_reading_the_log_moves_nothing(fake: str) -> None:
     """A worker goes on writing where it was, though its log is the same open file as the controller's."""
     with Worker(timeout=30) as worker:
         with pytest.raises(WorkerError, match="a_module_that_nobody_has"):
-            worker.ask("prepare", case={**case().to_json(), "model": "import_error"}, settings={"load": [fake]})
+            worker.prepare({**case().to_json(), "model": "import_error"}, {"load": [fake]})
         os.lseek(worker._log.fileno(), 7, os.SEEK_SET)
         assert "a_module_that_nobody_has" in worker.log()
         assert os.lseek(worker._log.fileno(), 0, os.SEEK_CUR) == 7
@@ -356,7 +356,7 @@ def _open_files(pid: int) -> set[str]:
 def test_a_worker_over_the_memory_limit_is_stopped(fake: str, gone: Callable[[int], bool]) -> None:
     """A step that holds more memory than a worker may have is stopped while it runs, and the reason says the limit."""
     with Worker(timeout=30) as worker:
-        worker.ask("prepare", case=case("hang").to_json(), settings={"load": [fake]})
+        worker.prepare(case("hang").to_json(), {"load": [fake]})
         worker.memory = 2**20
         begin = time.monotonic()
         with pytest.raises(WorkerError, match=r"took more than 0\.0 GiB") as error:
@@ -374,7 +374,7 @@ def test_the_memory_limit_is_for_both_that_take_turns(fake: str, *, together: bo
     """Each has room by itself, and the two together have not: the larger one ends, and says with whom."""
     with Worker(timeout=30) as first, Worker(timeout=30) as second:
         # The other one has imported nothing yet.
-        second.ask("prepare", case=case("hang").to_json(), settings={"load": [fake]})
+        second.prepare(case("hang").to_json(), {"load": [fake]})
         # Looked at closely, as above the limit, for they share what they have not written to.
         second.memory = int(0.9 * memory_limit.together([first.pid, second.pid], 0))
         second.beside = [first] if together else []
@@ -427,7 +427,7 @@ def test_pages_that_processes_share_are_counted_once(gone: Callable[[int], bool]
 def test_a_worker_sees_the_variables_of_its_arm(fake: str) -> None:
     """Variables given for the worker reach it, and are recorded in its environment."""
     with Worker(variables={"OMP_NUM_THREADS": "3"}, timeout=30) as worker:
-        worker.ask("prepare", case=case().to_json(), settings={"load": [fake]})
+        worker.prepare(case().to_json(), {"load": [fake]})
         told = worker.ask("environment")["variables"]
     assert told["OMP_NUM_THREADS"] == "3"
     assert told["OMP_WAIT_POLICY"] == os.environ.get("OMP_WAIT_POLICY", "PASSIVE")

@@ -50,7 +50,7 @@ class Quantiser:
     def run(self, case: Case, stack: str | None = None) -> dict[str, dict[str, Any]]:
         """The checks of the case that loads what was made, proof and accuracy, by name."""
         runner = dataclasses.replace(case, stack=stack or case.stack).to_json()
-        self.worker.ask("prepare", case=runner, settings=asdict(self.told(case)))
+        self.worker.prepare(runner, asdict(self.told(case)))
         checks = [*self.worker.ask("proof")["checks"], *self.worker.ask("accuracy")["checks"]]
         return {check["name"]: check for check in checks}
 

@@ -1,6 +1,6 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: prepare, yardstick, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint, accuracy,
+Requests: begin, prepare, yardstick, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint, accuracy,
 weights, quantise, footprint, imports, ceilings, pulse, close. A reply is one line with `ok` true or false; lines with
 `say` before it are progress. Requests and replies have their own descriptors, so that output of torch and C++ only goes
 to the log.
@@ -83,6 +83,12 @@ class Worker:
             raise UsageError("nothing is prepared")
         return self._session, self._device
 
+    @property
+    def _begun(self) -> Workbench:
+        if self._bench is None:
+            raise UsageError("nothing has begun")
+        return self._bench
+
     def _workbench(self, request: dict[str, Any]) -> Workbench:
         """Apply the placement, then return the workbench: imports must see the assigned cores."""
         self._placement = request["settings"].get("placement")
@@ -90,11 +96,16 @@ class Worker:
         self._bench = workbench(request, self._say)
         return self._bench
 
-    def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Build the case and make it ready to run steps."""
+    def begin(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Import what the case needs, and start its device. Workers may do this side by side."""
         begin = perf_counter()
-        bench = self._workbench(request)
-        imported = perf_counter() - begin
+        self._workbench(request)
+        # The server of a forked worker has imported everything before.
+        return {"import_time": perf_counter() - begin} if started() == "fresh" else {}
+
+    def prepare(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Build the case and make it ready to run steps. It takes all cores, so workers do this one at a time."""
+        bench = self._begun
         bench.device.reset_peak_memory()
         begin, counted = perf_counter(), retired.count()
         with injections.opening(bench.settings.injected):
@@ -107,8 +118,6 @@ class Worker:
         prepared, instructions = perf_counter() - begin, retired.since(counted)
         heap.trim()
         return {
-            # The server of a forked worker has imported everything before.
-            **({"import_time": imported} if started() == "fresh" else {}),
             "prepare_time": prepared,
             **_known(
                 compile_time=self._session.compile_time,
