@@ -130,6 +130,7 @@ class AgainstRun:
                 sides.append(both)
         policies = [entry.policy for entry in self._playing]
         fresh = any(gates.needs_fresh(entry.gate) for entry in self._playing)
+        repeat = any(gates.repeats_builds(entry.gate) for entry in self._playing)
         self._contest = Contest(
             sides,
             policies,
@@ -138,8 +139,9 @@ class AgainstRun:
             self._chance,
             self._say,
             show=self._show,
-            forking=sequence.fresh if fresh else self._conductor.forking,
+            forking=sequence.fresh if fresh and not repeat else self._conductor.forking,
             together=self._together,
+            repeat_builds=repeat,
         )
         self._contest.run(between_rounds)
 

@@ -40,6 +40,8 @@ class Arm:
     """Whether the worker must prove that it ran what its label says."""
     accuracy: bool = False
     """Whether the worker checks the accuracy of its results."""
+    builds: Conditions | None = None
+    """Conditions of forked workers that only build the case, several times. None: the arm's worker alone builds it."""
     warm: int | None = None
     """Untimed steps before each turn, as an earlier round found them. None: the round looks how many are needed."""
     final: bool = True

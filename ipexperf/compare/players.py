@@ -30,7 +30,7 @@ from ipexperf.conduct.yardstick import Stick
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.judge import yardstick as yardsticks
-from ipexperf.result import Launch, Sample
+from ipexperf.result import METRICS, Launch, Sample
 
 LOOK_STEPS = 24
 """Single steps to take when looking how long an arm's first steps are slower than the later ones."""
@@ -42,6 +42,9 @@ NEVER_COLD = 0.25
 """Steps this long need no untimed step: filling the caches takes less than 1 % of them."""
 COLD = 1.02
 """A step is cold if it takes this many times as long as later ones."""
+
+QUICKEST = {name: metric.repeated for name, metric in METRICS.items() if metric.repeated}
+"""The times of a build, with the metric that the quickest of several is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,9 @@ class Player(Protocol):
 
     def started(self) -> None:
         """Wait until they have imported it."""
+
+    def rehearse(self) -> None:
+        """Time one more build in a worker of its own, if the arm asks for it."""
 
     def prepare(self) -> None:
         """Have them build what they step, and wait for it."""
@@ -154,6 +160,8 @@ class Stepper:
         """The yardstick that took turns with this arm, and its turns."""
         self._stack = stack
         self._worker: Worker | None = None
+        self._rehearsals: list[dict[str, Any]] = []
+        """What the workers reported that only built."""
         self._looks: list[list[float]] = []
 
     @property
@@ -188,8 +196,16 @@ class Stepper:
     def started(self) -> None:
         self.reply = self.worker.receive()
 
+    def rehearse(self) -> None:
+        if (conditions := self.arm.builds) is not None:
+            with conditions.worker() as worker:
+                self._rehearsals.append(worker.prepare(self.arm.case.to_json(), asdict(conditions.settings)))
+
     def prepare(self) -> None:
         self.reply.update(self.worker.ask("prepare"))
+        for name, quickest in QUICKEST.items():
+            if times := [reply[name] for reply in self._rehearsals if name in reply]:
+                self.reply[quickest] = min(times)
         self.environment = self.worker.ask("environment")
 
     def warm(self) -> None:
@@ -293,6 +309,9 @@ class Answerers:
     def started(self) -> None:
         self._group.started()
 
+    def rehearse(self) -> None:
+        """Nothing: their start is that of several processes at once."""
+
     def prepare(self) -> None:
         self.environment = self._group.prepare()
 
@@ -357,6 +376,9 @@ class Yardstick:
 
     def started(self) -> None:
         self.stick.ready()
+
+    def rehearse(self) -> None:
+        """Nothing, as in `prepare`."""
 
     def prepare(self) -> None:
         """Nothing: its work was made with its start."""

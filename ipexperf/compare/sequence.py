@@ -179,6 +179,7 @@ class Contest:
         show: Callable[[Standing], None] | None = None,
         forking: Callable[[Sequence[tuple[Case, Conditions]], int], AbstractContextManager[Forking]] = fresh,
         together: Scheduler | None = None,
+        repeat_builds: bool = False,
     ) -> None:
         """Plan the comparisons.
 
@@ -186,6 +187,7 @@ class Contest:
         `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
         `forking` starts the servers from which workers are forked in every round but the first. They live as long as
         their comparisons: pairs with a server in common are independent (ADR 49).
+        With `repeat_builds` the arms start fresh, and only workers that build their cases once more are forked.
         `together` plays the rounds, and those of single arms that do not fit into memory side by side.
         """
         self._effort = effort
@@ -195,6 +197,7 @@ class Contest:
         self._prove = prove
         self._show = show or (lambda standing: say(str(standing)))
         self._forking = forking
+        self._repeat_builds = repeat_builds
         self._servers = ExitStack()
         self._forked: tuple[set[int], Forking] = (set(), FRESH)
         """The comparisons that have servers, and these servers."""
@@ -241,7 +244,10 @@ class Contest:
             for one in live
             for arm in (one.a, one.b)
         ]
-        if number:  # the first round measures what a fresh process pays
+        if self._repeat_builds:
+            servers = self._servers_of(live, arms)
+            arms = [replace(arm, builds=servers.forked(arm.case, arm.conditions)) for arm in arms]
+        elif number:  # the first round measures what a fresh process pays
             servers = self._servers_of(live, arms)
             arms = [replace(arm, conditions=servers.conditions(arm.case, arm.conditions)) for arm in arms]
         played = live[0].scheduler.play(arms, self._effort, self._chance, self._say)

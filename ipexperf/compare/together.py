@@ -26,6 +26,8 @@ LOOKS = 3
 """Before the turns, each arm steps after every other this often, to see how many steps it needs to be warm again."""
 SPEAK_SECONDS = 10.0
 """Longest silence before progress is reported."""
+BUILDS = 5
+"""An arm whose build is judged is built this often besides, in turns. The quickest counts: disturbances only add."""
 LEAST = 3
 """Every arm gets this many turns, however long they take. Precision is not estimated from fewer."""
 
@@ -121,6 +123,10 @@ def _start(players: Sequence[Player], chance: random.Random) -> None:
         importing.append(one)
     for one in importing:
         _started(one)
+    for number in range(BUILDS):
+        for one in _alive(order)[:: -1 if number % 2 else 1]:
+            with guarded(one):
+                one.rehearse()
     for one in _alive(order):
         with guarded(one):
             one.prepare()

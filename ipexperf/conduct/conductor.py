@@ -60,6 +60,11 @@ class Forking:
         settings = dataclasses.replace(conditions.settings, forked=True)
         return dataclasses.replace(conditions, settings=settings, server=server)
 
+    def forked(self, case: Case, conditions: Conditions) -> Conditions | None:
+        """The conditions of a worker of this case that is forked. None if no server may fork it."""
+        conditions = self.conditions(case, conditions)
+        return conditions if conditions.server is not None else None
+
 
 FRESH = Forking({})
 

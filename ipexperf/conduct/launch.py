@@ -22,7 +22,10 @@ IDLE = 0.5
 """A step mostly waits if its process used and wanted less than this share of one core."""
 TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
 """Times before the samples that a worker reports. Not every mode has all of them."""
-OPTIONAL = ("page_faults", "held_memory", "step_instructions", "prepare_instructions", "compile_instructions")
+OPTIONAL = (
+    *("page_faults", "held_memory", "step_instructions", "prepare_instructions", "compile_instructions"),
+    *(metric.repeated for metric in METRICS.values() if metric.repeated),
+)
 """Figures that a worker reports if it can: page faults only if the steps ran in its own process."""
 RELATIVES = ("relative_time", "yardstick_time")
 """What a yardstick tells, where one took turns with the case."""

@@ -62,7 +62,7 @@ def in_pairs(
     verdicts = []
     names = beside_speed(gate)
     for name in names:
-        values = [(a[name], b[name]) for a, b in pairs if name in a and name in b]
+        values = _both(pairs, METRICS[name].repeated) or _both(pairs, name)
         if not values or not all(0 < one < math.inf for one in (value for both in values for value in both)):
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True)
@@ -81,6 +81,11 @@ def in_pairs(
             continue
         verdicts.append(judge(estimate, level, policy, "the other arm"))
     return tuple(verdicts)
+
+
+def _both(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], name: str) -> list[tuple[float, float]]:
+    """The values of a metric in the pairs of which both processes have it."""
+    return [(a[name], b[name]) for a, b in pairs if name in a and name in b]
 
 
 def _central(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, Spread]:

@@ -63,6 +63,11 @@ def needs_fresh(gate: Iterable[str]) -> bool:
     return any(metric.fresh and metric.gate is not None and not metric.gate.usual for metric in metrics)
 
 
+def repeats_builds(gate: Iterable[str]) -> bool:
+    """Whether each process of a pair is to be built several times: one build's time is known too vaguely."""
+    return any(METRICS[name].repeated for name in gate)
+
+
 def wish(mark: Mapping[str, Any], source: str) -> Wish:
     """What the arguments of a test's mark say of how its case is judged."""
     names = mark.get("gate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,10 @@ from ipexperf.bench import registry
 from ipexperf.compare import group
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
+from ipexperf.compare.players import Stepper
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.sequence import Comparison, Contest
+from ipexperf.compare.together import BUILDS
 from ipexperf.conduct import server
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.server import Server, ServerSpec
@@ -142,7 +145,7 @@ def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
     load = (fake, FORKED)
     registry.load(load)
 
-    def compared(variables: dict[str, str], **options: Any) -> Comparison:
+    def compared(variables: dict[str, str], *, repeat_builds: bool = False, **options: Any) -> Comparison:
         conductor = Conductor(
             Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, print, policy=FREE
         )
@@ -150,7 +153,8 @@ def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
         b = replace(b, conditions=replace(b.conditions, variables={**b.conditions.variables, **variables}))
         policy = PairPolicy(max_pairs=3)
         forking = conductor.forking
-        contest = Contest([(a, b)], [policy], QUICK, lambda: False, chance(), print, forking=forking)
+        arms, spent = [(a, b)], lambda: False
+        contest = Contest(arms, [policy], QUICK, spent, chance(), print, forking=forking, repeat_builds=repeat_builds)
         [found] = contest.run()
         conductor.close()
         return found
@@ -175,4 +179,37 @@ def test_later_pairs_are_forked_from_servers_of_the_comparison(
 
 def test_pairs_can_all_be_fresh(compared: Callable[..., Comparison], started: list[Server]) -> None:
     assert starts(compared({}, start="fresh")) == [(None, None)] * 3
+    assert started == []
+
+
+def test_builds_that_are_judged_are_repeated_in_forked_workers(
+    compared: Callable[..., Comparison], started: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In turns, so that a disturbance hits both arms; the pairs themselves start fresh, as what they tell wants."""
+    builds: list[tuple[str, bool]] = []
+    rehearse = Stepper.rehearse
+
+    def watched(self: Stepper) -> None:
+        assert not self.environment, "its own worker was built first"
+        assert self.arm.builds is not None
+        builds.append((self.arm.case.dtype, self.arm.builds.settings.forked))
+        rehearse(self)
+
+    monkeypatch.setattr(Stepper, "rehearse", watched)
+    found = compared({}, repeat_builds=True)
+    assert starts(found) == [(None, None)] * 3
+    for pair in range(3):
+        turns = builds[2 * BUILDS * pair : 2 * BUILDS * (pair + 1)]
+        assert [sorted(turns[at : at + 2]) for at in range(0, 2 * BUILDS, 2)] == [[("bf16", True), ("fp32", True)]] * 5
+        assert all(turns[at][0] == turns[at + 1][0] for at in range(1, 2 * BUILDS - 2, 2)), "A B B A"
+    sides = [side for pair in found.pairs for side in (pair.a, pair.b)]
+    assert all(0 < side.launch.metrics["quickest_prepare"] < math.inf for side in sides)
+    assert len({server.pid for server in started}) == 1
+
+
+def test_builds_are_not_repeated_where_nothing_may_be_forked(
+    compared: Callable[..., Comparison], started: list[Server]
+) -> None:
+    found = compared({}, repeat_builds=True, start="fresh")
+    assert not any("quickest_prepare" in pair.a.launch.metrics for pair in found.pairs)
     assert started == []

@@ -190,6 +190,22 @@ def test_pairs_see_ten_per_cent_of_a_compile_time(times: float, outcome: str) ->
     assert "than the other arm" in verdict.reason
 
 
+def test_pairs_judge_the_quickest_of_several_builds_where_both_sides_have_it() -> None:
+    """Single builds differ by much more. A pair without repeated builds says nothing beside those that have them."""
+    single = [2.0, 3.1, 2.2, 2.9, 2.1, 3.3, 2.5, 2.0]
+    pairs = [
+        ({"compile_time": one, "quickest_compile": 2.0}, {"compile_time": other, "quickest_compile": 2.2})
+        for one, other in zip(single, reversed(single), strict=True)
+    ]
+    gate = (PRIMARY, "compile_time")
+    [verdict] = metrics.in_pairs([*pairs, ({"compile_time": 2.0}, {"compile_time": 9.0})], gate, ALPHA)
+    assert (verdict.outcome, verdict.metric) == ("regressed", "compile_time")
+    assert verdict.ratio == pytest.approx(1.1)
+    assert verdict.level == Level(2.0, pytest.approx(2.2))
+    [verdict] = metrics.in_pairs([({"compile_time": a["compile_time"]}, b) for a, b in pairs], gate, ALPHA)
+    assert verdict.outcome == "inconclusive"
+
+
 def pairs_of(name: str, *values: tuple[float, float]) -> list[tuple[dict[str, float], dict[str, float]]]:
     return [({name: LEVEL * a}, {name: LEVEL * b}) for a, b in values]
 
