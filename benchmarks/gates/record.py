@@ -1,8 +1,9 @@
 """Record what equal processes tell of memory and of their starts, for `replay.py`.
 
-For each case, a round measures two fresh processes of the same code that take turns, and then two that are forked from
-one server. Each line of the file is a metric of a process: its case, `fresh` or `forked`, the number of its pair, its
-side, the metric, its value. Lines are appended to an existing file.
+For each case, a round measures two fresh processes of the same code that take turns, whose builds are repeated in
+forked workers, as for a judged `compile_time`. With `--forked` it then measures two that are forked from the same
+server. Each line of the file is a metric of a process: its case, `fresh` or `forked`, the number of its pair, its side,
+the metric, its value. Lines are appended to an existing file.
 
     python benchmarks/gates/record.py --rounds 20 --model resnet18 --mode infer_jit --stack ipex recorded.csv
 """
@@ -24,14 +25,14 @@ from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
 from ipexperf.plan.arms import ArmWords
-from ipexperf.plan.gates import known
+from ipexperf.result import METRICS
 
 
 def lines(how: str, number: int, both: tuple[Arm, Arm], chance: random.Random) -> Iterator[str]:
     """Measure two processes of the same code, and format what they tell."""
     played = Together().play(both, Effort(), chance, lambda _: None)
     for name, side in zip("ab", played.sides, strict=True):
-        for metric in known():
+        for metric in METRICS:
             if metric in side.launch.metrics:
                 value = side.launch.metrics[metric]
                 yield f"{side.arm.case.id},{how},{number},{name},{metric},{value:.9g}\n"
@@ -41,6 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--forked", action="store_true", help="also measure pairs of forked processes")
     planning.add_options(parser)
     arguments = parser.parse_args()
     options = planning.resolve(arguments)
@@ -54,11 +56,13 @@ def main() -> int:
         with arguments.file.open("a", encoding="utf-8") as stream:
             for number in range(first, first + arguments.rounds):
                 for one in plain:
-                    stream.writelines(lines("fresh", number, (one, one), chance))
                     with conductor.forking([(one.case, one.conditions)] * 2, 4) as forking:
-                        forked = replace(one, conditions=forking.conditions(one.case, one.conditions))
-                        if forked.conditions.settings.forked:
-                            stream.writelines(lines("forked", number, (forked, forked), chance))
+                        forked = forking.forked(one.case, one.conditions)
+                        fresh = replace(one, builds=forked)
+                        stream.writelines(lines("fresh", number, (fresh, fresh), chance))
+                        if arguments.forked and forked is not None:
+                            both = replace(one, conditions=forked)
+                            stream.writelines(lines("forked", number, (both, both), chance))
                     stream.flush()
                 sys.stderr.write(f"round {number}\n")
     finally:

@@ -26,6 +26,8 @@ from ipexperf.result import METRICS
 RUNS = 1000
 """Simulated runs for each number of the table."""
 EFFECTS = (0.0, 0.01, 0.02, 0.10)
+REPEATED = {metric.repeated: metric.name for metric in METRICS.values() if metric.repeated}
+"""The metrics of repeated builds, with the metric in whose place pairs judge them."""
 ALPHA = Policy().alpha / len(metrics.beside_speed(usual()))
 CASE = Case("any", "cpu", "fp32", "infer", "stock", 1, 1)
 PLAIN = CaseBaseline(CASE, (), {}, "", "", "", None, {})
@@ -61,8 +63,9 @@ def paired(metric: str, pairs: Sequence[dict[str, float]], count: int, effect: f
     drawn = [
         (one["a"], one["b"]) if chance.random() < 0.5 else (one["b"], one["a"]) for one in chance.sample(pairs, count)
     ]
+    judged = REPEATED.get(metric, metric)
     sides = [({metric: a}, {metric: b * (1 + effect)}) for a, b in drawn]
-    return any(one.outcome == "regressed" for one in metrics.in_pairs(sides, (metric,), ALPHA))
+    return any(one.outcome == "regressed" for one in metrics.in_pairs(sides, (judged,), ALPHA))
 
 
 def share(hits: Sequence[bool]) -> str:
@@ -78,21 +81,22 @@ def main() -> None:
     for (case, how, metric), by_pair in sorted(values.items(), key=lambda item: (item[0][2], item[0])):
         pairs = [one for one in by_pair.values() if len(one) == 2]
         single = [value for one in pairs for value in one.values()]
-        if metric not in METRICS or METRICS[metric].gate is None or len(pairs) < 6:
+        if (metric not in REPEATED and METRICS[metric].gate is None) or len(pairs) < 6:
             continue
         if how == "forked" and METRICS[metric].fresh:
             continue
         middle = sorted(single)[len(single) // 2]
         spread = f"{min(single) / middle - 1:+.2%} to {max(single) / middle - 1:+.2%}"
         head = f"| {metric} | {case} | {how} | {len(single)} | {spread} |"
-        again = metrics.SURE if METRICS[metric].gate.smallest else 1
-        for sessions in (1, 3):
+        gate = METRICS[metric].gate
+        again = metrics.SURE if gate is not None and gate.smallest else 1
+        for sessions in (1, 3) if gate is not None else ():
             rows = [
                 [stored(metric, single, again, sessions, effect, chance) for _ in range(RUNS)] for effect in EFFECTS
             ]
             text = f"{sessions} session{'s' * (sessions > 1)}"
             print(f"{head} {text} | {' | '.join(map(share, rows))} |")
-        for count in (1, metrics.SURE, min(10, len(pairs))):
+        for count in (1, 4, metrics.SURE, min(10, len(pairs))):
             rows = [[paired(metric, pairs, count, effect, chance) for _ in range(RUNS)] for effect in EFFECTS]
             print(f"{head} {count} pair{'s' * (count > 1)} | {' | '.join(map(share, rows))} |")
 
