@@ -642,7 +642,7 @@ class Session(ABC):
 
     @abstractmethod
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        """Return accuracy metrics and checks of their bounds. Called after all sampling."""
+        """Return accuracy metrics and checks of their bounds, at least one. Called after all sampling."""
 
     @abstractmethod
     def proof(self) -> list[Check]:
