@@ -19,6 +19,7 @@ from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
 from ipexperf.judge.metrics import SURE
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
+from ipexperf.outcomes import has_numbers
 from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
@@ -571,6 +572,7 @@ class Run:
 
     def summary(self) -> list[str]:
         """The lines printed at the end."""
+        from ipexperf.judge.policy import Policy
         from ipexperf.report.lines import wrapped
         from ipexperf.report.table import missing_lines, run_lines, summary_lines
 
@@ -579,11 +581,12 @@ class Run:
             database, baselines = self._where()
             if self._recorder.waits is not None:
                 database = f" --db {shlex.quote(str(self._recorder.waits))}"
-            where = [
-                f"ipexperf show {self._name}{database}    every number of this run",
-                f"ipexperf trend{database}        the same cases through time",
-            ]
-            if self._against is None:
+            where = [f"ipexperf show {self._name}{database}    every number of this run"]
+            numbered = [one for one in self.measurements if has_numbers(self.verdicts[one.case.uid].outcome)]
+            if numbered:
+                where.append(f"ipexperf trend{database}        the same cases through time")
+            enough = Policy().minimum_launches
+            if self._against is None and any(len(one.values(PRIMARY)) >= enough for one in numbered):
                 accept = f'ipexperf baseline accept {self._name}{database}{baselines} --reason "..."'
                 where.append(f"{accept}    judge later runs against this one")
             if self._report is not None and not self.unwritten:
