@@ -54,7 +54,7 @@ class WorkSession(Session):
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         found = self.work.run()
         right = found == self.work.expected
-        return {"accuracy": float(right)}, [Check("accuracy", right, f"{found}", f"{self.work.expected}")]
+        return {"accuracy": float(right)}, [Check("accuracy", right, f"{found!r}", f"{self.work.expected!r}")]
 
     def proof(self) -> list[Check]:
         return [Check("dtype", True, "fp32", "fp32")]

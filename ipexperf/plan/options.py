@@ -484,13 +484,13 @@ def adopted(
     """Replace targets such as `module:callable` by the model names of their cases, and load the targets."""
     if model is None or not any(":" in name for name in model):
         return model, load
-    from ipexperf.bench.networks import own
+    from ipexperf.bench.networks import own_target
 
     names, loaded = [], list(load)
     for text in model:
-        if own.is_target(text):
+        if own_target.is_target(text):
             try:
-                names.append(own.parse(text).name)
+                names.append(own_target.parse(text).name)
             except UsageError as error:
                 raise UsageError(f"{sources['model']}: {error}") from None
             loaded.append(text)
