@@ -498,7 +498,9 @@ class Run:
         if self._recorder.history is None or measured is None or not self.rounds:
             return PRIORS
         machine_key, began = measured.environment["machine_key"], min(one.started_at for one in self.measurements)
-        return self._recorder.ask(lambda history: earlier(history.rounds_of_machine(machine_key, before=began)), PRIORS)
+        return self._recorder.ask(
+            lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self.rounds), PRIORS
+        )
 
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:
