@@ -162,9 +162,20 @@ def test_whatever_container_answers_come_in_they_are_proven_and_compared(name: s
     assert metrics["fidelity"] < 1e-5
 
 
-def test_a_network_that_keeps_results_of_batches_it_has_seen_is_found_out() -> None:
+@pytest.mark.parametrize("name", ["leaving", "leaving_darker", "routing", "routing_back"])
+def test_a_network_whose_work_depends_on_the_order_of_a_batch_keeps_no_results(name: str) -> None:
+    """One of the two does less for a batch than for the same in reverse order, as often as it sees them."""
+    workbench = bench(name)
+    session = workbench.mode.open(workbench)
+    for _ in range(5):
+        session.step()
+    assert failed(session.proof()) == []
+
+
+@pytest.mark.parametrize("name", ["keeping", "keeping_few"])
+def test_a_network_that_keeps_results_of_batches_it_has_seen_is_found_out(name: str) -> None:
     """Its steps take a fraction of the time, and its answers are right: nothing else would say so."""
-    workbench = bench("keeping")
+    workbench = bench(name)
     session = workbench.mode.open(workbench)
     for _ in range(4):  # as many batches as take turns
         session.step()
