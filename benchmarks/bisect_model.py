@@ -52,7 +52,9 @@ class WorkSession(Session):
         self.work.run()
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        return {"accuracy": float(self.work.run() == self.work.expected)}, []
+        found = self.work.run()
+        right = found == self.work.expected
+        return {"accuracy": float(right)}, [Check("accuracy", right, f"{found!r}", f"{self.work.expected!r}")]
 
     def proof(self) -> list[Check]:
         return [Check("dtype", True, "fp32", "fp32")]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ipexperf import __version__, commands
+from ipexperf import __version__, commands, variables
 from ipexperf.bench.registry import nearest, nearest_option
 from ipexperf.commands import console, gate
 from ipexperf.conduct import interrupts
@@ -55,6 +56,11 @@ def _answer(words: Sequence[str]) -> int:
             # argparse of Python before 3.13 would take it for an empty list.
             parser.error(f"argument {word.removesuffix('=--')}: expected one argument, got '--'")
     arguments = parser.parse_args(words)
+    if any(name.startswith(variables.PREFIX) for name in os.environ):
+        from ipexperf.plan import options
+
+        if text := options.unknown_variables():
+            console.complain(text)
     try:
         with interrupts.sigterm_as_interrupt(), console.answering():
             status: int = arguments.run(arguments)

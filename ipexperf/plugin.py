@@ -123,7 +123,10 @@ def _run(config: pytest.Config) -> Invocation:
     if RUN_KEY not in config.stash:
         from ipexperf.errors import UsageError
         from ipexperf.invocation import Invocation
+        from ipexperf.plan import options
 
+        if text := options.unknown_variables():
+            _teller(config, quietest=-1)(text)
         try:
             config.stash[RUN_KEY] = Invocation(
                 config.stash[OPTIONS_KEY],
@@ -146,12 +149,12 @@ def _register_marks(config: pytest.Config) -> None:
             config.addinivalue_line("markers", f"{name}: cases whose {axis} is {name} (ipexperf)")
 
 
-def _teller(config: pytest.Config) -> Callable[[str], None]:
-    """Return a function that prints a line of progress, unless pytest is quiet."""
+def _teller(config: pytest.Config, quietest: int = 0) -> Callable[[str], None]:
+    """Return a function that prints a line of progress, unless pytest is quieter than this."""
 
     def say(text: str) -> None:
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None or config.get_verbosity() < 0:
+        if reporter is None or config.get_verbosity() < quietest:
             return
         capture: Any = config.pluginmanager.get_plugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else nullcontext():

@@ -19,6 +19,7 @@ from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
 from ipexperf.judge.metrics import SURE
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
+from ipexperf.outcomes import has_numbers
 from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
@@ -497,7 +498,9 @@ class Run:
         if self._recorder.history is None or measured is None or not self.rounds:
             return PRIORS
         machine_key, began = measured.environment["machine_key"], min(one.started_at for one in self.measurements)
-        return self._recorder.ask(lambda history: earlier(history.rounds_of_machine(machine_key, before=began)), PRIORS)
+        return self._recorder.ask(
+            lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self.rounds), PRIORS
+        )
 
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:
@@ -571,6 +574,7 @@ class Run:
 
     def summary(self) -> list[str]:
         """The lines printed at the end."""
+        from ipexperf.judge.policy import Policy
         from ipexperf.report.lines import wrapped
         from ipexperf.report.table import missing_lines, run_lines, summary_lines
 
@@ -579,11 +583,12 @@ class Run:
             database, baselines = self._where()
             if self._recorder.waits is not None:
                 database = f" --db {shlex.quote(str(self._recorder.waits))}"
-            where = [
-                f"ipexperf show {self._name}{database}    every number of this run",
-                f"ipexperf trend{database}        the same cases through time",
-            ]
-            if self._against is None:
+            where = [f"ipexperf show {self._name}{database}    every number of this run"]
+            numbered = [one for one in self.measurements if has_numbers(self.verdicts[one.case.uid].outcome)]
+            if numbered:
+                where.append(f"ipexperf trend{database}        the same cases through time")
+            enough = Policy().minimum_launches
+            if self._against is None and any(len(one.values(PRIMARY)) >= enough for one in numbered):
                 accept = f'ipexperf baseline accept {self._name}{database}{baselines} --reason "..."'
                 where.append(f"{accept}    judge later runs against this one")
             if self._report is not None and not self.unwritten:

@@ -8,8 +8,8 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ipexperf.conduct import lease
 from ipexperf.conduct.lease import Claim
+from ipexperf.variables import LEASE_TOKENS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -45,7 +45,7 @@ class Holder:
     """A process that holds devices until it is closed or killed. It inherits the lease of this one if `below`."""
 
     def __init__(self, *devices: str, mode: str = "fail", forks: bool = False, below: bool = False) -> None:
-        hidden = () if below else (lease.TOKENS_VARIABLE,)
+        hidden = () if below else (LEASE_TOKENS,)
         self._process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, mode, "forks" if forks else "alone", *devices],
             stdin=subprocess.PIPE,

@@ -25,7 +25,7 @@ from typing import Any
 
 from ipexperf import cli, lock
 from ipexperf.bench.machine import variables
-from ipexperf.bench.networks import own
+from ipexperf.bench.networks import own_target
 from ipexperf.bisect.answers import Log
 from ipexperf.conduct import protocol
 from ipexperf.dashboard import folder
@@ -252,7 +252,7 @@ def a_selector(chance: random.Random, lab: Laboratory) -> None:
 
 
 def a_target(chance: random.Random, _: Laboratory) -> None:
-    own.parse(words(chance) + chance.choice((":", "@", "")) + words(chance))
+    own_target.parse(words(chance) + chance.choice((":", "@", "")) + words(chance))
 
 
 def an_address(chance: random.Random, _: Laboratory) -> None:

@@ -26,10 +26,10 @@ from typing import Any
 import good_files
 
 from ipexperf import cli, scratch
-from ipexperf.conduct import device_lock
 from ipexperf.errors import IpexperfError
 from ipexperf.history import sqlite_files
 from ipexperf.judge import baseline
+from ipexperf.variables import LEASES, PREFIX
 
 ROOT = Path(__file__).parents[2]
 sys.path += [str(ROOT / "tests" / "plugin"), str(ROOT / "tests" / "history")]
@@ -128,11 +128,7 @@ class Nursery:
     def start(self, program: str, words: Sequence[str], place: Path, tag: str, **variables: str) -> int:
         """Start `pytest` or `ipexperf` with these words, and return its pid. `out` and `err` hold what it prints."""
         path = os.pathsep.join((str(ROOT / "tests" / "fakes" / "no_torch"), str(ROOT)))
-        shell = {
-            name: value
-            for name, value in os.environ.items()
-            if name == device_lock.FOLDER_VARIABLE or not name.startswith("IPEXPERF_")
-        }
+        shell = {name: value for name, value in os.environ.items() if name == LEASES or not name.startswith(PREFIX)}
         environment = {**shell, "PYTHONPATH": path, TAG: tag, **variables}
         sys.stdout.flush()
         pid = os.fork()
@@ -160,14 +156,14 @@ class Nursery:
 @contextlib.contextmanager
 def leases_in(folder: Path) -> Iterator[None]:
     """Let leases lie in this folder: else all would wait for whatever else is measured on this host."""
-    before = os.environ.get(device_lock.FOLDER_VARIABLE)
-    os.environ[device_lock.FOLDER_VARIABLE] = str(folder)
+    before = os.environ.get(LEASES)
+    os.environ[LEASES] = str(folder)
     try:
         yield
     finally:
-        del os.environ[device_lock.FOLDER_VARIABLE]
+        del os.environ[LEASES]
         if before is not None:
-            os.environ[device_lock.FOLDER_VARIABLE] = before
+            os.environ[LEASES] = before
 
 
 def fill(place: Path) -> None:

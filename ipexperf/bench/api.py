@@ -381,7 +381,7 @@ class Model:
     linear: bool = True
     """Whether it has linear layers, whose weights can be packed."""
     target: str = ""
-    """The target of a user's own network that no file declares (`bench.networks.own`), else empty."""
+    """The target of a user's own network that no file declares (`bench.networks.own_target`), else empty."""
 
     @property
     def usual_weights(self) -> str:
@@ -642,7 +642,7 @@ class Session(ABC):
 
     @abstractmethod
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        """Return accuracy metrics and checks of their bounds. Called after all sampling."""
+        """Return accuracy metrics and checks of their bounds, at least one. Called after all sampling."""
 
     @abstractmethod
     def proof(self) -> list[Check]:

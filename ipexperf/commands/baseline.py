@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import getpass
-import os
 import sys
 from collections import defaultdict
 from datetime import datetime, timezone
@@ -317,9 +316,7 @@ def add_baseline(subparsers: console.Subparsers) -> None:
     accept.add_argument("--name", help="what to call the software that it ran on, for `--perf-against baseline:NAME`")
     text = "put packages into the store that may not be had again (perishable, the default), or all of them"
     accept.add_argument("--keep", nargs="?", const="perishable", choices=("perishable", "all"), help=text)
-    cache = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
-    text = "where the store is, as --perf-cache (default: $IPEXPERF_CACHE or .ipexperf)"
-    accept.add_argument("--cache", type=Path, default=cache, metavar="DIR", help=text)
+    console.add_cache(accept, "where the store is, ")
     accept.add_argument("--expires", metavar="DATE", help="the last day of validity")
     accept.set_defaults(run=run_accept)
     add("list", "list the accepted baselines").set_defaults(run=run_list)

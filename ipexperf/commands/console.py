@@ -61,6 +61,13 @@ def add_baselines(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--baselines", type=Path, default=default, metavar="DIR", help=text)
 
 
+def add_cache(parser: argparse.ArgumentParser, text: str = "") -> None:
+    """Declare the option for the folder of weights, wheels and environments, with the same default as in a run."""
+    default = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
+    text = f"{text}as --perf-cache (default: $IPEXPERF_CACHE or .ipexperf)"
+    parser.add_argument("--cache", type=Path, default=default, metavar="DIR", help=text)
+
+
 def add_filters(parser: argparse.ArgumentParser) -> None:
     """Declare filters. Each axis takes a comma-separated list."""
     for axis in AXES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,9 +28,7 @@ def add_env(subparsers: console.Subparsers) -> None:
 
     def add(name: str, purpose: str) -> argparse.ArgumentParser:
         parser_of = console.declare(below, name, purpose)
-        default = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
-        text = "as --perf-cache (default: $IPEXPERF_CACHE or .ipexperf)"
-        parser_of.add_argument("--cache", type=Path, default=default, metavar="DIR", help=text)
+        console.add_cache(parser_of)
         console.add_baselines(parser_of, "their folder")
         return parser_of
 

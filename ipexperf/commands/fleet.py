@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, progress
 from ipexperf.errors import UsageError
+from ipexperf.variables import FLEET_ADDRESS, FLEET_ENVIRONMENT, FLEET_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,9 +116,9 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, *,
         "--disable-usage-stats",
     ]
     ours = {
-        membership.FOLDER: str(folder),
-        membership.ADDRESS: address,
-        membership.GIVEN: json.dumps(dict(os.environ)),
+        FLEET_FOLDER: str(folder),
+        FLEET_ADDRESS: address,
+        FLEET_ENVIRONMENT: json.dumps(dict(os.environ)),
     }
     environment = {**os.environ, **CALM, **ours}
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
@@ -22,9 +21,7 @@ def add_yardstick(subparsers: console.Subparsers) -> None:
     other = below.add_parser("show", help="show what it is made of", description="Show the yardstick.")
     other.set_defaults(run=run_show)
     for parser_of in (one, other):
-        default = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
-        text = "as --perf-cache (default: $IPEXPERF_CACHE or .ipexperf)"
-        parser_of.add_argument("--cache", type=Path, default=default, metavar="DIR", help=text)
+        console.add_cache(parser_of)
 
 
 def run_make(arguments: argparse.Namespace) -> int:

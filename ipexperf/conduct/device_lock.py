@@ -23,9 +23,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ipexperf.errors import UsageError
+from ipexperf.variables import LEASES
 
 FOLDER = Path("/tmp/ipexperf-leases")  # noqa: S108 - all users must find the same one; see `Folder` for its safety
-FOLDER_VARIABLE = "IPEXPERF_LEASES"
 SUFFIX = ".lease"
 """Of the lock files, because a folder that a user names may have others, which we must not open."""
 DEVICE, TURN, TOKENS = 0, 1, 2**32
@@ -117,12 +117,12 @@ class Folder:
     @classmethod
     def of_host(cls) -> Folder:
         """The folder that this host's users share, unless the variable names another."""
-        return cls(Path(os.environ.get(FOLDER_VARIABLE) or FOLDER))
+        return cls(Path(os.environ.get(LEASES) or FOLDER))
 
     def refusal(self, reason: str) -> UsageError:
         """The error if the folder cannot be used."""
         return UsageError(
-            f"no lease can be taken in {self.path}: {reason}: let {FOLDER_VARIABLE} name a folder that every user of "
+            f"no lease can be taken in {self.path}: {reason}: let {LEASES} name a folder that every user of "
             "this host may write to, or measure without a lease (--perf-lease off)"
         )
 

@@ -159,4 +159,6 @@ def accurate(worker: Worker, launch: Launch, *, final: bool = True) -> Launch:
         return launch
     answer = worker.ask("accuracy")
     checks = tuple(Check(**check) for check in answer["checks"])
+    if not checks:
+        checks = (Check("accuracy", ok=False, found="not checked", expected="a check of the results by the mode"),)
     return replace(launch, metrics={**launch.metrics, **answer["metrics"]}, accuracy=checks, log=worker.log())

@@ -14,14 +14,13 @@ from ipexperf.bench import registry
 from ipexperf.conduct import device_lock
 from ipexperf.conduct.device_lock import TOKENS, TOKENS_END, DeviceLock, Folder
 from ipexperf.errors import UsageError
+from ipexperf.variables import LEASE_TOKENS
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
 
 CPU = "cpu"
 WAIT, OFF = "wait", "off"
-TOKENS_VARIABLE = "IPEXPERF_LEASE_TOKENS"
-"""Names the leases of the processes that started this one. The kernel says whether they are still held."""
 TOKEN_DIGITS = 16
 POLL_SECONDS = 0.5
 LINE_SECONDS = 60.0
@@ -269,7 +268,7 @@ def _merged(requests: Iterable[Claim]) -> frozenset[Claim]:
 
 
 def _tokens() -> list[int]:
-    words = os.environ.get(TOKENS_VARIABLE, "").split(",")
+    words = os.environ.get(LEASE_TOKENS, "").split(",")
     numbers = [int(word) for word in words if word.isdecimal() and len(word) < TOKEN_DIGITS]
     return [number for number in numbers if TOKENS <= number < TOKENS_END]
 
@@ -292,12 +291,12 @@ def _inside(folder: Folder) -> bool:
 
 def _announce(token: int) -> None:
     """Name this lease to the processes that we start."""
-    os.environ[TOKENS_VARIABLE] = ",".join(map(str, dict.fromkeys([*_tokens(), token])))
+    os.environ[LEASE_TOKENS] = ",".join(map(str, dict.fromkeys([*_tokens(), token])))
 
 
 def _withdraw(token: int) -> None:
     rest = [one for one in _tokens() if one != token]
     if rest:
-        os.environ[TOKENS_VARIABLE] = ",".join(map(str, rest))
+        os.environ[LEASE_TOKENS] = ",".join(map(str, rest))
     else:
-        os.environ.pop(TOKENS_VARIABLE, None)
+        os.environ.pop(LEASE_TOKENS, None)

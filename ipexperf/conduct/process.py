@@ -12,6 +12,7 @@ from typing import IO
 from ipexperf import bench
 from ipexperf.bench.machine import heap
 from ipexperf.bench.machine import variables as names
+from ipexperf.variables import CONTROLLER
 
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15
@@ -67,7 +68,7 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None, *, b
         **heap.defaults(inherited),
         **inherited,
         **OFFLINE,
-        "IPEXPERF_CONTROLLER": str(os.getpid()),
+        CONTROLLER: str(os.getpid()),
     }
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ipexperf.fleet import code, membership
+from ipexperf.variables import FLEET_ADDRESS, FLEET_ENVIRONMENT, FLEET_FOLDER
 
 LOG_BYTES = 4000
 SET_BY_RAY = ("OMP_NUM_THREADS", "PYTHONBREAKPOINT", "PYTHONUNBUFFERED")
@@ -32,9 +33,9 @@ def surroundings(own: Mapping[str, str], parent: Mapping[str, str]) -> dict[str,
     A cluster that somebody else started does not tell them. Then they are those of Ray's daemon, our parent, without
     what Ray adds: its own variables, and an allocator that it loads before everything else.
     """
-    if membership.GIVEN in own:
-        given: dict[str, str] = json.loads(own[membership.GIVEN])
-        return {**given, **{name: own[name] for name in (membership.FOLDER, membership.ADDRESS) if name in own}}
+    if FLEET_ENVIRONMENT in own:
+        given: dict[str, str] = json.loads(own[FLEET_ENVIRONMENT])
+        return {**given, **{name: own[name] for name in (FLEET_FOLDER, FLEET_ADDRESS) if name in own}}
     variables = {name: value for name, value in (parent or own).items() if not name.startswith("RAY_")}
     libraries = [path for path in variables.pop(PRELOAD, "").replace(":", " ").split() if "/ray/" not in path]
     if libraries:
@@ -59,7 +60,7 @@ class Agent:
         `variables`: those of a measurement; those that the host was joined with unless given.
         """
         self._variables = variables
-        self._folder = Path(folder or os.environ.get(membership.FOLDER) or Path.cwd())
+        self._folder = Path(folder or os.environ.get(FLEET_FOLDER) or Path.cwd())
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[str] = queue.Queue()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives

@@ -8,12 +8,8 @@ import signal
 import time
 from pathlib import Path
 
-FOLDER = "IPEXPERF_FLEET_FOLDER"
-"""Set in Ray's processes of a host: where it keeps weights and the like."""
-ADDRESS = "IPEXPERF_FLEET_ADDRESS"
-"""Set in the same processes: the address of their fleet, as `fleet up` printed it or `fleet join` was given it."""
-GIVEN = "IPEXPERF_FLEET_ENVIRONMENT"
-"""Set in Ray's processes of a host: all variables that it was joined with, as JSON. Ray changes some for its own."""
+from ipexperf.variables import FLEET_ADDRESS, FLEET_FOLDER
+
 TERM_SECONDS = 5.0
 LOOK_SECONDS = 0.2
 
@@ -25,7 +21,7 @@ def variables(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in words}
 
 
-def members(mark: str = FOLDER, address: str = "") -> dict[int, str]:
+def members(mark: str = FLEET_FOLDER, address: str = "") -> dict[int, str]:
     """The processes of this user that carry the variable, each with the address of its fleet.
 
     Not ours and those that started it. `address`: only those of that fleet.
@@ -35,8 +31,8 @@ def members(mark: str = FOLDER, address: str = "") -> dict[int, str]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
             given = variables(int(folder.name))
-            if mark in given and int(folder.name) not in ours and address in ("", given.get(ADDRESS)):
-                addresses[int(folder.name)] = given.get(ADDRESS, "")
+            if mark in given and int(folder.name) not in ours and address in ("", given.get(FLEET_ADDRESS)):
+                addresses[int(folder.name)] = given.get(FLEET_ADDRESS, "")
     return addresses
 
 
@@ -62,7 +58,7 @@ def started(pid: int) -> float:
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def leave(address: str = "", mark: str = FOLDER) -> int:
+def leave(address: str = "", mark: str = FLEET_FOLDER) -> int:
     """End the processes of the fleet at an address, or of every fleet. Return how many there were."""
     pids = members(mark, address)
     for number in (signal.SIGTERM, signal.SIGKILL):

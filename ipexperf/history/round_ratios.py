@@ -53,4 +53,4 @@ def read(connection: Connection, run_uid: str, machine_key: str) -> Paired | Non
     if not records:
         return None
     before = rounds.of_machine(connection, machine_key, RUNS, row.started_at)
-    return Paired(records, pools(records, prior=earlier(before)))
+    return Paired(records, pools(records, prior=earlier(before, records)))

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ipexperf.history.recorded_fingerprints import fingerprint_of
-from ipexperf.history.values import series_uid
+from ipexperf.history.values import series_uid, utc
 from ipexperf.judge import structure, yardstick
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.environment import incomparable
@@ -47,14 +47,24 @@ class Windows:
         return _baseline(case, [newest], None, branch) if newest else None
 
     def _good(self, case: Case, where: Mapping[str, Any], before: str | None, *, alike: bool) -> Iterator[Recorded]:
-        """Yield the last usable sessions, newest first. Runs that are left out are not read."""
+        """Yield the last usable sessions, newest first. Runs that are left out are not read.
+
+        A run that was resumed has copies of what the run that was cut off had measured: each is one session, and none
+        if it is what began at `before`.
+        """
         metric = yardstick.metric(where)
+        seen: set[tuple[object, ...]] = set()
+        own = utc(before) if before else None
         uid = series_uid(case.uid, where["machine_key"], metric)
         for run in self._history.past(uid, branch=_branch(where), before=before, launches=LAUNCHES):
             if run.spoilt or (alike and incomparable(run.environment, where)):
                 continue
             recorded = self._recorded(run.uid, case)
-            if recorded is not None and _sound(recorded, metric):
+            if recorded is None or not _sound(recorded, metric) or recorded.started_at == own:
+                continue
+            content = recorded.started_at, recorded.values[metric]
+            if content not in seen:
+                seen.add(content)
                 yield recorded
 
     def _recorded(self, uid: str, case: Case) -> Recorded | None:

@@ -241,10 +241,20 @@ def _typical(pools_of_groups: Sequence[Pool], prior: Pool) -> Pool:
     return Pool(statistics.median(scales), sum(pool.freedom for pool in pools_of_groups) or prior.freedom)
 
 
-def earlier(rounds: Sequence[RoundRecord]) -> Pools:
-    """The pools of a machine's earlier rounds, worth at most EARLIER degrees of freedom."""
-    usual_pools = pools(rounds)
+def earlier(rounds: Sequence[RoundRecord], own: Sequence[RoundRecord] = ()) -> Pools:
+    """The pools of a machine's earlier rounds, worth at most EARLIER degrees of freedom.
+
+    A run that was resumed has copies of rounds of the run that was cut off. Each is counted once, and those of the
+    run's `own` not at all: they would say twice how much its ratios spread.
+    """
+    known = {_content(one) for one in own}
+    usual_pools = pools([one for key, one in {_content(one): one for one in rounds}.items() if key not in known])
     return Pools(_at_most(usual_pools.together, EARLIER), _at_most(usual_pools.apart, EARLIER))
+
+
+def _content(one: RoundRecord) -> tuple[object, ...]:
+    """What a round and its copy in another run have in common."""
+    return one.group, one.schedule, one.number, tuple((seat.role, seat.case, seat.times) for seat in one.seats)
 
 
 def _at_most(pool: Pool, freedom: float) -> Pool:

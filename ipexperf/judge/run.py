@@ -57,7 +57,8 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float 
 
     A run is spoilt if more than the share `contended` of its cases does not count because the machine was busy.
     """
-    slower = _slower_together(verdicts, policy)
+    tested = _tested(verdicts)
+    slower = _slower_together(tested, verdicts, policy)
     stable = _stable(verdicts)
     shift = platform_shift(verdicts, policy)
     settled = {name: _shifted(x, shift, policy, name in slower) for name, x in verdicts.items()} if shift else verdicts
@@ -67,7 +68,7 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float 
         lines.append(machine)
     if rest:
         lines.append(
-            f"{len(rest)} of {len(stable)} stable cases {'is' if len(rest) == 1 else 'are'} slower than chance "
+            f"{len(rest)} of {len(tested)} stable cases {'is' if len(rest) == 1 else 'are'} slower than chance "
             "allows over all of them, though none exceeds its own share of the alarm rate"
         )
     # The median case surely became slower if half of the cases did.
@@ -84,15 +85,19 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float 
     return RunVerdict(settled, "; ".join(lines), shift, fails, rest, spoilt)
 
 
-def _slower_together(verdicts: Mapping[str, Verdict], policy: Policy) -> list[str]:
-    """The cases that are slower than the tolerance only in view of the whole matrix.
+def _tested(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
+    """The p-value of each case whose noise is known, also of those beside a live baseline.
 
     Cases whose noise between sessions is assumed are left out. An assumption is good enough for large slowdowns only,
     and those fail by themselves.
     """
-    tested = {
+    return {
         name: x.p_value for name, x in verdicts.items() if x.outcome in SPEED and x.p_value is not None and _testable(x)
     }
+
+
+def _slower_together(tested: Mapping[str, float], verdicts: Mapping[str, Verdict], policy: Policy) -> list[str]:
+    """The cases that are slower than the tolerance only in view of the whole matrix."""
     kept = benjamini_hochberg(list(tested.values()), policy.false_discovery_rate)
     slower = [name for name, keep in zip(tested, kept, strict=True) if keep]
     # A case surely within the tolerance is ok, even if it is surely a little slower.

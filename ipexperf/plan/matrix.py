@@ -13,7 +13,7 @@ from typing import Any
 from ipexperf.bench import precision, registry
 from ipexperf.bench.api import Cell, Model
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.networks import own as targets
+from ipexperf.bench.networks import own_target as targets
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf import bench
+from ipexperf import bench, variables
 from ipexperf.case import AXES
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
@@ -78,7 +78,7 @@ class Option:
 
     @property
     def variable(self) -> str:
-        return f"IPEXPERF_{self.name.upper()}"
+        return f"{variables.PREFIX}{self.name.upper()}"
 
     @property
     def switch(self) -> bool:
@@ -421,6 +421,21 @@ def refuse_unknown(words: Iterable[str]) -> None:
             raise pytest.UsageError(f"there is no option {word.partition('=')[0]}{hint}")
 
 
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> str:
+    """A sentence on variables of our prefix that nobody reads, with the nearest name, or an empty text."""
+    from ipexperf.bench.registry import nearest
+
+    prefix, names = variables.PREFIX, {option.variable for option in OPTIONS} | set(variables.OTHERS)
+    ends = {name.removeprefix(prefix) for name in names}  # the prefix would make any two of them similar
+    texts = []
+    for name in sorted(environment):
+        if name.startswith(prefix) and name not in names and name not in variables.OF_THE_CHECKOUT:
+            near = nearest(name.removeprefix(prefix), ends).removeprefix(": did you mean ")
+            shown = name if name.isprintable() else ascii(name)
+            texts.append(f"{shown} (did you mean {prefix}{near})" if near else shown)
+    return f"ignored: there is no variable {', '.join(texts)}" if texts else ""
+
+
 def resolve(
     command_line: Callable[[str], Any],
     ini: Callable[[str], str | None],
@@ -469,13 +484,13 @@ def adopted(
     """Replace targets such as `module:callable` by the model names of their cases, and load the targets."""
     if model is None or not any(":" in name for name in model):
         return model, load
-    from ipexperf.bench.networks import own
+    from ipexperf.bench.networks import own_target
 
     names, loaded = [], list(load)
     for text in model:
-        if own.is_target(text):
+        if own_target.is_target(text):
             try:
-                names.append(own.parse(text).name)
+                names.append(own_target.parse(text).name)
             except UsageError as error:
                 raise UsageError(f"{sources['model']}: {error}") from None
             loaded.append(text)

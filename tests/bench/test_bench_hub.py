@@ -13,7 +13,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings, Workbench
-from ipexperf.bench.networks import own
+from ipexperf.bench.networks import own, own_target
 from ipexperf.case import Case
 from ipexperf.conduct import process
 from ipexperf.errors import UsageError, WorkerError
@@ -64,7 +64,7 @@ def failed(workbench: Workbench) -> list[str]:
 
 
 def refused(text: str, told: str) -> None:
-    target = own.parse(text)
+    target = own_target.parse(text)
     with pytest.raises(WorkerError, match=re.escape(told)) as error:
         own_build.network(target)
     assert "\n" not in str(error.value)
@@ -76,12 +76,12 @@ def test_a_saved_transformer_is_measured_out_of_its_folder(bert: Path, mode: str
     workbench = bench(f"hf:{bert}", mode)
     assert workbench.model.name == "hf.tiny_bert"
     assert failed(workbench) == []
-    [words] = own_build.inputs(own.parse(f"hf:{bert}"), 6)
+    [words] = own_build.inputs(own_target.parse(f"hf:{bert}"), 6)
     assert (words.shape, words.dtype) == ((6, 24), torch.int64)
     assert 0 <= int(words.min()) <= int(words.max()) < 50
-    [fewer] = own_build.inputs(own.parse(f"hf:{bert}@7"), 6)
+    [fewer] = own_build.inputs(own_target.parse(f"hf:{bert}@7"), 6)
     assert fewer.shape == (6, 7)
-    (logits,) = own_build.network(own.parse(f"hf:{bert}"))(words)
+    (logits,) = own_build.network(own_target.parse(f"hf:{bert}"))(words)
     assert logits.shape == (6, 2)
 
 
@@ -99,7 +99,7 @@ def test_a_network_is_found_in_the_hubs_cache_by_its_name(
     (kept / "refs" / "main").write_text("abc")
     name = own.register("hf:somebody/tiny")
     assert name == "hf.somebody.tiny"
-    assert own.source(own.parse("hf:somebody/tiny")) == kept / "snapshots" / "abc"
+    assert own.source(own_target.parse("hf:somebody/tiny")) == kept / "snapshots" / "abc"
     transformers = importlib.import_module("transformers")
     found = transformers.AutoConfig.from_pretrained(kept / "snapshots" / "abc")
     assert found.vocab_size == 50
@@ -111,7 +111,7 @@ def test_an_image_transformer_gets_images(transformers: Any, tmp_path: Path) -> 
     configuration = transformers.ViTConfig(**kept, image_size=16, patch_size=8, num_channels=3)
     transformers.ViTForImageClassification(configuration).save_pretrained(tmp_path)
     assert failed(bench(f"hf:{tmp_path}", "infer")) == []
-    [images] = own_build.inputs(own.parse(f"hf:{tmp_path}"), 2)
+    [images] = own_build.inputs(own_target.parse(f"hf:{tmp_path}"), 2)
     assert images.shape == (2, 3, 16, 16)
 
 

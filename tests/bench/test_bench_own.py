@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import TRAINING, Settings, Workbench
-from ipexperf.bench.networks import own
+from ipexperf.bench.networks import own, own_target
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 
@@ -39,8 +39,8 @@ AT = ord("@")
 """What stands before a shape."""
 
 
-def target(name: str) -> own.Target:
-    return own.parse(f"{NETS}:{name}")
+def target(name: str) -> own_target.Target:
+    return own_target.parse(f"{NETS}:{name}")
 
 
 def bench(name: str, mode: str = "infer", device: str = "cpu") -> Workbench:
@@ -70,14 +70,14 @@ def failed(checks: Any) -> list[str]:
 )
 def test_a_target_is_read_and_has_a_name(text: str, name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
     """The name says where the network comes from, and what it is given where that was said."""
-    found = own.parse(text)
+    found = own_target.parse(text)
     assert (found.name, found.shapes) == (name, shapes)
 
 
 @given(st.sampled_from(["hf", "timm"]), st.text([chr(code) for code in range(32, 127) if code != AT], min_size=1))
 def test_a_name_is_fit_for_files_and_for_k(hub: str, name: str) -> None:
     """Whatever a hub's name holds, that of its cases has letters, digits, `_`, `.` and `-` alone."""
-    assert re.fullmatch(r"[A-Za-z0-9_.-]+", own.parse(f"{hub}:{name}").name)
+    assert re.fullmatch(r"[A-Za-z0-9_.-]+", own_target.parse(f"{hub}:{name}").name)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_name_is_fit_for_files_and_for_k(hub: str, name: str) -> None:
 def test_what_is_no_target_is_refused(text: str, told: str) -> None:
     """One sentence that says what was expected."""
     with pytest.raises(UsageError, match=re.escape(told)):
-        own.parse(text)
+        own_target.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_a_module_is_found_without_importing_it(tmp_path: Path, monkeypatch: pyt
     (package / "__init__.py").write_text("raise SystemExit('this was imported')")
     (package / "nets.py").touch()
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    assert own.source(own.parse("stranger.nets:small")) == package / "nets.py"
-    assert own.source(own.parse("stranger:small")) == package / "__init__.py"
+    assert own.source(own_target.parse("stranger.nets:small")) == package / "nets.py"
+    assert own.source(own_target.parse("stranger:small")) == package / "__init__.py"
 
 
 @pytest.mark.parametrize("name", ["small", "tupled", "mapped", "packed", "pair", "constant"])
@@ -162,9 +162,20 @@ def test_whatever_container_answers_come_in_they_are_proven_and_compared(name: s
     assert metrics["fidelity"] < 1e-5
 
 
-def test_a_network_that_keeps_results_of_batches_it_has_seen_is_found_out() -> None:
+@pytest.mark.parametrize("name", ["leaving", "leaving_darker", "routing", "routing_back"])
+def test_a_network_whose_work_depends_on_the_order_of_a_batch_keeps_no_results(name: str) -> None:
+    """One of the two does less for a batch than for the same in reverse order, as often as it sees them."""
+    workbench = bench(name)
+    session = workbench.mode.open(workbench)
+    for _ in range(5):
+        session.step()
+    assert failed(session.proof()) == []
+
+
+@pytest.mark.parametrize("name", ["keeping", "keeping_few"])
+def test_a_network_that_keeps_results_of_batches_it_has_seen_is_found_out(name: str) -> None:
     """Its steps take a fraction of the time, and its answers are right: nothing else would say so."""
-    workbench = bench("keeping")
+    workbench = bench(name)
     session = workbench.mode.open(workbench)
     for _ in range(4):  # as many batches as take turns
         session.step()
@@ -247,7 +258,7 @@ def test_what_cannot_be_built_is_one_sentence(name: str, told: str) -> None:
 def test_a_module_that_is_not_there_is_an_import_error() -> None:
     """It may have been in the workers' interpreter alone: there it is said."""
     with pytest.raises(WorkerError, match="nonesuch:small: No module named 'nonesuch'") as error:
-        own_build.network(own.parse("nonesuch:small"))
+        own_build.network(own_target.parse("nonesuch:small"))
     assert error.value.outcome == "import_error"
 
 
@@ -257,8 +268,8 @@ def test_without_an_example_it_is_said_what_is_missing(tmp_path: Path) -> None:
     path.write_text("from torch import nn\n\n\ndef small():\n    return nn.Linear(4, 2)\n")
     told = f"write example() beside small, or give the shape of one: {path}:small@3x224x224"
     with pytest.raises(WorkerError, match=re.escape(told)):
-        own_build.inputs(own.parse(f"{path}:small"), 4)
-    [given] = own_build.inputs(own.parse(f"{path}:small@4"), 6)
+        own_build.inputs(own_target.parse(f"{path}:small"), 4)
+    [given] = own_build.inputs(own_target.parse(f"{path}:small@4"), 6)
     assert given.shape == (6, 4)
 
 

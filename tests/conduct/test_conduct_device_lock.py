@@ -18,6 +18,7 @@ from ipexperf.conduct import device_lock
 from ipexperf.conduct.device_lock import DeviceLock, Folder
 from ipexperf.conduct.device_lock import Holder as Note
 from ipexperf.errors import UsageError
+from ipexperf.variables import LEASES
 
 MARK = device_lock.TOKENS_END + 7
 WAYS_OUT = (
@@ -51,7 +52,7 @@ def test_the_folder_is_the_same_for_all_unless_a_variable_says_otherwise(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """$TMPDIR is no matter: users and jobs have their own."""
-    monkeypatch.delenv(device_lock.FOLDER_VARIABLE)
+    monkeypatch.delenv(LEASES)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(device_lock, "FOLDER", tmp_path / "host")
     with_default = Folder.of_host()

@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench.api import Settings
+from ipexperf.case import Case
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.result import Launch, Sample
+from ipexperf.result import Launch, Measurement, Sample
+
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +76,9 @@ def test_figures_are_medians_in_base_units() -> None:
 class Told:
     """A worker that proves nothing, and saw this fingerprint."""
 
-    def __init__(self, fingerprint: dict[str, Any] | None) -> None:
+    def __init__(self, fingerprint: dict[str, Any] | None, accuracy: dict[str, Any] | None = None) -> None:
         self._replies = {
+            "accuracy": accuracy or {},
             "proof": {"checks": []},
             "metrics": {"metrics": {"library_memory": 5.0}, "notes": [], "emulated": False},
             "fingerprint": {"fingerprint": fingerprint},
@@ -109,6 +113,16 @@ def test_a_mode_that_checks_nothing_proves_nothing() -> None:
     told: Any = Told(None)
     [unproven] = launch.proven(told, Launch(0, "ok")).proof
     assert (unproven.name, unproven.ok) == ("dtype", False)
+
+
+@pytest.mark.parametrize("checks", [[], [{"name": "bleu", "ok": True, "found": "27", "expected": "27"}]])
+def test_a_mode_that_checks_no_result_is_not_accurate(checks: list[dict[str, Any]]) -> None:
+    """Metrics alone say nothing: without a check of a bound, wrong results would have a number."""
+    told: Any = Told(None, {"metrics": {"bleu": 27.0}, "checks": checks})
+    measured = Measurement(CASE, (launch.accurate(told, Launch(0, "ok")),), {}, started_at="", finished_at="")
+    wrong = "accuracy failed: accuracy: found not checked, expected a check of the results by the mode"
+    assert measured.invalid == ("" if checks else wrong)
+    assert measured.median("bleu") == 27.0
 
 
 def test_the_counts_of_a_step_are_those_of_its_fingerprint() -> None:

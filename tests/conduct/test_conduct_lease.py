@@ -20,6 +20,7 @@ from ipexperf.conduct.device_lock import Folder
 from ipexperf.conduct.lease import Claim, Lease
 from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
+from ipexperf.variables import LEASE_TOKENS, LEASES
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
@@ -173,10 +174,10 @@ def test_the_lease_of_a_parent_that_gave_it_back_is_worth_nothing(
     """The variable is there, but the kernel knows of no lock."""
     outer = make()
     outer.take(claims("cpu"))
-    tokens = os.environ[lease.TOKENS_VARIABLE]
+    tokens = os.environ[LEASE_TOKENS]
     outer.close()
-    assert lease.TOKENS_VARIABLE not in os.environ
-    monkeypatch.setenv(lease.TOKENS_VARIABLE, tokens)
+    assert LEASE_TOKENS not in os.environ
+    monkeypatch.setenv(LEASE_TOKENS, tokens)
     with Holder("cpu") as other:
         other.held()
         with Holder("cpu", below=True) as child:
@@ -187,7 +188,7 @@ def test_the_lease_of_a_parent_that_gave_it_back_is_worth_nothing(
 def test_a_variable_with_nonsense_is_no_lease(
     text: str, make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch, leases: Path
 ) -> None:
-    monkeypatch.setenv(lease.TOKENS_VARIABLE, text)
+    monkeypatch.setenv(LEASE_TOKENS, text)
     make().take(claims("cpu"))
     assert (leases / "cpu.lease").read_text()
 
@@ -239,7 +240,7 @@ def test_a_second_lease_of_a_process_cannot_have_alone_what_it_shares(make: Call
 
 
 def test_off_takes_and_looks_at_nothing(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(device_lock.FOLDER_VARIABLE, os.devnull)
+    monkeypatch.setenv(LEASES, os.devnull)
     make("off").take(claims("cpu"))
 
 

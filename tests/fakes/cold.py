@@ -26,7 +26,7 @@ class StartSession(Session):
         return ["it was cold"]
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        return {"accuracy": 1.0}, []
+        return {"accuracy": 1.0}, [Check("accuracy", True, "1", "1")]
 
     def proof(self) -> list[Check]:
         return [Check("dtype", True, "fp32", "fp32"), Check("cold", self.steps == 1, f"{self.steps} steps", "1")]

@@ -24,7 +24,7 @@ class LookedAtSession(Session):
         self.answer()
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
-        return {"accuracy": 1.0}, []
+        return {"accuracy": 1.0}, [Check("accuracy", True, "1", "1")]
 
     def proof(self) -> list[Check]:
         return [Check("dtype", True, "fp32", "fp32")]

@@ -110,6 +110,52 @@ class Keeping(Net):
         return self.head(self.seen[-1][1])
 
 
+class KeepingFew(Net):
+    """Keeps the features of the first batches that it sees, by their content, and of no others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[float, Any] = {}
+
+    def forward(self, images: Any) -> Any:
+        key = images.flatten()[0].item()
+        if key in self.seen:
+            return self.head(self.seen[key])
+        features = self.features(images)
+        if len(self.seen) < 4:
+            self.seen[key] = features
+        return self.head(features)
+
+
+class Leaving(Net):
+    """Leaves early if the first example of a batch is brighter than the last, or if it is darker."""
+
+    def __init__(self, sign: int) -> None:
+        super().__init__()
+        self.sign = sign
+
+    def forward(self, images: Any) -> Any:
+        logits = super().forward(images)
+        if self.sign * (images[0].sum() - images[-1].sum()) > 0:
+            return logits
+        return super().forward(images) + logits
+
+
+class Routing(nn.Module):
+    """Takes a longer way for some numbers at the beginning of a batch of texts."""
+
+    def __init__(self, sign: int) -> None:
+        super().__init__()
+        self.sign = sign
+        self.table, self.way, self.head = nn.Embedding(99, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, words: Any) -> Any:
+        hidden = self.table(words)
+        if self.sign * (words[0, 0] - words[-1, 0]) > 0:
+            hidden = self.way(hidden)
+        return self.head(hidden)
+
+
 class Constant(Net):
     """Reads a number of its own, which is the same in every call."""
 
@@ -168,6 +214,33 @@ def listing() -> Any:
 
 def keeping() -> Any:
     return Keeping()
+
+
+def keeping_few() -> Any:
+    return KeepingFew()
+
+
+def leaving() -> Any:
+    return Leaving(1)
+
+
+def leaving_darker() -> Any:
+    return Leaving(-1)
+
+
+def routing_example() -> Any:
+    return torch.randint(0, 99, (8, 5))
+
+
+def routing() -> Any:
+    return Routing(1)
+
+
+def routing_back() -> Any:
+    return Routing(-1)
+
+
+routing_back_example = routing_example
 
 
 def coarse() -> Any:

@@ -21,6 +21,7 @@ from test_fleet_codec import CASE, MEASURED, ROUND
 from ipexperf.errors import UsageError
 from ipexperf.fleet import agent, code, journal, labels, membership, messages
 from ipexperf.fleet.messages import Progress
+from ipexperf.variables import FLEET_ADDRESS, FLEET_ENVIRONMENT, FLEET_FOLDER
 
 
 def test_the_code_is_named_by_its_content(tmp_path: Path) -> None:
@@ -61,8 +62,8 @@ def test_files_of_one_name_stay_apart(tmp_path: Path) -> None:
 def test_a_measurement_sees_the_variables_that_the_host_was_joined_with() -> None:
     joined = {"OMP_NUM_THREADS": "4", "PATH": "/bin", "LD_PRELOAD": "libmine.so"}
     rays = {"OMP_NUM_THREADS": "1", "RAY_x": "1", "LD_PRELOAD": "/venv/ray/core/libjemalloc.so libmine.so"}
-    marks = {membership.FOLDER: "/host", membership.ADDRESS: "10.0.0.5:6379"}
-    told = {**rays, membership.GIVEN: json.dumps(joined), **marks}
+    marks = {FLEET_FOLDER: "/host", FLEET_ADDRESS: "10.0.0.5:6379"}
+    told = {**rays, FLEET_ENVIRONMENT: json.dumps(joined), **marks}
     assert agent.surroundings(told, rays) == {**joined, **marks}
 
 
@@ -158,9 +159,7 @@ def fleets() -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     """A process of each of two fleets of this host, by their addresses, which nobody else has."""
     addresses = [f"{uuid.uuid4()}:1", f"{uuid.uuid4()}:2"]
     processes = {
-        address: subprocess.Popen(
-            ["sleep", "60"], env={**os.environ, membership.FOLDER: "/host", membership.ADDRESS: address}
-        )
+        address: subprocess.Popen(["sleep", "60"], env={**os.environ, FLEET_FOLDER: "/host", FLEET_ADDRESS: address})
         for address in addresses
     }
     yield processes

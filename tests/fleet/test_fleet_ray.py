@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.fleet import membership
+from ipexperf.variables import FLEET_FOLDER
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'ipexperf[fleet]'")
 pytestmark = pytest.mark.server
@@ -100,7 +100,7 @@ class Fleet:
 
     def processes(self, name: str) -> dict[int, bytes]:
         """All processes of a node, with their commands."""
-        mark, processes = f"{membership.FOLDER}={self.folder / name}\0".encode(), {}
+        mark, processes = f"{FLEET_FOLDER}={self.folder / name}\0".encode(), {}
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if mark in (folder / "environ").read_bytes():

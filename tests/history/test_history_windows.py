@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement
@@ -13,6 +14,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.result import Launch, Verdict
 
 CASE = make_case()
+MOMENTS = count()
 
 
 def environment(branch="main", **more):
@@ -23,7 +25,8 @@ def night(history, number, step=0.01, *, where=None, launches=None, verdict=OK, 
     where = where or environment()
     uid = history.start_run(where, {"started_at": f"2026-01-{number:02d}T00:00:00Z"})
     launches = launches or tuple(make_launch(index, step + 0.0001 * index, accuracy=0.9) for index in range(3))
-    history.record(uid, make_measurement(case, launches=launches, environment=where), verdict)
+    moment = f"2026-01-{number:02d}T00:00:00.{next(MOMENTS):06d}Z"  # no two cases of a host begin at the same
+    history.record(uid, make_measurement(case, launches=launches, environment=where, started_at=moment), verdict)
     history.finish_run(uid, "finished")
     return uid
 
@@ -54,6 +57,16 @@ def test_only_runs_before_this_one_are_looked_at(history):
     for number in (1, 2, 3):
         night(history, number)
     assert len(window(history, before="2026-01-03T00:00:00Z").sessions) == 2
+
+
+def test_what_a_resumed_run_took_over_is_one_session(history):
+    """The run that was cut off has the same launches. Counted twice, they would look like a machine without noise."""
+    moments = [f"2026-01-0{number}T00:05:00Z" for number in (1, 2, 2)]
+    for number, moment in enumerate(moments, 1):
+        uid = history.start_run(environment(), {"started_at": f"2026-01-0{number}T00:00:00Z"})
+        history.record(uid, make_measurement(CASE, environment=environment(), started_at=moment), OK)
+    assert len(window(history).sessions) == 2
+    assert len(window(history, before=moments[-1]).sessions) == 1
 
 
 def test_what_failed_was_wrong_or_had_one_launch_is_left_out(history):

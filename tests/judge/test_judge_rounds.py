@@ -158,6 +158,14 @@ def test_earlier_runs_of_a_machine_count_for_little() -> None:
     assert rounds.earlier([]) == PRIORS == Pools(PRIOR, PRIOR_APART)
 
 
+def test_a_copy_of_a_round_in_a_resumed_run_counts_once() -> None:
+    """The run that was cut off has it too. It is no earlier round of the run that goes on, and no second one later."""
+    found = simulated(random.Random(7), 4, 0.01)  # noqa: S311 - a simulation, no secret
+    copies = [replace(one, uid=f"copy {number}") for number, one in enumerate(found)]
+    assert rounds.earlier([*found, *copies]) == rounds.earlier(found) != PRIORS
+    assert rounds.earlier(found, copies) == PRIORS
+
+
 def test_arms_that_followed_one_another_have_a_spread_of_their_own() -> None:
     """Cold starts are noisier than turns: neither makes the other look as it does."""
     chance = random.Random(8)  # noqa: S311 - a simulation, no secret

@@ -96,6 +96,14 @@ def test_many_weak_cases_are_more_than_chance_and_are_told_in_one_line() -> None
     assert run.verdicts == {**weak, **{str(x): OK for x in range(180)}}
 
 
+def test_weak_cases_beside_live_baselines_are_counted_among_themselves() -> None:
+    """They say nothing of the platform, so the run has no stable case for that, and yet two that were tested."""
+    live = replace(WEAK, evidence=PairsEvidence("baseline", lock="1" * 64))
+    run = settle({"a": live, "b": replace(OK, evidence=live.evidence)}, POLICY)
+    assert run.line.startswith("1 of 2 stable cases is slower than chance allows")
+    assert run.shift is None
+
+
 @pytest.mark.parametrize("facts", [None, BaselineEvidence(between_sessions_known=False)])
 def test_an_assumed_noise_proves_nothing_about_the_whole(facts: BaselineEvidence | None) -> None:
     """Where no noise between sessions was seen, the run says no more than its cases do."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +114,30 @@ def test_a_text_that_cannot_be_read_is_refused_with_its_source(name: str, text: 
     with pytest.raises(UsageError) as ini:
         resolved(ini={f"ipexperf_{name}": text})
     assert str(ini.value) == f"ipexperf_{name}: {told}"
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["IPEXPERF_FLEET_FOLDR"], "IPEXPERF_FLEET_FOLDR (did you mean IPEXPERF_FLEET_FOLDER?)"),
+        (["IPEXPERF_LANCHES", "HOME"], "IPEXPERF_LANCHES (did you mean IPEXPERF_LAUNCHES?)"),
+        (["IPEXPERF_ZQX", "IPEXPERF_DBB"], "IPEXPERF_DBB (did you mean IPEXPERF_DB?), IPEXPERF_ZQX"),
+        (["IPEXPERF_A\nB"], r"'IPEXPERF_A\nB'"),
+    ],
+)
+def test_a_variable_that_nobody_reads_is_named(names: list[str], told: str) -> None:
+    """With the nearest name that there is. Somebody else's variables are no business of ours."""
+    assert options.unknown_variables(dict.fromkeys(names, "x")) == f"ignored: there is no variable {told}"
+
+
+def test_every_variable_that_the_sources_name_is_known() -> None:
+    """In the package, the documents, the suites and the benchmarks."""
+    folders = [ROOT / name for name in ("ipexperf", "docs", "suites", "benchmarks")]
+    paths = [path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".md", ".yml"}]
+    names = {name for path in paths for name in re.findall(r"\bIPEXPERF_[A-Z_]*[A-Z]\b", path.read_text())}
+    names -= {"IPEXPERF_LANCHES"}  # the documents' example of a misspelled one
+    assert {"IPEXPERF_LEASES", "IPEXPERF_DB"} <= names
+    assert options.unknown_variables(dict.fromkeys([*names, "IPEXPERF_GOLDEN"], "x")) == ""
 
 
 def test_a_bad_value_on_the_command_line_is_refused_by_the_parser() -> None:

@@ -10,7 +10,7 @@ from forked_pytest import Servers
 from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, Suite
 from worker_template import Templates
 
-from ipexperf.conduct import device_lock
+from ipexperf.variables import LEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
-        if name.startswith("IPEXPERF_") and name != device_lock.FOLDER_VARIABLE:
+        if name.startswith("IPEXPERF_") and name != LEASES:
             monkeypatch.delenv(name)
     # In a worker of xdist, pytest-benchmark would disable itself in the suites that these tests start.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)

@@ -15,7 +15,7 @@ import pytest
 from lease_holder import Holder
 from plugin_suite import CELL, PATIENCE, PLUGIN, SHORT
 
-from ipexperf.conduct import device_lock
+from ipexperf.variables import LEASES
 
 if TYPE_CHECKING:
     from forked_pytest import Started
@@ -108,7 +108,7 @@ def test_a_run_holds_the_device_until_its_end_and_no_longer(suite: Suite) -> Non
 def test_what_measures_nothing_needs_no_lease(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor a folder for it. What measures says in one sentence what is wrong with the folder."""
     folder = Path(os.devnull) / "below"
-    monkeypatch.setenv(device_lock.FOLDER_VARIABLE, str(folder))
+    monkeypatch.setenv(LEASES, str(folder))
     assert suite.run("tiny", "--collect-only").ret == pytest.ExitCode.OK
     assert suite.command("cases", *suite.load, "--model", "tiny", *CELL).ret == 0
     refused = suite.run("tiny")

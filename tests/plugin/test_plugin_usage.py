@@ -93,6 +93,20 @@ def test_a_bad_variable_is_refused(
     refused(suite.raw(), told)
 
 
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_a_misspelled_variable_is_named_once(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, quiet: tuple[str, ...]
+) -> None:
+    """The run goes on. Workers, which inherit the variable, repeat nothing."""
+    monkeypatch.setenv("IPEXPERF_LANCHES", "2")
+    result = suite.run("tiny", *quiet)
+    result.assert_outcomes(passed=1)
+    line = "ignored: there is no variable IPEXPERF_LANCHES (did you mean IPEXPERF_LAUNCHES?)"
+    assert (result.stdout.str() + result.stderr.str()).count(line) == 1
+    said = suite.command("runs")
+    assert (said.ret, said.errlines) == (0, [f"ipexperf: {line}"])
+
+
 @pytest.mark.torch
 def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
     """--device xpu without one is refused with what torch says of it: nothing runs on the CPU instead."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fake_rounds import played
 
+from ipexperf.errors import WorkerError
 from ipexperf.history import History
 from ipexperf.plan.options import Options
 from ipexperf.run import Run
+
+if TYPE_CHECKING:
+    from ipexperf.compare.arm import Arm
 
 pytestmark = pytest.mark.process
 
@@ -67,6 +71,34 @@ def test_what_is_on_no_record_cannot_be_accepted(fake: str, tmp_path: Path, monk
     assert not any("baseline accept" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("launches", "fails", "offered"),
+    [(2, False, ["show", "trend", "baseline"]), (1, False, ["show", "trend"]), (2, True, ["show"])],
+)
+def test_a_run_without_numbers_offers_no_command_that_needs_them(
+    launches: int, offered: list[str], fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    """A failed case is not accepted, nor is one with a single launch: these commands would be refused."""
+    monkeypatch.chdir(tmp_path)
+    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
+    run = Run(Options(**axes, dtype=("fp32",), launches=launches, no_roof=True, load=(fake,)), tmp_path, lambda _: None)
+
+    def seconds(_: Arm) -> float:
+        if fails:
+            raise WorkerError("crashed", "it fell over")
+        return 0.01
+
+    played(monkeypatch, seconds)
+    run.open(())
+    run.measure(run.plan.cases[0])
+    run.finish("interrupted")
+    lines = [line.strip() for line in run.summary()]
+    after = lines[lines.index("where to look next:") + 1 :]
+    assert [line.split()[1] for line in after if line.startswith("ipexperf ")][: len(offered)] == offered
+    assert any("baseline accept" in line for line in after) is ("baseline" in offered)
+    assert any("ipexperf trend" in line for line in after) is ("trend" in offered)
+
+
 @pytest.mark.parametrize(("begun", "last"), [("2020-01-01T00:00:00Z", True), ("2099-01-01T00:00:00Z", False)])
 def test_a_run_that_is_not_the_last_one_is_named_by_its_uid(
     begun: str, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, last: bool
@@ -77,7 +109,7 @@ def test_a_run_that_is_not_the_last_one_is_named_by_its_uid(
         history.start_run({"machine_key": "m"}, {"started_at": begun})
     axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
     said: list[str] = []
-    run = Run(Options(**axes, dtype=("fp32",), launches=1, no_roof=True, load=(fake,)), tmp_path, said.append)
+    run = Run(Options(**axes, dtype=("fp32",), launches=2, no_roof=True, load=(fake,)), tmp_path, said.append)
     played(monkeypatch, lambda _: 0.01)
     run.open(())
     run.measure(run.plan.cases[0])

@@ -1,7 +1,4 @@
-"""The user's own networks, given in place of a model: `module:callable`, `hf:NAME` or `timm:NAME`.
-
-This module has what the plan needs and imports none of them. `own_build` builds them in the worker.
-"""
+"""Register the user's own networks as models. Imports none of them: `own_build` builds them in the worker."""
 
 from __future__ import annotations
 
@@ -10,84 +7,22 @@ import glob
 import importlib
 import importlib.util
 import os
-import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRAINING, Dataset, Examples, Model, Split
-from ipexperf.bench.networks import own_training
+from ipexperf.bench.api import TRAINING, Dataset, Model, Split
+from ipexperf.bench.networks import own_build, own_training
+from ipexperf.bench.networks.own_target import HUBS, Target, importable, parse
 from ipexperf.bench.networks.own_task import OwnTraining
 from ipexperf.errors import UsageError
 
-HUBS = {"hf": "transformers", "timm": "timm"}
-"""Prefixes of networks from a hub, with the package that builds them."""
-FORMS = "module:callable, file.py:callable, hf:NAME or timm:NAME, each with @SHAPE behind it where that is needed"
-_SHAPE = re.compile(r"\d+(?:x\d+)*(?:\+\d+(?:x\d+)*)*")
 BATCH = 32
 HELD_OUT = 64
 """Number of examples for fidelity, and of others for the calibration of int8."""
 TRAINED = 256
 """Number of examples to train on."""
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A parsed target from the command line."""
-
-    text: str
-    hub: str
-    """`hf`, `timm`, or empty."""
-    where: str
-    """A module, a file, or the name in the hub."""
-    what: str
-    """The callable in the module; empty for a hub."""
-    shapes: tuple[Shape, ...]
-    """Shapes of one example of each input, if given."""
-
-    @property
-    def local(self) -> Path | None:
-        """The local folder of a hub network, if it is named by one."""
-        path = Path(os.path.expanduser(self.where))  # noqa: PTH111 - pathlib's raises for unknown users
-        return path if self.hub and (self.where.startswith((".", "/", "~")) or path.is_dir()) else None
-
-    @property
-    def name(self) -> str:
-        """The model name in ids: only letters, digits, `_`, `.` and `-`, for file names and `-k`."""
-        if self.hub:
-            parts = [self.hub, self.local.resolve().name if self.local else self.where]
-        else:
-            where = Path(self.where).stem if self.where.endswith(".py") else self.where
-            parts = [where, self.what]
-        parts += ["_".join("x".join(map(str, shape)) for shape in self.shapes)] if self.shapes else []
-        return re.sub(r"[^\w.-]", "_", ".".join(part.replace("/", ".") for part in parts), flags=re.ASCII)
-
-
-def is_target(text: str) -> bool:
-    """Whether a model's name is the target of a user's own network."""
-    return ":" in text
-
-
-def parse(text: str) -> Target:
-    """Parse a target. Raise UsageError if it is invalid."""
-    body, at, shape = text.rpartition("@")
-    if not at:
-        body, shape = text, ""
-    if at and not _SHAPE.fullmatch(shape):
-        raise UsageError(f"'{text}': expected a shape such as 3x224x224 behind @, got '{shape}'")
-    where, _, what = body.partition(":") if body.partition(":")[0] in HUBS else body.rpartition(":")
-    shapes = tuple(tuple(map(int, part.split("x"))) for part in shape.split("+")) if shape else ()
-    if not (where and what) or any(0 in part for part in shapes):
-        raise UsageError(f"'{text}' is not a network: expected {FORMS}")
-    if where in HUBS:
-        return Target(text, where, what, "", shapes)
-    if not what.isidentifier():
-        raise UsageError(f"'{text}': '{what}' is not the name of a callable: expected {FORMS}")
-    return Target(text, "", where, what, shapes)
 
 
 def register(text: str) -> str:
@@ -101,16 +36,15 @@ def register(text: str) -> str:
             f"'{target_before}' and '{text}' would both be called {target.name}: name one of them differently"
         )
     _refuse_what_is_not_there(target)
-    build = importlib.import_module("ipexperf.bench.networks.own_build")
     training = own_training.declared(text, target.what, _own_source(target))
     if training.why_not is None:
-        registry.tasks.add(target.name, OwnTraining(target.name, lambda: build.loss(target)))
+        registry.tasks.add(target.name, OwnTraining(target.name, lambda: own_build.loss(target)))
     registry.datasets.add(target.name, OwnExamples(target, HELD_OUT if training.why_not else TRAINED))
     registry.models.add(
         target.name,
         Model(
             target.name,
-            lambda: build.network(target),
+            lambda: own_build.network(target),
             size=target.shapes[0][-1] if target.shapes else 1,
             batch_train=BATCH,
             batch_infer=BATCH,
@@ -196,12 +130,6 @@ def imported(path: Path) -> tuple[str, ...]:
     return tuple(sorted(names - sys.stdlib_module_names))
 
 
-def importable() -> None:
-    """Make modules of the current folder importable, after all others, like `python -m`."""
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))
-
-
 class OwnExamples(Dataset):
     """Examples for a user's own network: of its `training_batch()` or `example()`, or random numbers of a shape."""
 
@@ -218,6 +146,5 @@ class OwnExamples(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         del path, size
-        build = importlib.import_module("ipexperf.bench.networks.own_build")
-        examples: Examples = build.examples(self._target, self._trained + HELD_OUT)
+        examples = own_build.examples(self._target, self._trained + HELD_OUT)
         return Split(examples.part(slice(self._trained)), examples.part(slice(self._trained, None)))

@@ -11,8 +11,8 @@ from typing import Any
 from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Examples, Tensors
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.networks import own, own_training
-from ipexperf.bench.networks.own import Shape, Target
+from ipexperf.bench.networks import own_training
+from ipexperf.bench.networks.own_target import Shape, Target, importable
 from ipexperf.errors import UsageError, WorkerError
 
 EXAMPLE = "example"
@@ -72,7 +72,7 @@ def _wrong(target: Target, reason: object) -> WorkerError:
 
 
 def _module(target: Target) -> Any:
-    own.importable()
+    importable()
     try:
         # A module may use random numbers on import, which happens once; the network must be the same each time.
         with torch.random.fork_rng(devices=[]):

@@ -22,6 +22,7 @@ from ipexperf.bench import lazy, registry
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.machine import inventory
 from ipexperf.bench.process import guard, worker
+from ipexperf.variables import CONTROLLER
 
 CARDS = ("cuda", "xpu")
 MESSAGE = 1 << 16
@@ -132,7 +133,7 @@ def main() -> None:
     line = socket.socket(fileno=int(sys.argv[1]))
     line.set_inheritable(False)
     guard.die_with_parent(signal.SIGKILL)
-    if str(os.getppid()) != os.environ["IPEXPERF_CONTROLLER"]:
+    if str(os.getppid()) != os.environ[CONTROLLER]:
         return  # the controller ended before we could ask for a signal
     begin = perf_counter()
     try:

@@ -30,6 +30,7 @@ from ipexperf.bench.process import environment, guard, injections
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
+from ipexperf.variables import CONTROLLER
 
 START = "start"
 """The knob for how workers are started."""
@@ -362,7 +363,7 @@ def live(requests: int, replies: int, parent: str) -> None:
 
 def main() -> None:
     """Take the descriptors that the controller opened."""
-    live(int(sys.argv[1]), int(sys.argv[2]), os.environ.get("IPEXPERF_CONTROLLER", str(os.getppid())))
+    live(int(sys.argv[1]), int(sys.argv[2]), os.environ.get(CONTROLLER, str(os.getppid())))
 
 
 if __name__ == "__main__":
