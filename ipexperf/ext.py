@@ -28,6 +28,7 @@ from ipexperf.bench.api import (
 )
 from ipexperf.bench.evidence.proof import jitted
 from ipexperf.bench.lazy import torch, torchvision
+from ipexperf.bench.machine.energy import EnergyCounter, EnergyPart
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS as INFERENCE_KNOBS
 from ipexperf.bench.modes._inference import InferenceSession
@@ -44,6 +45,8 @@ __all__ = [
     "Check",
     "Dataset",
     "Device",
+    "EnergyCounter",
+    "EnergyPart",
     "Examples",
     "Facts",
     "Gate",

@@ -88,6 +88,11 @@ def of_instructions() -> Gate:
     return Gate(0.01, noise=0.003, pairs=0.003, trust=2, smallest=True)
 
 
+def of_energy() -> Gate:
+    """The gate of energy: 5 %, and little trust in a noise that was assumed and never measured."""
+    return Gate(0.05, noise=0.03, pairs=0.02, trust=2)
+
+
 def of_resident_peak() -> Gate:
     """The gate of the peak of resident memory: 10 %, because equal processes differ by 2 % (docs/results/gates.md)."""
     return Gate(0.10, noise=0.025, pairs=0.035, trust=20, grain=2**18, usual=True)
@@ -141,6 +146,7 @@ METRICS: dict[str, Metric] = {
         Metric("capacity", "tokens/s", True),
         Metric("offered_load", "fraction", None),
         Metric("cpu_time", "s", False, gate=of_time()),
+        Metric("energy", "J", False, gate=of_energy()),
         Metric("import_time", "s", False, gate=of_time(), fresh=True),
         Metric("prepare_time", "s", False, gate=of_time("quickest_prepare"), fresh=True),
         Metric("warm_time", "s", False, gate=of_time()),
@@ -189,6 +195,8 @@ def accuracies() -> tuple[str, ...]:
 
 PRIMARY = "step_time"
 """The metric of speed: seconds per step, the median of a launch's samples."""
+ENERGY = "energy"
+"""Joules of a step, which turns must be long for on some devices."""
 RELATIVE = "relative_time"
 """The metric of speed with a yardstick: step time in units of the yardstick's step time."""
 

@@ -24,7 +24,7 @@ from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
-from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
+from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
 from ipexperf.site import Comparing, Here, Running, Site
 
 if TYPE_CHECKING:
@@ -340,6 +340,7 @@ class Run:
             before=tuple((case, self._disturbed[case][0]) for case in group.cases if case in self._disturbed),
             numbers=tuple(looked.items()),
             fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
+            metered=any(ENERGY in self._gate(case) for case in group.cases),
         )
         return self._site.running(request)
 

@@ -19,7 +19,7 @@ from typing import Any
 from ipexperf.bench import measure
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import retired
+from ipexperf.bench.machine import energy, retired
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case, identify
 from ipexperf.dtypes import quantised
@@ -465,6 +465,10 @@ class Device(ABC):
     def held_memory(self) -> int | None:
         """Return what the process holds now in bytes, above the level at the reset. None: the device cannot tell."""
         return None
+
+    def energy_counter(self) -> energy.EnergyCounter | str:
+        """Return what counts the energy of this device, or why nothing does. Called once the steps are warm."""
+        return f"no counter: {self.name} has none"
 
     def warmed(self) -> None:  # noqa: B027 - optional
         """Called once the steps are warm, before the samples: what grows from here on grows in every step."""

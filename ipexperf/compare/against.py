@@ -18,7 +18,7 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import Wish
-from ipexperf.result import PRIMARY, Launch, PairsEvidence, SeatRecord, StructureGate
+from ipexperf.result import ENERGY, PRIMARY, Launch, PairsEvidence, SeatRecord, StructureGate
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -134,7 +134,7 @@ class AgainstRun:
         self._contest = Contest(
             sides,
             policies,
-            self._effort,
+            replace(self._effort, metered=any(ENERGY in entry.gate for entry in self._playing)),
             self._conductor.spent,
             self._chance,
             self._say,

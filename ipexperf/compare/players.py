@@ -30,7 +30,7 @@ from ipexperf.conduct.yardstick import Stick
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.judge import yardstick as yardsticks
-from ipexperf.result import METRICS, Launch, Sample
+from ipexperf.result import ENERGY, METRICS, Launch, Sample
 
 LOOK_STEPS = 24
 """Single steps to take when looking how long an arm's first steps are slower than the later ones."""
@@ -54,10 +54,14 @@ class Turn:
     samples: tuple[Sample, ...]
     step: float
     wall: float
+    steps: int = 0
+    joules: float | None = None
+    """What its steps used. None: nothing counted it."""
 
     @classmethod
-    def of(cls, samples: Sequence[Sample], block: int) -> Turn:
-        return cls(tuple(samples), statistics.fmean(x.wall for x in samples), block * sum(x.wall for x in samples))
+    def of(cls, samples: Sequence[Sample], block: int, joules: float | None = None) -> Turn:
+        step, wall = statistics.fmean(x.wall for x in samples), block * sum(x.wall for x in samples)
+        return cls(tuple(samples), step, wall, block * len(samples), joules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,8 @@ class Stepper:
         self.reply: dict[str, Any] = {}
         """The worker's replies to `begin`, `prepare` and `warm`."""
         self.shape = Shape(1, 1)
+        self.metered = False
+        """Whether somebody wants to know the energy of its steps."""
         self.yardstick: tuple[Yardstick, Spell] | None = None
         """The yardstick that took turns with this arm, and its turns."""
         self._stack = stack
@@ -229,7 +235,7 @@ class Stepper:
     def turn(self) -> Turn:
         shape = self.shape
         reply = self.worker.ask("sample", count=shape.samples, block=shape.block, warm=shape.warm)
-        return Turn.of(to_samples(reply["samples"]), shape.block)
+        return Turn.of(to_samples(reply["samples"]), shape.block, reply.get("joules"))
 
     def enough(self, turns: Sequence[Turn]) -> bool:
         # Both a minimum count and a minimum time: neither a few long steps nor many short ones at once are enough.
@@ -239,7 +245,8 @@ class Stepper:
 
     def launch(self, spell: Spell) -> Launch:
         samples = [sample for turn in spell.turns for sample in turn.samples]
-        reply = {**self.reply, **self.worker.ask("memory"), "block": self.shape.block}
+        joules = _energy(spell.turns)
+        reply = {**self.reply, **self.worker.ask("memory"), **joules, "block": self.shape.block}
         if self.yardstick is not None:
             stick, beside = self.yardstick
             ratio = math.exp(judge.log_ratio([beside.times], [spell.times], paired=True))
@@ -248,6 +255,8 @@ class Stepper:
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
         launch = record(self.arm.index, samples, reply, shares, self.worker)
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
+        if self.metered and not joules:
+            launch = replace(launch, notes=(*launch.notes, f"{ENERGY} is unknown: {self._no_energy(spell.turns)}"))
         if not self.cold:
             launch = counted(launch, samples, self.arm.conditions)
         if not registry.modes.get(self.arm.case.mode).open_loop:  # which waits for requests
@@ -256,8 +265,23 @@ class Stepper:
             launch = proven(self.worker, launch)
         return forked(launch) if self.arm.conditions.settings.forked else launch
 
+    def _no_energy(self, turns: Sequence[Turn]) -> str:
+        """Why its turns do not tell their energy."""
+        least = self.reply.get("energy_seconds")
+        if least is None:
+            return str(self.reply.get("no_energy", "a cold start has no turns that could tell it"))
+        if any(turn.wall < least for turn in turns):
+            return f"a turn took less than the {least:g} s that its counter needs"
+        return "its counter stood still, ran backwards or could not be read in a turn"
+
     def accuracy(self, launch: Launch) -> Launch:
         return accurate(self.worker, launch, final=self.arm.final) if self.arm.accuracy else launch
+
+
+def _energy(turns: Sequence[Turn]) -> dict[str, float]:
+    """The joules of a step, if every turn tells its own."""
+    joules = [turn.joules for turn in turns if turn.joules is not None]
+    return {ENERGY: sum(joules) / sum(turn.steps for turn in turns)} if turns and len(joules) == len(turns) else {}
 
 
 class Replayer(Stepper):
@@ -282,6 +306,10 @@ class Replayer(Stepper):
         self._replies[id(turn)] = reply
         return turn
 
+    def _no_energy(self, turns: Sequence[Turn]) -> str:
+        del turns
+        return "the card or processor also waits for requests in a turn"
+
     def launch(self, spell: Spell) -> Launch:
         return replays.recorded(super().launch(spell), [self._replies[id(turn)] for turn in spell.turns])
 
@@ -294,6 +322,8 @@ class Answerers:
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
         self._stack = stack
+        self.metered = False
+        """Whether somebody wants to know the energy of its steps, which instances that share a counter do not tell."""
         self._group = instances.Instances(arm.conditions)
         self._windows: dict[int, instances.Window] = {}
 
@@ -333,7 +363,8 @@ class Answerers:
 
     def launch(self, spell: Spell) -> Launch:
         windows = [self._windows[id(turn)] for turn in spell.turns]
-        return self._group.launch(self.arm.index, windows, spell.shares, spell.contended, spell.notes)
+        unknown = [f"{ENERGY} is unknown: instances share their counter"] if self.metered else []
+        return self._group.launch(self.arm.index, windows, spell.shares, spell.contended, (*spell.notes, *unknown))
 
     def accuracy(self, launch: Launch) -> Launch:
         return accurate(self.workers[0], launch, final=self.arm.final) if self.arm.accuracy else launch

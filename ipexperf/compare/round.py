@@ -28,6 +28,8 @@ class Effort:
     """Target length of a turn, without its untimed steps."""
     samples: int | None = None
     """Samples per turn, whatever they take; None: as many as fill `seconds`."""
+    metered: bool = False
+    """Whether turns last as long as the counters of energy need."""
 
     @property
     def exact(self) -> bool:

@@ -13,7 +13,19 @@ from dataclasses import dataclass, field
 from ipexperf.bench import registry
 from ipexperf.compare import order
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import Player, Replayer, Spell, Stepper, Turn, Yardstick, dismiss, failed, guarded, player
+from ipexperf.compare.players import (
+    Answerers,
+    Player,
+    Replayer,
+    Spell,
+    Stepper,
+    Turn,
+    Yardstick,
+    dismiss,
+    failed,
+    guarded,
+    player,
+)
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import Stretch, Watch, together
@@ -28,6 +40,8 @@ SPEAK_SECONDS = 10.0
 """Longest silence before progress is reported."""
 BUILDS = 5
 """An arm whose build is judged is built this often besides, in turns. The quickest counts: disturbances only add."""
+METERED = 1.5
+"""Turns whose energy is wanted aim at this many times what its counter needs: steps may be quicker than when warm."""
 LEAST = 3
 """Every arm gets this many turns, however long they take. Precision is not estimated from fewer."""
 
@@ -156,9 +170,14 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
         for one in _alive(players):
             with guarded(one):
                 one.look()
+    for one in _alive(players):
+        if isinstance(one, (Stepper, Answerers)):
+            one.metered = effort.metered
     # A replay is as long as its requests come.
     steppers = [one for one in _alive(players) if isinstance(one, Stepper) and not isinstance(one, Replayer)]
-    agreed = order.shapes([one.step for one in steppers], [one.block for one in steppers], effort.seconds)
+    needs = [one.reply.get("energy_seconds", 0.0) for one in steppers if effort.metered]
+    seconds = max([effort.seconds, *(METERED * need for need in needs)])
+    agreed = order.shapes([one.step for one in steppers], [one.block for one in steppers], seconds)
     for one, shape in zip(steppers, agreed, strict=True):
         alone = order.Shape(1, 1) if one.cold else shape
         warm = 0 if len(players) == 1 else one.warm_steps() if one.arm.warm is None else one.arm.warm

@@ -12,7 +12,7 @@ from ipexperf.bench.outcome import indicated
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.result import METRICS, Check, Launch, LaunchOutcome, Sample
+from ipexperf.result import ENERGY, METRICS, Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
@@ -25,6 +25,7 @@ TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
 OPTIONAL = (
     *("page_faults", "held_memory", "step_instructions", "prepare_instructions", "compile_instructions"),
     *(metric.repeated for metric in METRICS.values() if metric.repeated),
+    ENERGY,
 )
 """Figures that a worker reports if it can: page faults only if the steps ran in its own process."""
 RELATIVES = ("relative_time", "yardstick_time")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
-from ipexperf.bench.machine import libraries, placement
+from ipexperf.bench.machine import energy, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.process import WAITING
 
@@ -219,6 +219,20 @@ def waiting(machine: Machine) -> Iterator[Finding]:
         )
 
 
+def energy_counters(machine: Machine) -> Iterator[Finding]:
+    """What tells the joules of a step, for the processor and for each accelerator that was asked for."""
+    counters = {"energy": energy.packages(machine.cores, machine.root)}
+    if machine.facts.accelerators.get("xpu") == "":
+        counters["energy of xpu"] = energy.intel_card(root=machine.root)
+    if machine.facts.accelerators.get("cuda") == "":
+        counters["energy of cuda"] = energy.nvidia_card()
+    for name, counter in counters.items():
+        if isinstance(counter, str):
+            yield Finding(name, "note", counter)
+        else:
+            yield Finding(name, "ok", counter.name)
+
+
 def _ranges(text: str) -> Iterable[int]:
     """Parse a list such as `0-3,8`."""
     for part in text.split(","):
@@ -237,5 +251,6 @@ CHECKS: tuple[Callable[[Machine], Iterable[Finding]], ...] = (
     packages,
     instructions,
     waiting,
+    energy_counters,
 )
 """All checks, in the order of their output."""

@@ -93,6 +93,11 @@ FIELDS: Mapping[str, Mapping[str, Shape]] = {
     "footprint": dict.fromkeys(("parameters", "flops", "weights", "examples", "passing", "kept"), _number),
 }
 """What the reply to each request must have. It may have more."""
+OPTIONAL: Mapping[str, Mapping[str, Shape]] = {
+    "warm": {"energy_seconds": _number, "no_energy": _text},
+    "sample": {"joules": _number},
+}
+"""What it may have, of this kind."""
 FIGURES = ("begin", "prepare", "memory")
 """The requests whose replies have optional figures, which must be numbers."""
 OTHER: Mapping[str, tuple[str, ...]] = {"prepare": ("cold",)}
@@ -113,6 +118,8 @@ def parse(line: bytes, request: str) -> dict[str, Any]:
     if reply.get("ok") is not True:
         raise MalformedError(f"{_shown(line)} does not say whether all is ok")
     _checked(reply, FIELDS.get(request, {}), line)
+    optional = OPTIONAL.get(request, {})
+    _checked(reply, {name: optional[name] for name in optional if name in reply}, line)
     if request in FIGURES:
         figures = {name: _number for name in reply if name not in ("ok", *OTHER.get(request, ()))}
         _checked(reply, figures, line)

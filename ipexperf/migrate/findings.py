@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from ipexperf.judge import structure
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.plan.migration import plainness
-from ipexperf.result import METRICS, accuracies
+from ipexperf.result import ENERGY, METRICS, accuracies
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -50,6 +51,8 @@ class Shown:
     """Peak memory in bytes."""
     start: float | None = None
     """Seconds that a fresh process takes to import everything, and to optimise and compile the network."""
+    energy: float | None = None
+    """Joules an item."""
     proof: tuple[int, int] = (0, 0)
     """How many checks held, and how many there were."""
     checked: bool = False
@@ -155,6 +158,7 @@ def shown(case: Case, speeds: Speeds) -> Shown:
         quality=_quality(measured),
         peak=measured.median("peak_memory"),
         start=_start(measured),
+        energy=_energy(measured) if counts else None,
         proof=_proof(measured),
         checked=any(one.accuracy for one in measured.counted),
     )
@@ -176,6 +180,12 @@ def _quality(measured: Measurement) -> tuple[str, float] | None:
 def _start(measured: Measurement) -> float | None:
     parts = [measured.median(name) for name in ("import_time", "prepare_time")]
     return sum(part for part in parts if part is not None) if None not in parts else None
+
+
+def _energy(measured: Measurement) -> float | None:
+    launches = [one.metrics for one in measured.counted if ENERGY in one.metrics]
+    values = [one[ENERGY] / (one["throughput"] * one["step_time"]) for one in launches]
+    return statistics.median(values) if values else None
 
 
 def _proof(measured: Measurement) -> tuple[int, int]:

@@ -47,11 +47,23 @@ class Page:
     """Environments, machine, and how it was measured."""
     rows: tuple[tuple[str, ...], ...]
     ran: tuple[str, ...]
+    energy: tuple[str, ...]
+    """The joules of both, where both are known."""
     advice: tuple[str, ...]
     patches: tuple[Patch, ...]
     candidates: tuple[tuple[str, ...], ...]
     missing: tuple[str, ...]
     """What was not measured, and why."""
+
+    @property
+    def lists(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Its parts that are lists, by their titles."""
+        return (
+            ("Advice", self.advice),
+            ("What ran otherwise", self.ran),
+            ("Energy", self.energy),
+            ("Not measured", self.missing),
+        )
 
 
 def make(model: str, findings: Findings, lead: Sequence[str]) -> Page:
@@ -62,6 +74,7 @@ def make(model: str, findings: Findings, lead: Sequence[str]) -> Page:
         tuple(lead),
         tuple(_row(one) for one in findings.rows),
         tuple(f"{_WORDS.explicit(one.row.case)}: {one.ran}" for one in measured if one.ran),
+        tuple(line for one in measured for line in _energy(one)),
         tuple(advice.advice(findings)),
         tuple(advice.patches(findings)),
         tuple(_candidate(one, other) for one in findings.rows for other in one.candidates),
@@ -123,6 +136,14 @@ def _candidate(one: Finding, other: Candidate) -> tuple[str, ...]:
     return name, _WORDS.explicit(other.shown.case), _speed(other.speed), *_facts(other.shown), state
 
 
+def _energy(one: Finding) -> list[str]:
+    """The joules of an item, if both stacks have them."""
+    old, new = one.old.energy, one.best.shown.energy if one.best else None
+    if old is None or new is None:
+        return []
+    return [f"{_WORDS.explicit(one.row.case)}: {units.digits(old)} → {units.digits(new)} J an item"]
+
+
 def _speed(speed: Compared | None) -> str:
     return "-" if speed is None else speed.cell
 
@@ -149,11 +170,7 @@ def markdown(page: Page) -> str:
     from ipexperf.report.markdown import plain
 
     parts = [f"# {plain(page.title)}", "\n".join(f"- {plain(line)}" for line in page.lead), _table(HEAD, page.rows)]
-    for title, lines in (
-        ("Advice", page.advice),
-        ("What ran otherwise", page.ran),
-        ("Not measured", page.missing),
-    ):
+    for title, lines in page.lists:
         if lines:
             parts += [f"## {title}", "\n".join(f"- {plain(line)}" for line in lines)]
     if page.patches:
@@ -194,7 +211,7 @@ def write(page: Page, console: Console) -> None:
     for row in page.rows:
         table.add_row(*(text.replace("[", r"\[") for text in row))
     console.print(table)
-    for title, lines in (("Advice", page.advice), ("What ran otherwise", page.ran), ("Not measured", page.missing)):
+    for title, lines in page.lists:
         if lines:
             say(f"\n{title}")
             for line in lines:
@@ -243,6 +260,7 @@ def _measured(one: Shown) -> dict[str, Any]:
         "accuracy": quality,
         "peak_memory": one.peak,
         "start": one.start,
+        "energy": one.energy,
         "proof": list(one.proof),
     }
 

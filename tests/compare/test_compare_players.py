@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ipexperf.case import Case
 from ipexperf.compare import players, together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import LONG, LOOK_STEPS, NEVER_COLD, Replayer, Stepper, Turn, guarded
+from ipexperf.compare.players import LONG, LOOK_STEPS, NEVER_COLD, Answerers, Replayer, Spell, Stepper, Turn, guarded
 from ipexperf.compare.round import Effort
 from ipexperf.errors import WorkerError
-from ipexperf.result import Sample
+from ipexperf.result import Launch, Sample
 
 
 def stepper(*looks: list[float], arm: Arm = A, **told: Any) -> Stepper:
@@ -179,3 +179,80 @@ def test_who_serves_requests_that_come_at_planned_moments_replays_them() -> None
     assert type(players.player(Arm(case, quick()), contextlib.ExitStack())) is Replayer
     steps = dataclasses.replace(case, mode="decode")
     assert type(players.player(Arm(steps, quick()), contextlib.ExitStack())) is Stepper
+
+
+@pytest.mark.parametrize(
+    ("joules", "energy"),
+    [((2.0, 4.0), 0.75), ((2.0, None), None), ((None, None), None), ((), None)],
+)
+def test_the_energy_of_a_step_is_known_if_every_turn_tells_its_own(
+    joules: tuple[float | None, ...], energy: float | None
+) -> None:
+    """Turns of two samples of two steps each."""
+    turns = [Turn.of([Sample(1.0, 1.0, 0.0)] * 2, 2, one) for one in joules]
+    assert players._energy(turns) == ({} if energy is None else {"energy": energy})
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"no_energy": "no counter: a virtual machine has none"}, "no counter: a virtual machine has none"),
+        ({"energy_seconds": 9.0}, "a turn took less than the 9 s that its counter needs"),
+        ({"energy_seconds": 0.1}, "its counter stood still, ran backwards or could not be read in a turn"),
+        ({"cold": True}, "a cold start has no turns that could tell it"),
+    ],
+)
+def test_why_turns_tell_no_energy_is_known(told: dict[str, Any], reason: str) -> None:
+    assert stepper(**told)._no_energy([Turn.of([Sample(1.0, 1.0, 0.0)], 1)]) == reason
+
+
+@pytest.mark.parametrize(("metered", "samples", "seconds"), [(True, None, 1.5), (False, None, 0.05), (True, 2, 0.02)])
+def test_turns_are_as_long_as_counters_need_where_energy_is_wanted(
+    metered: bool,  # noqa: FBT001 - a case of the table
+    samples: int | None,
+    seconds: float,
+) -> None:
+    """Those of every arm, with some to spare. A number of samples that was asked for stays."""
+    both = [stepper(step=0.01, energy_seconds=needs) for needs in (0.01, 1.0)]
+    for one in both:
+        one._worker = Told()  # type: ignore[assignment] # what is asked of a worker is all that is needed
+    together._warm(both, Effort(samples=samples, metered=metered))
+    for one in both:
+        assert one.shape.samples * one.shape.block * one.step == pytest.approx(seconds)
+        assert one.metered is metered
+
+
+class Told(Answers):
+    """A worker that is warm, and was before."""
+
+    def __init__(self) -> None:
+        super().__init__(0.01)
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        return {} if do == "warm" else super().ask(do, **request)
+
+
+def test_who_serves_requests_is_told_that_they_have_no_energy() -> None:
+    """A replay waits for its requests, and instances share a counter."""
+
+    class Group:
+        """The workers of a launch, which tell the notes that they were given."""
+
+        workers = ()
+
+        def warm(self) -> None: ...
+
+        def launch(self, index: int, *given: Any) -> Launch:
+            return Launch(index, "ok", notes=given[-1])
+
+    one, _ = replayer()
+    several = Answerers(A, contextlib.ExitStack())
+    several._group = Group()  # type: ignore[assignment] # what is asked of one is all that is needed
+    for metered, notes in (
+        (False, ("a note",)),
+        (True, ("a note", "energy is unknown: instances share their counter")),
+    ):
+        together._warm([one, several], Effort(metered=metered))
+        assert one.metered is metered
+        assert several.launch(Spell((), {}, "", ("a note",))).notes == notes
+    assert one._no_energy([one.turn()]) == "the card or processor also waits for requests in a turn"

@@ -30,7 +30,7 @@ from ipexperf.result import Sample
 pytestmark = pytest.mark.process
 
 FAKES = Path(__file__).parents[1] / "fakes"
-OBEDIENT, COLD = (str(FAKES / name) for name in ("obedient.py", "cold.py"))
+OBEDIENT, COLD, METERED = (str(FAKES / name) for name in ("obedient.py", "cold.py", "metered.py"))
 DTYPES = ("fp32", "bf16", "fp16")
 MIB = 2**20
 
@@ -401,6 +401,26 @@ def test_the_kernels_accounts_drop_the_turns_of_real_workers(
     found = play(*arms("tiny", "tiny"), effort=Effort(turns=4, most=4, seconds=0.01))
     assert (found.turns, found.dropped, found.thin) == (4, 2, False)
     assert [len(side.times[0]) for side in found.sides] == [4, 4]
+
+
+def test_what_dropped_turns_and_warm_steps_use_is_not_in_the_energy_of_a_step(
+    arms: Callable[..., list[Arm]], sent: Sent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step of the second and third rotation uses a hundred joules, and the machine was busy then."""
+    hot = tmp_path / "joules"
+    monkeypatch.setattr(together, "Watch", lambda _: Quiet(lambda rotation: rotation in {1, 2}))
+    monkeypatch.setenv("FAKE_JOULES", "1")
+    monkeypatch.setenv("FAKE_JOULES_FILE", str(hot))
+    sent.before = lambda _, do, earlier, __: hot.write_text("100" if do == "sample" and earlier in {1, 2} else "1")
+    # The seconds are for patience: the number of turns is fixed.
+    conditions = quick(*arms("tiny")[0].conditions.settings.load, METERED, seconds=5.0)
+    metered = [
+        replace(arm, conditions=conditions, case=replace(arm.case, model="metered"), warm=3)
+        for arm in arms("tiny", "tiny")
+    ]
+    found = play(*metered, effort=Effort(turns=4, most=4, seconds=0.01))
+    assert (found.turns, found.dropped) == (4, 2)
+    assert [side.launch.metrics["energy"] for side in found.sides] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("busy", ["", BUSY])

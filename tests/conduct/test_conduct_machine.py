@@ -23,6 +23,8 @@ FILES = {
     f"{CPUS}/intel_pstate/no_turbo": "1",
     "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
     "sys/fs/cgroup/cpu.max": "max 100000",
+    "sys/class/powercap/intel-rapl:0/name": "package-0",
+    "sys/class/powercap/intel-rapl:0/energy_uj": "4711",
     "proc/loadavg": "0.10 0.20 0.30 1/200 4242",
     "usr/lib/libjemalloc.so.2": "",
 }
@@ -137,3 +139,17 @@ def test_this_machine_can_be_looked_at() -> None:
     names = [finding.name for finding in machine.look(there)]
     assert {"governor", "turbo", "siblings", "CPU limit", "AMX"} <= set(names)
     assert len(names) == len(set(names))
+
+
+def test_what_counts_energy_is_said_or_why_nothing_does(good: Machine, tmp_path: Path) -> None:
+    """Of the processor, and of each accelerator that was asked for and is there."""
+    finding = found(good, "energy")
+    assert (finding.state, finding.found) == ("ok", "RAPL of package-0")
+    bare = Machine(tmp_path / "bare", (0,), replace(FACTS, accelerators={"xpu": "", "cuda": "not here"}), {})
+    put(bare, {"proc/cpuinfo": "flags : fpu hypervisor"})
+    finding = found(bare, "energy")
+    assert (finding.state, finding.found) == ("note", "no counter: a virtual machine has none")
+    finding = found(bare, "energy of xpu")
+    assert finding.state == "note"
+    assert finding.found.startswith("no counter: 0 Intel cards")
+    assert "energy of cuda" not in {finding.name for finding in machine.look(bare)}

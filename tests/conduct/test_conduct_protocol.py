@@ -61,11 +61,12 @@ def test_whatever_else_a_worker_writes_is_refused(text: bytes, told: str) -> Non
 @pytest.mark.parametrize(
     ("request_", "name", "value"),
     [("sample", "samples", [[1, 2]]), ("sample", "samples", [[1, 2, None]]), ("proof", "checks", [{"name": "dtype"}]),
+     ("sample", "joules", "many"), ("warm", "energy_seconds", None), ("warm", "no_energy", 0),
      ("metrics", "metrics", {"a": "b"}), ("accuracy", "checks", {}), ("fingerprint", "fingerprint", [1])],
 )  # fmt: skip
 def test_a_field_of_another_kind_is_refused(request_: str, name: str, value: object) -> None:
     fine: dict[str, Any] = {"ok": True, "samples": [[1, 2, 0.0]], "block": 1, "checks": [], "metrics": {}, "notes": []}
-    fine |= {"emulated": False, "fingerprint": None}
+    fine |= {**WARM, "emulated": False, "fingerprint": None}
     protocol.parse(line(fine), request_)
     with pytest.raises(protocol.MalformedError, match=f"has a wrong {name}"):
         protocol.parse(line({**fine, name: value}), request_)

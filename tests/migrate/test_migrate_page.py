@@ -117,3 +117,25 @@ def test_other_work_on_the_cores_is_told() -> None:
     assert page.rounds(calm) == "3 rounds of cases that took turns, in 27.0 s"
     busy = [replace(one, turns=2, dropped=9) for one in calm[:2]]
     assert "in most of the turns of 2: measure again on an idle machine" in page.rounds([*busy, calm[2]])
+
+
+def test_the_energy_of_an_item_is_told_where_both_stacks_have_it() -> None:
+    """On the terminal, as markdown, as HTML and as JSON. Items are those of a step, here two."""
+    plain = plan(mode=("spin",))
+    [old] = [one.case for one in plain.rows]
+    [new] = plain.rows[0].candidates
+    known = {
+        old: measured(old, 0.01, energy=0.5, throughput=200.0),
+        new: measured(new, 0.005, energy=0.375, throughput=400.0),
+    }
+    findings = found(plain, changed=known)
+    whole, line = made(findings), "fp32 on old, spin: 0.250 → 0.188 J an item"
+    assert whole.energy == (line,)
+    assert all(
+        line in re.sub(r"\\(.)", r"\1", shown) for shown in (printed(whole), page.markdown(whole), page.html(whole))
+    )
+    [row] = page.document(whole, findings, None)["rows"]
+    assert (row["case"]["energy"], row["candidates"][0]["energy"]) == (0.25, 0.1875)
+    alone = made(found(plain, changed={old: known[old]}))
+    assert alone.energy == ()
+    assert "Energy" not in page.markdown(alone)

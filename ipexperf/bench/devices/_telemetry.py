@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ipexperf.bench.machine import energy
+
 READINGS = 5
 PATIENCE = 10.0
 """Timeout for the vendor's tool in seconds."""
 _CLOCKS = ("device/tile*/gt*/freq*/act_freq", "gt/gt*/rps_act_freq_mhz", "gt_act_freq_mhz")
 _THROTTLES = ("device/tile*/gt*/freq*/throttle/status", "gt/gt*/throttle_reason_status")
 """Files of the drivers xe and i915, under /sys/class/drm/card*."""
-_INTEL = "0x8086"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +120,19 @@ class Telemetry:
                     _add(engines, engine, float(value), float(fields.get(f"drm-total-cycles-{engine}", 0)))
         return by_card
 
-    def _cards(self) -> Iterator[tuple[str, Path]]:
-        for card in sorted((self.root / "sys/class/drm").glob("card*")):
-            if re.fullmatch(r"card\d+", card.name) and _text(card / "device/vendor") == _INTEL:
-                yield (card / "device").resolve().name, card
+    def used(self) -> str | None:
+        """Return the PCI address of the card whose engines this process has used most. None: the kernel has no data."""
+        work = {address: sum(x.worked for x in engines.values()) for address, engines in self.accounts().items()}
+        return max(work, key=lambda address: work[address]) if any(work.values()) else None
 
     def _clocks(self) -> Iterator[tuple[str, float]]:
-        for address, card in self._cards():
+        for address, card in energy.intel_cards(self.root).items():
             values = [text for pattern in _CLOCKS for path in card.glob(pattern) if (text := _text(path)).isdigit()]
             if values:
                 yield address, float(max(map(int, values)))
 
     def _throttled(self) -> Iterator[tuple[str, bool]]:
-        for address, card in self._cards():
+        for address, card in energy.intel_cards(self.root).items():
             yield address, any(_text(path) == "1" for pattern in _THROTTLES for path in card.glob(pattern))
 
     @staticmethod

@@ -10,7 +10,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Device, Settings
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import heap, placement
+from ipexperf.bench.machine import energy, heap, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.result import Check
@@ -63,6 +63,9 @@ class Cpu(Device):
         """Return what is in use and in no file. Free memory is given back first: where it lies is chance."""
         heap.trim()
         return max(0, _resident("RssAnon") - self._own_before)
+
+    def energy_counter(self) -> energy.EnergyCounter | str:
+        return energy.packages(placement.effect()["cores"])
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Check that the steps left torch the threads that it started with: a network may set others."""

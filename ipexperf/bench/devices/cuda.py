@@ -11,6 +11,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import NVIDIA_SMI
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import energy
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -36,6 +37,9 @@ class Cuda(Accelerator):
     def card(self) -> str | None:
         uuid = getattr(self._api.get_device_properties(0), "uuid", None)
         return f"GPU-{uuid}" if uuid is not None else None
+
+    def energy_counter(self) -> energy.EnergyCounter | str:
+        return energy.nvidia_card(self.card())
 
 
 registry.devices.add("cuda", Cuda())

@@ -9,6 +9,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.devices import _fallbacks
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import XPU_SMI
+from ipexperf.bench.machine import energy
 from ipexperf.result import Check
 
 
@@ -43,6 +44,9 @@ class Xpu(Accelerator):
         "has_subgroup_2d_block_io",
     )
     tool = XPU_SMI
+
+    def energy_counter(self) -> energy.EnergyCounter | str:
+        return energy.intel_card(self.telemetry.used(), self.telemetry.root)
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Also check for operators that torch's XPU backend leaves to the CPU."""

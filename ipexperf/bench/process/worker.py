@@ -25,7 +25,7 @@ from ipexperf.bench import lazy, measure, outcome, precision, registry
 from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
-from ipexperf.bench.machine import facts, heap, placement, retired
+from ipexperf.bench.machine import energy, facts, heap, placement, retired
 from ipexperf.bench.process import environment, guard, injections
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -77,6 +77,7 @@ class Worker:
         self._faults = heap.Faults()
         self._instructions: list[tuple[int, int | None]] = []
         """Of each request for samples, its steps and their instructions."""
+        self._meter: energy.Meter | None = None
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -207,7 +208,16 @@ class Worker:
         self._block = int(reply["block"])
         gc.collect()
         gc.freeze()  # keep garbage collections during samples short
-        return reply
+        return {**reply, **self._metered()}
+
+    def _metered(self) -> dict[str, Any]:
+        """Find the meter of the samples. Return how long it needs them to be, or why there is none."""
+        session, device = self._ready
+        counter = "other processes run the steps" if session.elsewhere else device.energy_counter()
+        if isinstance(counter, str):
+            return {"no_energy": counter}
+        self._meter = energy.Meter(counter)
+        return {"energy_seconds": self._meter.seconds}
 
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
         """Time blocks of steps, after `warm` untimed steps, because another worker has filled the caches."""
@@ -215,11 +225,14 @@ class Worker:
         if warm := int(request.get("warm", 0)):
             session.sample(device.synchronise, 1, warm)
         block = int(request.get("block", self._block))
+        if self._meter:
+            self._meter.start()
         steps, counted = request["count"] * block, retired.count()
         with self._faults.watch(steps):
             samples = session.sample(device.synchronise, request["count"], block)
         self._instructions.append((steps, retired.since(counted)))
-        return {"samples": samples, "block": block}
+        joules = self._meter.stop() if self._meter else None
+        return {"samples": samples, "block": block, **_known(joules=joules)}
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer requests in a window of time, at the same time as other workers."""
