@@ -49,6 +49,8 @@ BLOCKED = {
 """SQLite's codes of a file that another process writes for too long, or whose disk is full, broken or read-only."""
 BESIDE = "beside"
 """Marks connections of writers that share the lock."""
+FILE = "file"
+"""Where a connection keeps the path of its file, and which file that was."""
 ADDS = "adds"
 """Marks connections that added rows which others may be adding too."""
 
@@ -124,6 +126,7 @@ def writing(
     Unless it `migrates` the schema itself, it is refused if another program has done so since the history was opened.
     """
     with translated(name), engine.connect() as plain:
+        _check_still_there(plain, name)
         connection = plain.execution_options(writes=True, **{BESIDE: beside})
         with connection.begin():
             if engine.dialect.name == "postgresql":
@@ -146,6 +149,22 @@ def alone(connection: Connection) -> None:
 def adds(connection: Connection) -> bool:
     """Whether `alone` was called in this transaction."""
     return bool(connection.info[ADDS])
+
+
+def _check_still_there(connection: Connection, name: str) -> None:
+    """Raise UnavailableError if the file is another one than was opened: SQLite goes on writing to a deleted one."""
+    path, opened = connection.info.get(FILE, ("", None))
+    if path and _identity(path) != opened:
+        raise UnavailableError(f"the {name} was deleted or replaced while it was open.")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from another of its name; None: there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _check_still_ours(connection: Connection, name: str) -> None:
@@ -284,8 +303,10 @@ def _behave(engine: Engine) -> None:
     """Let SQLAlchemy begin transactions, not the driver, so that writers take the write lock at once."""
 
     @event.listens_for(engine, "connect")
-    def connected(connection: sqlite3.Connection, _record: Any) -> None:
+    def connected(connection: sqlite3.Connection, record: Any) -> None:
         connection.isolation_level = None
+        path = connection.execute("PRAGMA database_list").fetchone()[2]  # empty: in memory
+        record.info[FILE] = path, _identity(path)
         connection.execute("PRAGMA foreign_keys = ON").close()
         connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}").close()
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}").close()

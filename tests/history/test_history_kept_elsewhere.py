@@ -77,6 +77,24 @@ def waiting(file: Path) -> list[Path]:
     return spool.waiting()
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_deleted_or_replaced_gets_the_run_anew(file: Path, *, replaced: bool) -> None:
+    """SQLite would write on into the deleted file, and nobody would see that the run is lost."""
+    said: list[str] = []
+    recorder = begun(file, said)
+    for path in file.parent.glob("perf.db*"):
+        path.unlink()
+    if replaced:
+        History.open(file).close()
+    record(recorder, "two")
+    assert models_so_far(recorder.waits) == ["one", "two"]
+    assert f"the history {file} was deleted or replaced while it was open." in said[0]
+    recorder.finish("finished")
+    recorder.close()
+    assert models(file) == ["one", "two"]
+    assert waiting(file) == []
+
+
 def test_a_file_that_is_free_again_gets_the_run_at_its_end(file: Path) -> None:
     said: list[str] = []
     recorder = begun(file, said)
