@@ -237,11 +237,11 @@ class Conductor:
         document = dict(environment)
         inventory = document.pop("inventory", None)
         if inventory is not None:
-            made = lock.make(
+            recorded = lock.make(
                 Inventory.from_json(inventory),
                 software=document["software"],
                 variables=process.tuned_by_user(os.environ),
                 placement=str(self._options.placement or ""),
             )
-            document |= {"lock": made.digest, "lock_text": made.text}
+            document |= {"lock": recorded.digest, "lock_text": recorded.text}
         return document
