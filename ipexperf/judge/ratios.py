@@ -37,7 +37,7 @@ class Ratio:
 
 
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:
-    """Whether the numbers may be compared: nothing failed or was invalid, and no yardstick took turns with it."""
+    """Whether the numbers may be compared: no launch failed, was invalid or contended, and the verdict has numbers."""
     values = measurement.values(PRIMARY)
     return (
         bool(values)

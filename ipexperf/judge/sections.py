@@ -85,15 +85,15 @@ def primitives(old: Side, new: Side) -> list[Change]:
         moves = {facet: _moved(before, after, facet) for facet in FACETS}
         turned = [facet for facet in FACETS if moves[facet].turned]
         images = _moved(before, after, "images")
-        shown = [facet for facet in turned if facet in FACETS[:3]] or ([] if images.turned else turned)
-        parts += [f"{_label(facet)}{moves[facet]}" for facet in shown]
+        listed = [facet for facet in turned if facet in FACETS[:3]] or ([] if images.turned else turned)
+        parts += [f"{_label(facet)}{moves[facet]}" for facet in listed]
         # Report a changed layout of images beside a changed implementation too, because it may be the reason.
         parts += [f"images {images}"] if images.turned else []
         came = FACETS[:1] + FACETS[3:4]
         evidence = [
             f"{facet}: {move}"
             for facet, move in moves.items()
-            if facet not in shown and (move.turned or (move and facet in came))
+            if facet not in listed and (move.turned or (move and facet in came))
         ]
         text = "; ".join(parts) or "other shapes"
         seconds = new.time(keep) - old.time(keep)

@@ -190,7 +190,8 @@ class Splits(Generic[C]):
                 for inside in self._changes
                 if inside in failed
                 for outside in self._changes
-                if outside not in failed and not any((inside in one) != (outside in one) for one in self._worked)
+                if outside not in failed
+                and not any((inside in working) != (outside in working) for working in self._worked)
             ]
             for failed in self._failed
         ]
@@ -201,7 +202,7 @@ def _chance(candidate: frozenset[C], blames: list[list[tuple[C, C]]]) -> float:
     chance = 1.0
     for pairs in blames:
         if pairs:
-            apart = sum((one in candidate) != (other in candidate) for one, other in pairs)
+            apart = sum((first in candidate) != (second in candidate) for first, second in pairs)
             chance *= 1 - apart / len(pairs)
     return chance
 
