@@ -400,7 +400,7 @@ class Model:
 
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
         """Return why the model cannot do this cell, whose mode is `mode`, or None."""
-        kinds = [one for name in (*mode.traits, cell.dtype) for one in (name, f"{name} on {cell.stack}")]
+        kinds = [kind for name in (*mode.traits, cell.dtype) for kind in (name, f"{name} on {cell.stack}")]
         if self.operator_of and not mode.by_tokens:
             return f"it is an operator of {self.operator_of}, for modes that read its tokens: {mode.name} does not"
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
@@ -861,7 +861,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Captured:
     """The result of one look: its structure, the seconds of each row, and unparsed lines."""
 
     structure: Any
@@ -871,5 +871,5 @@ class Seen:
     """Further findings that are not part of the digest."""
 
 
-Look = Callable[[], Mapping[str, Seen]]
+Look = Callable[[], Mapping[str, Captured]]
 """A function that captures one or several sections of a fingerprint."""
