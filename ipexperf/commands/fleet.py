@@ -93,7 +93,7 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, *,
     from ipexperf.fleet import cluster, labels, membership
 
     cluster.ray()
-    own = dict(labels.own(text) for text in arguments.label)
+    own = dict(labels.parse(text) for text in arguments.label)
     name = labels.value(arguments.name)
     if name != arguments.name:
         raise UsageError(f"--name {arguments.name!r}: expected letters, digits and -_.")

@@ -260,7 +260,7 @@ def test_seconds_and_units_of_a_yardstick_have_neighbours_of_their_own(
     crashed = (Launch(0, "crashed", "killed by SIGSEGV"),)
     pools = []
     for environment, found in ((ENVIRONMENT, crashed), (stick, launches), (ENVIRONMENT, launches), (stick, crashed)):
-        policy = run._known.policy(Measurement(run.plan.cases[0], found, environment, "", ""))
+        policy = run._baselines.policy(Measurement(run.plan.cases[0], found, environment, "", ""))
         pools.append(policy.tau_pool)
     assert pools[0] is pools[3] is None
     assert pools[1] is not None
