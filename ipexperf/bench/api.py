@@ -1,4 +1,4 @@
-"""What leaves are made of: cells and settings, devices, stacks, modes, sessions, models, tasks, data sets, knobs.
+"""The types of leaves: cells and settings, devices, stacks, modes, sessions, models, tasks, data sets, knobs.
 
 One file, because each of them is defined by the others: a mode opens a session on a workbench, which holds a device, a
 stack and a model. Most of `bench` imports this file, which imports almost nothing of it.
@@ -385,7 +385,7 @@ class Model:
 
     @property
     def usual_weights(self) -> str:
-        """How low precision holds its weights by default: a value of the knob `weights`."""
+        """The default of the knob `weights` in low precision."""
         return "cast" if self.served else "autocast"
 
     @property
@@ -695,7 +695,7 @@ class Session(ABC):
 
 
 class Mode(ABC):
-    """What a case does with a model."""
+    """The kind of step that a case measures on a model."""
 
     name: str
     trains: bool = False
@@ -710,7 +710,7 @@ class Mode(ABC):
     """The kind of step in words, for a mode with a family of its own: `real-time inference`. Empty: the family's name,
     or training or inference."""
     label: str = ""
-    """What summaries call the mode: `eager` for `infer`. Empty: its name."""
+    """The name of the mode in summaries: `eager` for `infer`. Empty: its own name."""
     plain: str = ""
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     requests: bool = False

@@ -67,7 +67,7 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class OtherSide:
-    """How the other arm of a case did."""
+    """The results of the other arm of a case."""
 
     times: tuple[float, ...] = ()
     """Its times, one for each launch that has one."""
@@ -171,7 +171,7 @@ class AgainstRun:
         return {entry.case: comparison for entry, comparison in zip(self._playing, now, strict=bool(self._contest))}
 
     def others(self) -> dict[Case, OtherSide]:
-        """How the other arm of each case did whose arms could be made."""
+        """The results of the other arm of each case whose arms could be made."""
         return {case: _other_side(comparison) for case, comparison in self.comparisons().items()}
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:

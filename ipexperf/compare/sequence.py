@@ -81,7 +81,7 @@ class Comparison:
     decision: Decision
     stop: Stop
     differences: tuple[str, ...] = ()
-    """What the arms differ in, one line each. Empty: they are the same."""
+    """The differences of the arms, one line each. Empty: they are the same."""
     failure: Failure | None = None
     apart: bool = False
     """Whether the arms ran one after another because they did not fit side by side."""

@@ -39,7 +39,7 @@ HOW_TO_GET = {
 }
 MALLOC_CONF = "oversize_threshold:1,background_thread:true,metadata_thp:auto"
 IOMP5 = {"KMP_AFFINITY": "granularity=fine,compact,1,0", "KMP_BLOCKTIME": "1"}
-"""What both launchers set for jemalloc and Intel's OpenMP."""
+"""The settings of both launchers for jemalloc and Intel's OpenMP."""
 LAUNCHER_SECONDS = 120
 SET_BY_LAUNCHERS = re.compile(r"OMP_|KMP_|GOMP_|MKL_|MALLOC_|LD_PRELOAD$", re.ASCII)
 """Variables that a launcher sets for speed. Others are its own bookkeeping."""
@@ -48,7 +48,7 @@ _PATHS = "import json, sys, sysconfig; print(json.dumps([sys.prefix, sys.base_pr
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a worker applies to itself, and the variables that must be set before it starts."""
+    """The placement that a worker applies to itself, and the variables that must be set before it starts."""
 
     placement: Placement
     variables: Mapping[str, str] = field(default_factory=dict)

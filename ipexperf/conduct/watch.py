@@ -34,7 +34,7 @@ def room(settings: Sequence[Settings]) -> Room:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What the machine did during some turns. `busy` is the reason why they do not count, or empty."""
+    """The load of the machine during some turns. `busy` is the reason why they do not count, or empty."""
 
     seconds: float
     shares: Mapping[str, float]
