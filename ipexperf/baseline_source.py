@@ -64,14 +64,14 @@ class RunBaselines:
 
         Both are determined before the first verdict on the machine, so that every verdict is final.
         """
-        from ipexperf.judge.spread import usual
+        from ipexperf.judge.spread import usual_noise
 
         shared = self._shared(measurement.environment["machine_key"])
         if measurement.failure or measurement.never_began:
             return shared  # has nothing to compare
         key = self._where(measurement)
         if key not in self._policies:
-            pool = usual(list(self._series(measurement)), shared)
+            pool = usual_noise(list(self._series(measurement)), shared)
             self._policies[key] = dataclasses.replace(shared, tau_pool=pool)
         return self._policies[key]
 

@@ -75,7 +75,7 @@ class Recorder:
                 self._spool.reached()
                 self._deliver(self._history)
         except UnavailableError as error:
-            if self._history is None and (self._spool is None or not self._spool.known):
+            if self._history is None and (self._spool is None or not self._spool.reached_before):
                 raise
             self._keep_here(error)
 

@@ -24,14 +24,14 @@ from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
 from ipexperf.plan.arms import ArmWords
-from ipexperf.plan.gates import known
+from ipexperf.plan.gates import judgeable
 
 
 def lines(how: str, number: int, both: tuple[Arm, Arm], chance: random.Random) -> Iterator[str]:
     """Measure two processes of the same code, and format what they tell."""
     played = Together().play(both, Effort(), chance, lambda _: None)
     for name, side in zip("ab", played.sides, strict=True):
-        for metric in known():
+        for metric in judgeable():
             if metric in side.launch.metrics:
                 value = side.launch.metrics[metric]
                 yield f"{side.arm.case.id},{how},{number},{name},{metric},{value:.9g}\n"

@@ -20,13 +20,13 @@ from ipexperf.case import Case
 from ipexperf.judge import metrics
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.policy import Policy
-from ipexperf.plan.gates import usual
+from ipexperf.plan.gates import by_default
 from ipexperf.result import METRICS
 
 RUNS = 1000
 """Simulated runs for each number of the table."""
 EFFECTS = (0.0, 0.01, 0.02, 0.10)
-ALPHA = Policy().alpha / len(metrics.beside_speed(usual()))
+ALPHA = Policy().alpha / len(metrics.beside_speed(by_default()))
 CASE = Case("any", "cpu", "fp32", "infer", "stock", 1, 1)
 PLAIN = CaseBaseline(CASE, (), {}, "", "", "", None, {})
 

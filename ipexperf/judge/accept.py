@@ -301,7 +301,7 @@ def diff(old: Baselines, new: Baselines) -> list[Change]:
 
 
 def _forgiven(old: CaseBaseline, new: CaseBaseline) -> float:
-    """How much slower the case may now be, in the unit that is judged if that is the same on both sides."""
+    """The slowdown that accepting allows, in the judged unit if that is the same on both sides."""
     if yardstick.content(old.environment) == yardstick.content(new.environment):
         return new.level / old.level
     return new.step_time / old.step_time

@@ -11,7 +11,7 @@ from ipexperf.judge.bisection import Change
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as long as at the good end a step takes, with the ends of its interval where it has one."""
+    """The step time over that of the good end, with its interval if it has one."""
 
     ratio: float
     lo: float | None

@@ -70,7 +70,7 @@ class Change:
 
     @property
     def up(self) -> bool:
-        """Whether the numbers grew."""
+        """Whether the new level is higher."""
         return self.new > self.old
 
     def direction(self, *, higher_is_better: bool | None) -> Direction:
@@ -141,7 +141,7 @@ def courses(series: Sequence[Sequence[float]]) -> list[Course]:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Where numbers lie: by their logarithms, or in units of the usual one (`size`) if any is 0 or less."""
+    """The scale of a series: logarithms, or units of the usual number (`size`) if any number is 0 or less."""
 
     size: float | None
 

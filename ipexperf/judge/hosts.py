@@ -28,7 +28,7 @@ SIDE = 3
 NORMAL = 1.4826
 """The standard deviation of normal values over the median of their distances from the middle."""
 MEDIAN_ERROR = 1.2533
-"""How much worse a median of normal values is known than their mean."""
+"""Standard error of a median of normal values, in units of that of their mean."""
 FLOOR = 0.001
 """Hosts are not assumed to be more alike than this, as a standard deviation of the log."""
 
@@ -89,7 +89,7 @@ def deviations(sights: Sequence[Sight]) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Where a host is now: the middle of its nights since it last changed, and how well that is known."""
+    """The current level of a host: the middle of its nights since it last changed, with its error."""
 
     place: float
     error: float
@@ -109,7 +109,7 @@ def _level(nights: Mapping[str, float], noise: _Noise) -> _Level:
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """How much a host's deviation varies from night to night, the same for all hosts of a kind."""
+    """The variation of a host's deviation from night to night, the same for all hosts of a kind."""
 
     spread: float
     degrees: int
@@ -147,7 +147,7 @@ def _last_move(values: Sequence[float], noise: _Noise) -> int:
 
 
 def _move(values: Sequence[float], noise: _Noise) -> int:
-    """Where the level of a series moved, or 0: the best division must be beyond the noise at all divisions together."""
+    """The index at which a level moved, or 0. The move must stand out from the noise at all divisions together."""
     from scipy.special import stdtrit
 
     divisions = range(SIDE, len(values) - SIDE + 1)

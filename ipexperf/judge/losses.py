@@ -65,11 +65,11 @@ ONEDNN = (
     f"{_AVX512_FP16} and Intel AMX with bfloat16 and 8-bit integer support",
     f"{_AVX512_FP16} and Intel AMX with bfloat16, float16 and 8-bit integer support",
 )
-"""What oneDNN's log calls the instructions that it may use, the weakest first."""
+"""Names of instruction sets in oneDNN's log, the weakest first."""
 ATEN = ("DEFAULT", "NO AVX", "AVX2", "AVX512")
-"""What ATen calls its own, the weakest first."""
+"""Names of ATen's instruction sets, the weakest first."""
 PLAIN = ("ref", "simple")
-"""How the names of oneDNN's plain loops begin."""
+"""Prefixes of the names of oneDNN's plain loops."""
 COMPUTE = frozenset(("convolution", "deconvolution", "inner_product", "matmul", "rnn"))
 """Primitives in which a step spends its arithmetic. Elsewhere a wider dtype may be meant."""
 COMPUTING = frozenset(
@@ -111,7 +111,7 @@ REPLACED = {
 }
 """Operators whose disappearance is a loss, if one of these plain ones is called more often since."""
 TO_HOST = ("Memcpy DtoH", "Memcpy D2H", "Memcpy D2M")
-"""How copies from the device begin: CUDA's name, and those of SYCL's profilers."""
+"""Prefixes of the names of copies from the device: CUDA's, and those of SYCL's profilers."""
 
 
 def weaker(gone: Iterable[str], come: Iterable[str], order: Sequence[str]) -> str:

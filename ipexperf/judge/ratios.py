@@ -31,7 +31,7 @@ class Ratio:
     hi: float | None = None
 
     @property
-    def seen(self) -> bool:
+    def differs(self) -> bool:
         """Whether the interval excludes 1. Without an interval, False."""
         return self.lo is not None and self.hi is not None and not self.lo <= 1 <= self.hi
 

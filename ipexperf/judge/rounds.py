@@ -102,7 +102,7 @@ def _seat(record: RoundRecord, case: Case) -> SeatRecord | None:
     return min(seats, key=lambda seat: seat.role != "case", default=None)
 
 
-def usual(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
+def pooled(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
     """Pool the spread of all ratios in these rounds with what was known before.
 
     A two-way layout: subtract from each log time the mean of its round and the mean of its arm. The residual is the
@@ -122,7 +122,7 @@ def usual(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
 
 
 def _deviations(part: Sequence[Sequence[float]]) -> list[list[float]]:
-    """How far each log time is from the median of its arm, less what the median arm of that round is off by."""
+    """The distance of each log time from the median of its arm, less the median distance in its round."""
     # Means first, so that what a round did to all arms is gone exactly; medians then, so that one arm moves no other.
     rows = [[time - statistics.fmean(row) for time in row] for row in part]
     arms = [statistics.median(column) for column in zip(*rows, strict=True)]
@@ -226,11 +226,11 @@ def pools(rounds: Sequence[RoundRecord], prior: Pools = PRIORS) -> Pools:
     typical, groups = {}, {}
     for schedule, of_groups in by_schedule.items():
         before = prior.together if schedule == "together" else prior.apart
-        alone = {name: usual(some, before) for name, some in of_groups.items()}
+        alone = {name: pooled(some, before) for name, some in of_groups.items()}
         typical[schedule] = _typical(list(alone.values()), before)
         for name, some in of_groups.items():
             others = [pool for other, pool in alone.items() if other != name]
-            groups[name, schedule] = usual(some, _at_most(_typical(others, before), OF_OTHERS))
+            groups[name, schedule] = pooled(some, _at_most(_typical(others, before), OF_OTHERS))
     return Pools(typical["together"], typical["apart"], groups)
 
 

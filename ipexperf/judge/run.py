@@ -36,7 +36,7 @@ class RunVerdict:
 
 
 def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:
-    """Which p-values are significant at this false discovery rate."""
+    """Return for each p-value whether it is significant at this false discovery rate."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     last = max((rank for rank, index in enumerate(order, 1) if p_values[index] <= rate * rank / len(order)), default=0)
     significant = set(order[:last])

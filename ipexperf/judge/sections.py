@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """How one facet of calls changed: how often each value is gone, how often each came, and the calls there are."""
+    """The change of one facet of calls: how often each value is gone, how often each came, and the number of calls."""
 
     gone: Counter[str]
     come: Counter[str]
@@ -134,7 +134,7 @@ def _facet(row: Mapping[str, Any], facet: str) -> str:
 
 
 def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], facet: str) -> Move:
-    """How one facet changed."""
+    """The change of one facet."""
     sides: list[Counter[str]] = []
     for rows in (before, after):
         counts: Counter[str] = Counter()

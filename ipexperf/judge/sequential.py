@@ -34,7 +34,7 @@ class Interval(Protocol):
 
 
 class Limits(Protocol):
-    """What a policy says of slowdowns, as log ratios."""
+    """The limits of a policy on slowdowns, as log ratios."""
 
     @property
     def margin(self) -> float: ...

@@ -186,7 +186,7 @@ class _Estimate:
     within: Spread
     """The error of the mean if hosts differed by the noise of their launches alone."""
     scale: float
-    """How much farther hosts lie from one another than was assumed, as a variance ratio."""
+    """The variance between hosts over the assumed one."""
     disagreement: float
     """The probability that hosts which differ as is assumed, whatever the cases show, lie so far from one another."""
 

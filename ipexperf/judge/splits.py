@@ -198,7 +198,7 @@ class Splits(Generic[C]):
 
 
 def _chance(candidate: frozenset[C], blames: list[list[tuple[C, C]]]) -> float:
-    """How likely a candidate works, if each failure has one of its pairs as its reason, each as likely."""
+    """The probability that a candidate works, if any pair of a failure is equally likely to be its reason."""
     chance = 1.0
     for pairs in blames:
         if pairs:

@@ -98,7 +98,7 @@ def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
     return Spread(_shrunk(observed, policy.tau_pool or policy.tau_prior, trust) * math.exp(bias), freedom)
 
 
-def usual(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
+def usual_noise(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
     """The usual noise between sessions on a machine, from the means of each series. None if there are too few series.
 
     It is shrunk to the prior as a single series would be, because all series share the same nights.
